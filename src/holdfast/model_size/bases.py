@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -282,7 +283,12 @@ class ColumnBasis(Basis):
         scale = np.sqrt(np.einsum("ij,ij->j", centred, centred))
         # A constant column centres to rounding error, which must not be scaled up.
         centred /= np.where(scale > 1e-12 * np.abs(share @ X), scale, np.inf)
-        order = self.order(centred, root * (y - share @ y), max_terms - 1)
+        order: Any = []
+        if max_terms > 1:
+            with warnings.catch_warnings():
+                # They warn of dependent columns, which the estimator leaves out and reports.
+                warnings.simplefilter("ignore")
+                order = self.order(centred, root * (y - share @ y), max_terms - 1)
         self.columns = np.asarray(order, dtype=np.intp)[: max_terms - 1]
         self.names = ["1", *(self.input_names[j] for j in self.columns)]
         return self
@@ -309,9 +315,9 @@ def omp_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
     """Columns in the order in which orthogonal matching pursuit picks them."""
     n_columns = min(max_columns, *X.shape)
     path = orthogonal_mp(X, y, n_nonzero_coefs=n_columns, return_path=True)
-    entered = (path.reshape(X.shape[1], -1) != 0).argmax(axis=1)
-    picked = np.flatnonzero((path.reshape(X.shape[1], -1) != 0).any(axis=1))
-    return picked[np.argsort(entered[picked], kind="stable")]
+    # One column of the path per step; a step's own column has its first coefficient there.
+    steps = path.reshape(X.shape[1], -1).T != 0
+    return np.array(list(dict.fromkeys(np.nonzero(steps)[1].tolist())), dtype=np.intp)
 
 
 def path_order(path: SelectionPath, X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
@@ -372,15 +378,13 @@ class RadialBasis(Basis):
         if len(inputs) > self._MOST:
             inputs = inputs[np.linspace(0, len(inputs) - 1, self._MOST).astype(int)]
         points = self.coordinates(inputs)
-        if len(points) == 1:
-            self.centres, self.width, self.names = points[:0], 1.0, ["1"]
-            return self
-        self.width = float(np.median(pdist(points))) / 2
-        chosen = [int(cdist(points, points.mean(axis=0)[None]).argmin())]
-        distance = cdist(points, points[chosen]).ravel()
-        while len(chosen) < min(max_terms - 1, len(points)):
+        self.width = float(np.median(pdist(points))) / 2 if len(points) > 1 else 1.0
+        chosen: list[int] = []
+        distance = -cdist(points, points.mean(axis=0)[None]).ravel()  # the middle comes first
+        for k in range(min(max_terms - 1, len(points) - 1)):
             chosen.append(int(distance.argmax()))
-            distance = np.minimum(distance, cdist(points, points[chosen[-1:]]).ravel())
+            newest = cdist(points, points[chosen[-1:]]).ravel()
+            distance = newest if k == 0 else np.minimum(distance, newest)
         self.centres = points[chosen]
         self.names = ["1", *(f"centre{k + 1}" for k in range(len(chosen)))]
         return self

@@ -409,8 +409,10 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
                 f"; the {len(self.choices_)} criteria choose {min(votes)} to {max(votes)}, "
                 f"most often {favourite} ({n_votes} of them)"
             )
-        if n_sizes < n_columns:
-            said += f"; {_terms(n_columns - n_sizes)} depended on earlier ones and were left out"
+        dropped = n_columns - n_sizes
+        if dropped:
+            said += f"; {_terms(dropped)} depended on earlier ones and "
+            said += "was left out" if dropped == 1 else "were left out"
         return said
 
     def _path(

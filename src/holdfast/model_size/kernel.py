@@ -329,8 +329,9 @@ def aic(remp: np.ndarray, d: np.ndarray, n: float) -> np.ndarray:
 def aicc(remp: np.ndarray, d: np.ndarray, n: float) -> np.ndarray:
     """AIC corrected for small samples, ``AIC + 2k (k + 1)/(n - k - 1)`` with k = d + 1."""
     k = d + 1
-    correction = 2 * k * (k + 1) * _inverse(n - k - 1)
-    return np.where(np.isfinite(correction), aic(remp, d, n) + correction, np.inf)
+    room = n - k - 1
+    correction = 2 * k * (k + 1) / np.where(room > 0, room, 1.0)
+    return np.where(room > 0, aic(remp, d, n) + correction, np.inf)
 
 
 def adjusted_r2(remp: np.ndarray, d: np.ndarray, n: float, variance: float) -> np.ndarray:
