@@ -207,14 +207,26 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions for X, shape (n_samples,); float32 for float32."""
-        check_is_fitted(self, "n_terms_")
-        X = numeric_rows(self, X, reset=False)
-        chosen = self._kept[: self.n_terms_]
+        X = self._check_new_rows(X)
         predicted = np.empty(len(X), dtype=X.dtype)
         for batch in gen_batches(len(X), _BATCH):
-            coordinates = self.basis_.coordinates(X[batch].astype(np.float64, copy=False))
-            predicted[batch] = self.basis_.terms(coordinates)[:, chosen] @ self.coef_
+            predicted[batch] = self._terms(X[batch])[:, : self.n_terms_] @ self.coef_
         return predicted
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Predictions for X of every size in turn, from one term to all of them."""
+        X = self._check_new_rows(X)
+        terms = self._terms(X)
+        for coefficients in self.coef_path_:
+            yield (terms @ coefficients).astype(X.dtype, copy=False)
+
+    def _check_new_rows(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "n_terms_")
+        return numeric_rows(self, X, reset=False)
+
+    def _terms(self, X: np.ndarray) -> np.ndarray:
+        coordinates = self.basis_.coordinates(X.astype(np.float64, copy=False))
+        return self.basis_.terms(coordinates)[:, self._kept]
 
     # --- checks, all before any work ---
 
@@ -401,7 +413,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
             return "the target is constant, so one term fits it exactly"
         votes = Counter(self.choices_.values())
         favourite, n_votes = votes.most_common(1)[0]
-        said = f"{self.criterion} is least at {_terms(self.n_terms_)} of {n_sizes}"
+        said = f"{self.criterion} is least at {_count(self.n_terms_)} of {n_sizes}"
         if len(votes) == 1:
             said += f"; all {len(self.choices_)} criteria agree"
         else:
@@ -411,7 +423,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
             )
         dropped = n_columns - n_sizes
         if dropped:
-            said += f"; {_terms(dropped)} depended on earlier ones and "
+            said += f"; {_count(dropped)} depended on earlier ones and "
             said += "was left out" if dropped == 1 else "were left out"
         return said
 
@@ -432,7 +444,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         )
 
 
-def _terms(count: int) -> str:
+def _count(count: int) -> str:
     return f"{count} term" if count == 1 else f"{count} terms"
 
 
