@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 from holdfast import NestedRegressor, SelectionPath
 from holdfast.datasets import make_curve
 from holdfast.model_size import bases, kernel
+from holdfast.model_size.table import CRITERIA, UNITS
 
 
 @pytest.fixture
@@ -22,14 +23,14 @@ def curve():
 def test_four_terms_are_found_by_most_criteria(curve):
     model = NestedRegressor(random_state=0, interval=(-np.pi, np.pi)).fit(curve.X, curve.y)
     assert model.n_terms_ == 4
-    assert sum(size == 4 for size in model.choices_.values()) > len(kernel.CRITERIA) / 2
+    assert sum(size == 4 for size in model.choices_.values()) > len(CRITERIA) / 2
     new = np.linspace(-3, 3, 50)
     assert np.abs(model.predict(new[:, None]) - curve.curve(new)).max() < 0.3
 
 
 def test_the_table_and_the_path_tell_the_same(curve):
     model = NestedRegressor(criterion="adj", random_state=0).fit(curve.X, curve.y)
-    assert list(model.criteria_) == ["n_terms", "train", *kernel.CRITERIA]
+    assert list(model.criteria_) == ["n_terms", "train", *CRITERIA]
     assert {len(column) for column in model.criteria_.values()} == {30}
     np.testing.assert_array_equal(model.path_.scores[1:], model.criteria_["adj"])
     np.testing.assert_array_equal(model.path_.train_scores[1:], model.criteria_["train"])
@@ -40,11 +41,11 @@ def test_the_table_and_the_path_tell_the_same(curve):
     assert len(model.term_names_) == len(model.path_.names) == 30
 
 
-@pytest.mark.parametrize("criterion", kernel.CRITERIA)
+@pytest.mark.parametrize("criterion", CRITERIA)
 def test_each_criterion_can_choose(criterion, curve):
     model = NestedRegressor(criterion=criterion, random_state=0).fit(curve.X, curve.y)
     assert model.n_terms_ == np.argmin(model.criteria_[criterion]) + 1
-    assert model.path_.unit == kernel.UNITS.get(criterion, "mean squared error")
+    assert model.path_.unit == UNITS.get(criterion, "mean squared error")
     assert np.isfinite(model.path_.scores[0])
     assert model.score(curve.X, curve.y) > 0.8
 

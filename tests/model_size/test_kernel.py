@@ -9,6 +9,7 @@ from scipy.stats import gaussian_kde
 
 from holdfast.model_size import kernel
 from holdfast.model_size.bases import fourier
+from holdfast.model_size.table import CRITERIA, UNITS, criteria
 
 
 def problem(n=12, n_terms=5, seed=0, weights=False):
@@ -183,12 +184,12 @@ def test_cross_validation_forbids_sizes_above_a_folds_rows():
 
 # --- by two routes and by invariance ------------------------------------------------------------
 
-CRITERIA = [name for name in kernel.CRITERIA if name != "cv"]
+NAMES = [name for name in CRITERIA if name != "cv"]
 
 
 def table(terms, y, weight, C):
     fit = kernel.nested_fit(terms, y, weight)
-    return kernel.criteria(fit, C[np.ix_(fit.kept, fit.kept)], 0.5, np.ones(len(fit.z)))
+    return criteria(fit, C[np.ix_(fit.kept, fit.kept)], 0.5, np.ones(len(fit.z)))
 
 
 def test_weights_are_repetitions():
@@ -197,7 +198,7 @@ def test_weights_are_repetitions():
     copies = np.repeat(np.arange(len(y)), weight.astype(int))
     repeated = table(terms[copies], y[copies], np.ones(len(copies)), C)
     weighted = table(terms, y, weight, C)
-    for name in CRITERIA:
+    for name in NAMES:
         np.testing.assert_allclose(weighted[name], repeated[name], err_msg=name)
 
 
@@ -206,7 +207,7 @@ def test_the_order_of_rows_does_not_matter():
     C = unlabelled.T @ unlabelled / len(unlabelled)
     mixed = np.random.default_rng(1).permutation(len(y))
     one, other = table(terms, y, weight, C), table(terms[mixed], y[mixed], weight[mixed], C)
-    for name in CRITERIA:
+    for name in NAMES:
         np.testing.assert_allclose(one[name], other[name], err_msg=name)
 
 
@@ -218,7 +219,7 @@ def test_a_nested_change_of_basis_changes_no_criterion_but_the_bayesian_one():
     C = unlabelled.T @ unlabelled / len(unlabelled)
     one = table(terms, y, weight, C)
     other = table(terms @ change, y, weight, change.T @ C @ change)
-    for name in CRITERIA:
+    for name in NAMES:
         if name != "bayes":
             np.testing.assert_allclose(one[name], other[name], err_msg=name, rtol=1e-6)
 
@@ -228,10 +229,10 @@ def test_the_target_in_other_units_changes_no_choice():
     C = unlabelled.T @ unlabelled / len(unlabelled)
     one = table(terms, y, weight, C)
     fit = kernel.nested_fit(terms, 1000 * y, weight)
-    other = kernel.criteria(fit, C, 0.5 * 1000**2, np.ones(5))
-    for name in CRITERIA:
+    other = criteria(fit, C, 0.5 * 1000**2, np.ones(5))
+    for name in NAMES:
         assert np.argmin(one[name]) == np.argmin(other[name]), name
-        if name not in kernel.UNITS:
+        if name not in UNITS:
             np.testing.assert_allclose(1e6 * one[name], other[name], err_msg=name)
 
 
@@ -243,7 +244,7 @@ def test_the_target_in_other_units_changes_no_choice():
 def test_no_input_makes_a_criterion_nan_and_residuals_never_grow(columns, y):
     terms = np.column_stack([np.ones(9), columns])
     values = table(terms, y, np.ones(9), terms.T @ terms / 9)
-    for name in CRITERIA:
+    for name in NAMES:
         assert not np.isnan(values[name]).any(), name
     assert (np.diff(values["train"]) <= 0).all()
 
@@ -276,7 +277,7 @@ def test_small_residuals_keep_their_digits():
 def test_among_exact_fits_the_smallest_wins():
     terms, _, weight, unlabelled = problem()
     values = table(terms, terms[:, :2] @ [1.0, 2.0], weight, unlabelled.T @ unlabelled / 50)
-    for name in CRITERIA:
+    for name in NAMES:
         if name not in ("cpm", "bic", "ric"):  # with σ² = .5 they are far from 0 either way
             assert np.argmin(values[name]) == 1, name
 

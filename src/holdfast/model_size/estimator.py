@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from holdfast.model_size import bases, kernel
+from holdfast.model_size.table import CRITERIA, UNITS, criteria, empty_score
 from holdfast.path import SelectionPath
 from holdfast.sums import Moments
 from holdfast.validation import check_choice, check_weights, is_number, numeric_rows
@@ -45,7 +46,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
     criterion : str, default="dee"
         The estimate of the error on new rows that chooses the size: ``"dee"``, ``"adj"``,
         ``"seb"``, ``"ucb"``, ``"fpe"``, ``"gcv"``, ``"cv"``, ``"loo"``, ``"cpm"``, ``"bic"``,
-        ``"ric"``, ``"aic"``, ``"aicc"`` or ``"adjusted_r2"``. All of them are
+        ``"ric"``, ``"aic"``, ``"aicc"``, ``"adjusted_r2"`` or ``"bayes"``. All of them are
         computed; see ``criteria_``.
     max_terms : int, optional
         Largest size considered, below the number of rows. Default: ``min(3 n // 4, 200)``.
@@ -198,7 +199,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
             )
             given = self.noise_variance
             self.noise_variance_ = kernel.noise_variance(fit) if given is None else float(given)
-            self.criteria_ = kernel.criteria(fit, C, self.noise_variance_, held_out)
+            self.criteria_ = criteria(fit, C, self.noise_variance_, held_out)
         except KeyboardInterrupt:
             self.path_ = self._path(fit, np.full(len(fit.z), np.nan), 0, "interrupted")
             raise
@@ -232,7 +233,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         who = "NestedRegressor"
-        check_choice(who, "criterion", self.criterion, kernel.CRITERIA)
+        check_choice(who, "criterion", self.criterion, CRITERIA)
         basis, interval = self.basis, self.interval
         if isinstance(basis, str):
             check_choice(who, "basis", basis, bases.NAMES)
@@ -399,7 +400,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
                 f"NestedRegressor: criterion={self.criterion!r} is infinite at every size with "
                 f"{fit.n_samples:g} rows. Pass criterion='dee', or more rows."
             )
-        self.choices_ = {name: int(np.argmin(self.criteria_[name])) + 1 for name in kernel.CRITERIA}
+        self.choices_ = {name: int(np.argmin(self.criteria_[name])) + 1 for name in CRITERIA}
         self.n_terms_ = self.choices_[self.criterion]
         self.coef_path_ = kernel.coefficient_path(fit)
         self.coef_ = self.coef_path_[self.n_terms_ - 1, : self.n_terms_]
@@ -432,14 +433,14 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
     ) -> SelectionPath:
         errors = fit.rss / fit.n_samples
         # Nothing was fitted at size 0: the error of predicting 0 needs no correction.
-        empty = kernel.empty_score(self.criterion, fit)
+        empty = empty_score(self.criterion, fit)
         return SelectionPath(
             order=fit.kept,
             names=tuple(self.term_names_),
             scores=np.append(empty, estimates),
             chosen_size=size,
             reason=reason,
-            unit=kernel.UNITS.get(self.criterion, "mean squared error"),
+            unit=UNITS.get(self.criterion, "mean squared error"),
             train_scores=errors,
         )
 

@@ -33,7 +33,8 @@ GCV                             `gcv`
 Mallows' Cp, BIC, RIC           `cpm`, `bic`, `ric`
 ADJ                             `adj`
 5-fold CV                       `cross_validation`
-beyond the paper                `leave_one_out`, `aic`, `aicc`, `adjusted_r2`
+unlabelled points by Parzen     `parzen_sample`
+beyond the paper                `leave_one_out`, `aic`, `aicc`, `adjusted_r2`, and module `bayes`
 ==============================  ===============================
 
 Departures
@@ -293,17 +294,29 @@ def cross_validation(
     loss = np.zeros(n_terms)
     total = 0.0
     for terms, y, weight, new_terms, new_y, new_weight in folds:
-        fit = nested_fit(terms, y, weight)
+        kept, R, z = _triangle(terms, y, weight)
         steps = np.zeros((len(new_y), n_terms))
-        steps[:, fit.kept] = (
-            fit.z
-            * solve_triangular(fit.R, new_terms[:, fit.kept].T, trans="T", check_finite=False).T
-        )
+        new = solve_triangular(R, new_terms[:, kept].T, trans="T", check_finite=False)
+        steps[:, kept] = z * new.T
         error = new_y[:, None] - np.cumsum(steps, axis=1)
         loss += new_weight @ error**2
-        loss[np.arange(1, n_terms + 1) > fit.n_samples] = np.inf
+        loss[np.arange(1, n_terms + 1) > weight.sum()] = np.inf
         total += float(new_weight.sum())
     return loss / total
+
+
+def _triangle(
+    terms: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``kept``, ``R`` and ``z`` of `nested_fit`, without Q: less than half the time."""
+    root = np.sqrt(weight)[:, None]
+    joined = root * np.column_stack([terms, y])
+    R: np.ndarray = np.asarray(np.linalg.qr(joined, mode="r"))
+    kept = independent_columns(R[:, :-1], tol=10 * _EPS * max(terms.shape))
+    if len(kept) < terms.shape[1]:
+        R = np.asarray(np.linalg.qr(joined[:, np.append(kept, terms.shape[1])], mode="r"))
+    size = len(kept)
+    return kept, R[:size, :size], R[:size, size]
 
 
 def leave_one_out(fit: NestedFit) -> np.ndarray:
@@ -345,65 +358,7 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.where(values > 0, np.log(np.where(values > 0, values, 1.0)), -np.inf)
 
 
-# --- All of them, and the draws they rest on ----------------------------------------------------
-
-CRITERIA = (
-    "dee", "adj", "seb", "ucb", "fpe", "gcv", "cv", "loo", "cpm", "bic", "ric", "aic", "aicc",
-    "adjusted_r2",
-)  # fmt: skip
-
-# The others estimate the mean squared error on new rows.
-UNITS = {"aic": "AIC", "aicc": "corrected AIC", "adjusted_r2": "1 - adjusted R²"}
-
-
-def criteria(
-    fit: NestedFit, C: np.ndarray, variance: float, held_out: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Table of sizes: ``n_terms``, ``train`` and every criterion, arrays of length D.
-
-    Parameters
-    ----------
-    fit : NestedFit
-    C : ndarray of shape (D, D)
-        Second moment of the kept terms over unlabelled inputs.
-    variance : float
-        Of the noise, for Cp, BIC and RIC.
-    held_out : ndarray of shape (D,)
-        From `cross_validation`.
-    """
-    remp, d, n = fit.remp, fit.n_terms, fit.n_samples
-    G = spread(fit, C)
-    return {
-        "n_terms": d,
-        "train": remp,
-        "dee": dee(remp, d, n, G),
-        "adj": adj(fit, G),
-        "seb": seb(remp, d, n),
-        "ucb": ucb(remp, d, n),
-        "fpe": fpe(remp, d, n),
-        "gcv": gcv(remp, d, n),
-        "cv": held_out,
-        "loo": leave_one_out(fit),
-        "cpm": cpm(remp, d, n, variance),
-        "bic": bic(remp, d, n, variance),
-        "ric": ric(remp, d, n, variance),
-        "aic": aic(remp, d, n),
-        "aicc": aicc(remp, d, n),
-        "adjusted_r2": adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
-    }
-
-
-def empty_score(name: str, fit: NestedFit) -> float:
-    """A criterion's value without any term: predicting 0 fits nothing, so nothing is corrected."""
-    none, error = np.array([0]), fit.rss[:1] / fit.n_samples
-    if name == "aic":
-        return float(aic(error, none, fit.n_samples)[0])
-    if name == "aicc":
-        return float(aicc(error, none, fit.n_samples)[0])
-    if name == "adjusted_r2":
-        variance = fit.rss[1] / (fit.n_samples - 1)
-        return float(adjusted_r2(error, none, fit.n_samples, variance)[0])
-    return float(error[0])
+# --- The draws that they rest on -----------------------------------------------------------------
 
 
 def parzen_sample(

@@ -1,0 +1,67 @@
+"""Every criterion of every size, in one table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.model_size import kernel
+from holdfast.model_size.bayes import bayes
+
+CRITERIA = (
+    "dee", "adj", "seb", "ucb", "fpe", "gcv", "cv", "loo", "cpm", "bic", "ric", "aic", "aicc",
+    "adjusted_r2", "bayes",
+)  # fmt: skip
+
+# The others estimate the mean squared error on new rows.
+UNITS = {"aic": "AIC", "aicc": "corrected AIC", "adjusted_r2": "1 - adjusted R²"}
+
+
+def criteria(
+    fit: kernel.NestedFit, C: np.ndarray, variance: float, held_out: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Table of sizes: ``n_terms``, ``train`` and every criterion, arrays of length D.
+
+    Parameters
+    ----------
+    fit : NestedFit
+    C : ndarray of shape (D, D)
+        Second moment of the kept terms over unlabelled inputs.
+    variance : float
+        Of the noise, for Cp, BIC and RIC.
+    held_out : ndarray of shape (D,)
+        From `cross_validation`.
+    """
+    remp, d, n = fit.remp, fit.n_terms, fit.n_samples
+    G = kernel.spread(fit, C)
+    return {
+        "n_terms": d,
+        "train": remp,
+        "dee": kernel.dee(remp, d, n, G),
+        "adj": kernel.adj(fit, G),
+        "seb": kernel.seb(remp, d, n),
+        "ucb": kernel.ucb(remp, d, n),
+        "fpe": kernel.fpe(remp, d, n),
+        "gcv": kernel.gcv(remp, d, n),
+        "cv": held_out,
+        "loo": kernel.leave_one_out(fit),
+        "cpm": kernel.cpm(remp, d, n, variance),
+        "bic": kernel.bic(remp, d, n, variance),
+        "ric": kernel.ric(remp, d, n, variance),
+        "aic": kernel.aic(remp, d, n),
+        "aicc": kernel.aicc(remp, d, n),
+        "adjusted_r2": kernel.adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
+        "bayes": bayes(fit, C),
+    }
+
+
+def empty_score(name: str, fit: kernel.NestedFit) -> float:
+    """A criterion's value without any term: predicting 0 fits nothing, so nothing is corrected."""
+    none, error = np.array([0]), fit.rss[:1] / fit.n_samples
+    if name == "aic":
+        return float(kernel.aic(error, none, fit.n_samples)[0])
+    if name == "aicc":
+        return float(kernel.aicc(error, none, fit.n_samples)[0])
+    if name == "adjusted_r2":
+        variance = fit.rss[1] / (fit.n_samples - 1)
+        return float(kernel.adjusted_r2(error, none, fit.n_samples, variance)[0])
+    return float(error[0])
