@@ -18,7 +18,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY) ## a question, an answer and a picture, in seconds
-	@$(BIN)/python examples/plot_how_large_a_model.py
+	@$(BIN)/python examples/plot_how_large_a_model.py holdfast-demo.png
 
 test: $(READY) ## the tests, the docstrings' and README's examples
 	$(BIN)/python -m pytest -q -n 2
@@ -38,7 +38,7 @@ floor: ## the tests on the oldest dependencies that pyproject.toml admits
 	$(PYTHON) -m venv .venv-floor
 	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
 	  -c tests/floor.txt
-	.venv-floor/bin/python -m pytest -q -n 2
+	.venv-floor/bin/python -m pytest -q -n 2 -o filterwarnings=default # old libraries warn of one another
 
 experiments: $(READY) ## the papers' tables and figures, into experiments/results (minutes)
 	$(BIN)/python -m experiments.model_size

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from holdfast.datasets import make_curve
+
+
+@pytest.mark.parametrize("target", ["sinc", "step", "parabola", "four_terms"])
+def test_the_noise_is_what_was_asked_for(target):
+    data = make_curve(target, n_samples=4000, noise=0.3, n_unlabeled=5, random_state=0)
+    assert data.X.shape == (4000, 1)
+    assert data.X_unlabeled.shape == (5, 1)
+    assert np.abs(data.X).max() <= np.pi
+    assert np.std(data.y - data.curve(data.X[:, 0])) == pytest.approx(0.3, rel=0.05)
+
+
+def test_curves_by_hand():
+    at = np.array([-1.0, 0.0, 2.0])
+    np.testing.assert_allclose(make_curve("sinc", 1).curve(at), [np.sin(4) / 4, 1, np.sin(8) / 8])
+    np.testing.assert_allclose(make_curve("step", 1).curve(at), [0, 0, 1])
+    np.testing.assert_allclose(make_curve("parabola", 1).curve(at), [0.025, 0.225, 1.225])
+
+
+def test_a_seed_gives_the_same_data():
+    np.testing.assert_array_equal(make_curve(random_state=1).y, make_curve(random_state=1).y)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"target": "stepp"}, "make_curve: target must be one of.*Did you mean 'step'"),
+        ({"noise": -1}, "noise must be a number of at least 0. Got -1"),
+        ({"n_samples": 0}, "n_samples must be a whole number of at least 1. Got 0"),
+        ({"n_unlabeled": 2.5}, "n_unlabeled must be a whole number"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_curve(**arguments)
