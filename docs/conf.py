@@ -18,7 +18,7 @@ html_theme_options = {"show_toc_level": 2}
 exclude_patterns = ["_build", "gallery/README.rst"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
-suppress_warnings = ["myst.xref_missing", "config.cache"]
+suppress_warnings = ["config.cache", "myst.xref_missing", "ref.ref"]  # links within inherited docs
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",

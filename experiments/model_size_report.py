@@ -116,7 +116,7 @@ def draw_boxes(rows: list[dict[str, Any]], target: str, path: Path) -> None:
     """Figures 3 and 4: the ratio's quantiles per experiment, in boxplot style."""
     letters = [letter for letter, setting in PAPER.items() if setting[0] == target]
     names = [*PRINTED_MEDIAN, "bayes"]
-    figure, axes = plt.subplots(3, 2, figsize=(11, 10), layout="constrained", sharex=True)
+    figure, axes = plt.subplots(3, 2, figsize=(11, 10), layout="constrained")
     for ax, letter in zip(axes.flat, letters, strict=True):
         found = {row["criterion"]: row for row in rows if row["experiment"] == letter}
         boxes = [

@@ -45,7 +45,7 @@ from holdfast.model_size.kernel import NestedFit, coefficient_path
 # (g, s): a rough remainder that continues the level part, and a small smooth one.
 _REMAINDERS = np.array([(1.0, 1.0), (0.01, 2.0)])
 _RATIOS = 10.0 ** np.arange(-2, 9)
-_MAX_BANDS = 40
+_MAX_BANDS = 20
 
 
 @lru_cache(maxsize=16)
@@ -62,7 +62,7 @@ def prior_grid(n_terms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         Uniform on log k, on (g, s) and on log t.
     """
     i = np.arange(1.0, n_terms + 1)
-    k = np.unique(np.round(np.geomspace(1, n_terms, _MAX_BANDS)))  # all of them up to p = 14
+    k = np.unique(np.round(np.geomspace(1, n_terms, _MAX_BANDS)))  # nearly all while p is small
     weight = np.gradient(k) / k if len(k) > 1 else np.ones(1)
     weight = np.repeat(weight, len(_REMAINDERS))[:, None]
     g, s = np.tile(_REMAINDERS, (len(k), 1)).T[:, :, None]

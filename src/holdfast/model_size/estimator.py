@@ -67,7 +67,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
     ----------
     n_terms_ : int
         The chosen size.
-    coef_ : ndarray of shape (n_terms_,)
+    coef_ : ndarray of shape (chosen size,)
         Coefficients of the chosen terms.
     coef_path_ : ndarray of shape (n_sizes, n_sizes)
         Coefficients of every size, row d - 1 those of d terms.
