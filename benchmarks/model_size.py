@@ -4,8 +4,8 @@
     python -m benchmarks.model_size --report   table and figure from the CSV alone
 
 The plain way is what one writes without the path: one least-squares fit per size for the
-criteria with a formula (and one more solve per size for DEE's trace), the pairs of sizes for ADJ,
-and scikit-learn's ``cross_val_score`` per size for CV and leave-one-out's closed form. Both sides
+criteria with a formula, with one more solve per size for DEE's trace and leave-one-out's closed
+form, the pairs of sizes for ADJ, and scikit-learn's ``cross_val_score`` per size. Both sides
 get the terms' matrix in the same way, run in one process on one thread, in turn; the table has
 ratios of medians. Both must find the same numbers, or the run stops.
 """
@@ -33,7 +33,7 @@ N_TERMS = 40
 SIZES = (50, 500, 5000)
 
 
-def plain(x: np.ndarray, y: np.ndarray, unlabelled: np.ndarray, fold: np.ndarray) -> dict:
+def plain(x: np.ndarray, y: np.ndarray, unlabelled: np.ndarray) -> dict:
     """Every criterion of every size, each from its own definition."""
     n = len(y)
     terms, other = bases.cosine(x, N_TERMS), bases.cosine(unlabelled, N_TERMS)
@@ -106,8 +106,8 @@ def run(repeats: int, seed: int) -> list[dict[str, Any]]:
         def ours(model=model, x=x, y=data.y, unlabelled=unlabelled):
             return model.fit(x[:, None], y, X_unlabeled=unlabelled[:, None]).criteria_
 
-        def theirs(x=x, y=data.y, unlabelled=unlabelled, fold=fold):
-            return plain(x, y, unlabelled, fold)
+        def theirs(x=x, y=data.y, unlabelled=unlabelled):
+            return plain(x, y, unlabelled)
 
         def theirs_cv(x=x, y=data.y, fold=fold):
             return plain_cv(x, y, fold)

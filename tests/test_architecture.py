@@ -16,7 +16,7 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 LAYERS = [
     {"path", "sums", "validation"},
     {"datasets", "kernel"},
-    {"bases", "bayes", "counting", "pool", "rivals", "similarity", "tree"},
+    {"bases", "bayes", "counting", "folds", "pool", "rivals", "similarity", "tree"},
     {"table"},
     {"estimator"},
     {"report", "tables"},

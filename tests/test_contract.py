@@ -9,18 +9,28 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from holdfast import NestedRegressor, SelectionPath
+from holdfast.model_size.bases import NAMES
 
 ESTIMATORS = [NestedRegressor()]
+# Further settings, for scikit-learn's checks alone.
+SETTINGS = [
+    *(NestedRegressor(basis) for basis in NAMES if basis != "cosine"),
+    NestedRegressor(PolynomialFeatures(2)),
+    NestedRegressor(criterion="cv", cv=KFold(3)),
+    NestedRegressor(criterion="bayes"),
+]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS + SETTINGS)
 def test_scikit_learn_checks_pass(estimator, check):
     check(estimator)
 
@@ -45,7 +55,7 @@ def test_every_parameter_and_attribute_is_documented(estimator, rows):
     fitted = seeded(estimator).fit(pd.DataFrame(rows[0], columns=list("abc")), rows[1])
     attributes = text[text.index("Attributes\n") :]
     for name in vars(fitted):
-        if name.endswith("_") and not name.startswith("_") and name != "basis_":
+        if name.endswith("_") and not name.startswith("_"):
             assert name in attributes, name
 
 

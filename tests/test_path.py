@@ -31,6 +31,11 @@ def test_a_path_knows_what_it_chose():
     assert path.ranking(4).tolist() == [2, 3, 1, 3]
 
 
+def test_a_mask_too_short_for_the_path_is_refused():
+    with pytest.raises(ValueError, match=r"n_candidates must exceed.*Got 2, and 2 in the path"):
+        example().support(2)
+
+
 def test_choosing_nothing_is_legal():
     path = SelectionPath([], [], [1.0], 0, "nothing beats the empty selection")
     assert path.chosen.tolist() == []
@@ -39,15 +44,21 @@ def test_choosing_nothing_is_legal():
 
 
 def test_a_path_cannot_be_changed_nor_can_its_copies():
-    scores = np.array([1.0, 0.5, 0.4, 0.3])
-    for path in (example(scores=scores), pickle.loads(pickle.dumps(example()))):
+    for path in (example(), pickle.loads(pickle.dumps(example()))):
         with pytest.raises(AttributeError):
             path.chosen_size = 2
         for array in (path.order, path.scores, path.train_scores):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 3
-    scores[0] = 9.0
     assert copy.deepcopy(example()) == example()
+
+
+def test_a_path_keeps_copies_of_what_it_is_given():
+    order, scores = np.array([2, 0, 2]), np.array([1.0, 0.5, 0.4, 0.3])
+    path = example(order=order, scores=scores)
+    order[0], scores[0] = 9, 9.0
+    assert path.order[0] == 2
+    assert path.scores[0] == 1.0
 
 
 def test_json_goes_there_and_back_to_the_last_bit():
@@ -95,6 +106,8 @@ def test_any_path_survives_json(steps, reason):
         (example().to_json().replace('"inf"', "true"), "wrong type"),
         (example().to_json().replace("[2, 0, 2]", f"[{10**30}, 0, 2]"), "wrong type"),
         (example().to_json().replace("[2, 0, 2]", "5"), "wrong type"),
+        (example().to_json().replace('["dose", "age", "dose"]', '"abc"'), "wrong type"),
+        (example().to_json().replace('"nan"', "NaN"), "not JSON .*NaN is no JSON number"),
     ],
 )
 def test_text_that_is_no_path_is_refused(text, message):
@@ -110,6 +123,12 @@ def test_text_that_is_no_path_is_refused(text, message):
         ({"train_scores": [1.0]}, "train_scores must have length 4"),
         ({"chosen_size": 4}, "chosen_size=4 with 3 steps"),
         ({"chosen_size": -1}, "chosen_size=-1"),
+        ({"chosen_size": 1.9}, "chosen_size must be a list of whole numbers"),
+        ({"order": [2.7, 0, 1]}, "order must be a list of whole numbers"),
+        ({"order": [-1, 0, 1]}, "order must name candidates by index, 0 or more. Got -1"),
+        ({"scores": np.ones((2, 2))}, "scores must be a list of numbers"),
+        ({"names": "abc"}, "names must be a list of names. Got 'abc'"),
+        ({"reason": None}, "reason must be text. Got None"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_refused(changes, message):

@@ -15,19 +15,19 @@ __all__ = ["make_curve"]
 
 
 def _sinc(x: np.ndarray) -> np.ndarray:
-    return np.sinc(4 * x / np.pi)
+    return np.sinc(4 * np.asarray(x) / np.pi)
 
 
 def _step(x: np.ndarray) -> np.ndarray:
-    return (x > 0).astype(np.float64)
+    return np.where(np.asarray(x) > 0, 1.0, 0.0)
 
 
 def _parabola(x: np.ndarray) -> np.ndarray:
-    return (x + 1.5) ** 2 / 10
+    return (np.asarray(x) + 1.5) ** 2 / 10
 
 
 def _four_terms(x: np.ndarray) -> np.ndarray:
-    u = (x + np.pi) / (2 * np.pi)
+    u = (np.asarray(x) + np.pi) / (2 * np.pi)
     return 1 + math.sqrt(2) * (
         np.cos(np.pi * u) + 0.5 * np.cos(2 * np.pi * u) - 0.8 * np.cos(3 * np.pi * u)
     )

@@ -6,10 +6,11 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["SelectionPath"]
 
@@ -64,16 +65,41 @@ class SelectionPath:
     unit: str = "error"
     train_scores: np.ndarray | None = None
 
+    if TYPE_CHECKING:  # what the constructor takes, where the fields above say what it keeps
+
+        def __init__(
+            self,
+            order: ArrayLike,
+            names: Iterable[str],
+            scores: ArrayLike,
+            chosen_size: int,
+            reason: str,
+            unit: str = "error",
+            train_scores: ArrayLike | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         def keep(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
-        keep("order", _frozen(self.order, np.intp))
+        if isinstance(self.names, str):
+            raise ValueError(f"SelectionPath: names must be a list of names. Got {self.names!r}.")
+        for name in ("reason", "unit"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(
+                    f"SelectionPath: {name} must be text. Got {getattr(self, name)!r}."
+                )
+        keep("order", _frozen("order", self.order, np.intp))
         keep("names", tuple(str(name) for name in self.names))
-        keep("scores", _frozen(self.scores, np.float64))
-        keep("chosen_size", int(self.chosen_size))
+        keep("scores", _frozen("scores", self.scores, np.float64))
+        keep("chosen_size", int(_frozen("chosen_size", [self.chosen_size], np.intp)[0]))
         if self.train_scores is not None:
-            keep("train_scores", _frozen(self.train_scores, np.float64))
+            keep("train_scores", _frozen("train_scores", self.train_scores, np.float64))
+        if (self.order < 0).any():
+            raise ValueError(
+                f"SelectionPath: order must name candidates by index, 0 or more. "
+                f"Got {self.order.min()}."
+            )
 
         n_steps = len(self.order)
         lengths = {"names": n_steps, "scores": n_steps + 1, "train_scores": n_steps + 1}
@@ -102,6 +128,11 @@ class SelectionPath:
 
     def support(self, n_candidates: int) -> np.ndarray:
         """Mask of the chosen candidates, shape (n_candidates,)."""
+        if self.n_steps and n_candidates <= self.order.max():
+            raise ValueError(
+                f"SelectionPath.support: n_candidates must exceed every index of the path. "
+                f"Got {n_candidates}, and {self.order.max()} in the path."
+            )
         mask = np.zeros(n_candidates, dtype=bool)
         mask[self.order[: self.chosen_size]] = True
         return mask
@@ -177,8 +208,8 @@ class SelectionPath:
     def from_json(cls, text: str) -> SelectionPath:
         """Path written by `to_json`. Anything else is refused with a `ValueError`."""
         try:
-            record = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+            record = json.loads(text, parse_constant=_not_json)
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"SelectionPath.from_json: this is not JSON ({error}).") from error
         if not isinstance(record, dict) or record.get("format") != _FORMAT:
             raise ValueError(
@@ -194,7 +225,7 @@ class SelectionPath:
             train_scores = record["train_scores"]
             return cls(
                 order=np.array([_whole(index) for index in record["order"]], dtype=np.intp),
-                names=tuple(_text(name) for name in record["names"]),
+                names=tuple(_text(name) for name in _list(record["names"])),
                 scores=_from_json_numbers(record["scores"]),
                 chosen_size=_whole(record["chosen_size"]),
                 reason=_text(record["reason"]),
@@ -234,9 +265,13 @@ class SelectionPath:
         return f"SelectionPath({self.chosen_size} of {self.n_steps} steps chosen: {self.reason})"
 
 
-def _frozen(values: Any, dtype: type) -> np.ndarray:
-    """Own, read-only, one-dimensional copy."""
-    array: np.ndarray = np.array(values, dtype=dtype).reshape(-1)
+def _frozen(name: str, values: Any, dtype: type) -> np.ndarray:
+    """Own, read-only, one-dimensional copy; indices must be whole."""
+    given = np.asarray(values)
+    array: np.ndarray = given.astype(dtype)
+    if array.ndim != 1 or (dtype is np.intp and (array != given).any()):
+        kind = "whole numbers" if dtype is np.intp else "numbers"
+        raise ValueError(f"SelectionPath: {name} must be a list of {kind}. Got {values!r}.")
     array.flags.writeable = False
     return array
 
@@ -255,9 +290,19 @@ def _from_json_numbers(values: Iterable[Any]) -> np.ndarray:
     return np.array(numbers, dtype=np.float64)
 
 
+def _not_json(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
 def _whole(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"order or chosen_size ({value!r})")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"names ({value!r})")
     return value
 
 

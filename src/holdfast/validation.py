@@ -12,7 +12,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 _NOT_NUMBERS = (
     nw.String,
@@ -60,33 +60,104 @@ def numeric_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Any:
     message that names the column when one holds no numbers.
     """
     owner = type(estimator).__name__
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        for column, dtype in frame.schema.items():
-            if isinstance(dtype, _NOT_NUMBERS):
-                raise ValueError(
-                    f"{owner}: expected numbers in every column. "
-                    f"Got {dtype} in column {column!r}. Encode it or leave it out."
-                )
+    _column_names(owner, "X", X)
     wanted = {"dtype": [np.float64, np.float32], "reset": reset}
     try:
         if not reset:
             return validate_data(estimator, X, **wanted)
-        return validate_data(estimator, X, y, y_numeric=True, **wanted)
+        X, y = validate_data(estimator, X, y, y_numeric=True, **wanted)
+        return X, y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
     except ValueError as error:
-        if "could not convert string to float" not in str(error):
-            raise
-        value = str(error).partition("float: ")[2]
+        raise _no_text(owner, error) from error
+
+
+def unlabeled_rows(estimator: Any, X_unlabeled: Any) -> np.ndarray:
+    """Rows without labels as float64; no rows where none are given.
+
+    They must have the columns that the estimator has just seen in X.
+    """
+    owner = type(estimator).__name__
+    n_features = estimator.n_features_in_
+    if X_unlabeled is None:
+        return np.empty((0, n_features))
+    names = _column_names(owner, "X_unlabeled", X_unlabeled)
+    expected = getattr(estimator, "feature_names_in_", None)
+    if names is not None and expected is not None and names != list(expected):
         raise ValueError(
-            f"{owner}: expected numbers. Got the text {value}. Encode it or leave it out."
+            f"{owner}: the columns of X_unlabeled must be those of X, in the same order. "
+            f"Expected {list(expected)}. Got {names}."
+        )
+    if hasattr(X_unlabeled, "__len__") and len(X_unlabeled) == 0:
+        raise ValueError(f"{owner}: X_unlabeled has no rows. Pass None if there are none.")
+    try:
+        rows = check_array(X_unlabeled, dtype=np.float64, input_name="X_unlabeled")
+    except ValueError as error:
+        raise _no_text(owner, error) from error
+    if rows.shape[1] != n_features:
+        raise ValueError(
+            f"{owner}: X_unlabeled must have the columns of X, shape (n_unlabeled, {n_features}). "
+            f"Got shape {rows.shape}."
+        )
+    return rows
+
+
+def _column_names(owner: str, what: str, X: Any) -> list[Any] | None:
+    """Names of a frame's columns, or None; a frame that holds no numbers is refused."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        raise ValueError(f"{owner}: expected numbers in {what}. Got dates. Encode them.")
+    try:
+        frame = nw.from_native(X, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            raise ValueError(
+                f"{owner}: {what} is a query that has not been run ({type(X).__name__}). "
+                "Call its .collect() first."
+            )
+        if not isinstance(frame, nw.DataFrame):
+            return None
+        schema = frame.schema
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(
+            f"{owner}: the columns of {what} must have different names. Got some twice ({error})."
         ) from error
+    for column, dtype in schema.items():
+        if isinstance(dtype, _NOT_NUMBERS):
+            raise ValueError(
+                f"{owner}: expected numbers in every column of {what}. "
+                f"Got {dtype} in column {column!r}. Encode it or leave it out."
+            )
+    return list(frame.columns)
+
+
+def _no_text(owner: str, error: ValueError) -> ValueError:
+    """The error in our words if it is about text, else as it is."""
+    _, found, value = str(error).partition("could not convert string to float: ")
+    if not found:
+        return error
+    return ValueError(
+        f"{owner}: expected numbers. Got the text {value}. Encode it or leave it out."
+    )
+
+
+def check_magnitude(owner: str, what: str, values: np.ndarray) -> None:
+    """Refuse numbers whose squares leave the range of float64."""
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    for size in largest[(largest > 1e150) | ((largest > 0) & (largest < 1e-150))]:
+        raise ValueError(
+            f"{owner}: the squares of {what} must fit into float64. Got values of size {size:g}. "
+            "Change the unit."
+        )
 
 
 def check_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray:
     """Weights as float64, shape (n_rows,); ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{owner}: sample_weight must be numbers, one per row. Got {sample_weight!r}."
+        ) from error
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):

@@ -3,11 +3,19 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
-from sklearn.model_selection import GridSearchCV, KFold, LeaveOneGroupOut
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
 
 from holdfast import NestedRegressor, SelectionPath
 from holdfast.datasets import make_curve
@@ -65,7 +73,7 @@ def test_weights_are_repetitions_in_every_criterion_and_basis():
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
     weight = rng.integers(0, 4, size=20)
     copies = rng.permutation(np.repeat(np.arange(20), weight))
-    for basis in bases.NAMES:
+    for basis in (*bases.NAMES, PCA(2), SplineTransformer(4, knots="quantile")):
         weighted = NestedRegressor(basis, max_terms=8, random_state=0).fit(X, y, weight)
         repeated = NestedRegressor(basis, max_terms=8, random_state=0).fit(X[copies], y[copies])
         for name, column in weighted.criteria_.items():
@@ -74,13 +82,17 @@ def test_weights_are_repetitions_in_every_criterion_and_basis():
             )
 
 
-def test_rows_of_weight_zero_influence_nothing():
+@pytest.mark.parametrize("cv", [5, KFold(4)], ids=str)
+@pytest.mark.parametrize("basis", [*bases.NAMES, PolynomialFeatures(2)], ids=str)
+def test_rows_of_weight_zero_influence_nothing(basis, cv):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 1)), rng.normal(size=20)
-    far = np.vstack([X, [[1e6]]])
-    weight = np.append(np.ones(20), 0)
-    one = NestedRegressor(random_state=0).fit(X, y)
-    other = NestedRegressor(random_state=0).fit(far, np.append(y, 1e9), weight)
+    far = np.vstack([[[-1e6]], X, [[1e6]]])
+    weight = np.array([0.0, *np.ones(20), 0.0])
+    one = NestedRegressor(basis, cv=cv, random_state=0).fit(X, y)
+    other = NestedRegressor(basis, cv=cv, random_state=0).fit(far, [1e9, *y, 1e9], weight)
+    for name in one.criteria_:
+        np.testing.assert_array_equal(one.criteria_[name], other.criteria_[name], err_msg=name)
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
@@ -190,7 +202,9 @@ def test_without_routing_a_pipeline_fits_as_usual(curve):
     assert make_pipeline(StandardScaler(), NestedRegressor()).fit(curve.X, curve.y)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
+)
 def test_frames_name_the_terms_and_unlabelled_frames_must_match(frame, curve):
     X = frame({"time": curve.X[:, 0]})
     model = NestedRegressor("legendre", random_state=0)
@@ -247,7 +261,7 @@ ROWS = [
     (X10, y10, {"X_unlabeled": np.ones((5, 2))}, r"\(n_unlabeled, 1\). Got shape \(5, 2\)"),
     (X10, y10, {"X_unlabeled": np.ones(5)}, "Expected 2D array"),
     (X10, y10, {"X_unlabeled": np.full((5, 1), np.nan)}, "X_unlabeled contains NaN"),
-    (X10, y10, {"X_unlabeled": np.empty((0, 1))}, "minimum of 1 is required"),
+    (X10, y10, {"X_unlabeled": np.empty((0, 1))}, "X_unlabeled has no rows"),
     (np.where(X10 == 3, np.nan, X10), y10, {}, "X contains NaN"),
     (X10, np.where(y10 == 9, np.nan, y10), {}, "y contains NaN"),
     (X10, np.column_stack([y10, y10]), {}, "y should be a 1d array"),
@@ -255,6 +269,15 @@ ROWS = [
     (pd.DataFrame({"site": ["a"] * 10}), y10, {}, "Got String in column 'site'. Encode it"),
     (pl.DataFrame({"site": ["a"] * 10}), y10, {}, "Got String in column 'site'. Encode it"),
     (X10[:, :0], y10, {}, "0 feature"),
+    (X10, list("abcdefghij"), {}, "expected numbers. Got the text.*a"),
+    (X10, y10, {"sample_weight": ["a"] * 10}, "sample_weight must be numbers"),
+    (X10, y10, {"X_unlabeled": [["q"]]}, "expected numbers. Got the text 'q'"),
+    (X10, y10, {"X_unlabeled": pd.DataFrame({"x": ["q"]})}, "Got String in column 'x'"),
+    (X10.astype("datetime64[s]"), y10, {}, "Got dates"),
+    (pd.DataFrame([[1.0, 2]] * 10, columns=["a", "a"]), y10, {}, "must have different names"),
+    (pl.LazyFrame({"a": y10}), y10, {}, r"Call its \.collect\(\) first"),
+    (1e160 * X10, y10, {}, "squares of X must fit into float64. Got values of size 9e.160"),
+    (X10, 1e-170 * y10, {}, "squares of y must fit"),
 ]
 
 
@@ -278,9 +301,19 @@ def test_a_transformer_that_makes_no_numbers_is_named():
         NestedRegressor(flat).fit(X10, y10)
 
 
-def test_an_empty_fold_is_refused():
-    with pytest.raises(ValueError, match="every fold of cv must train and test"):
-        NestedRegressor(cv=[(np.arange(10), np.arange(0))]).fit(X10, y10)
+@pytest.mark.parametrize(
+    "cv, message",
+    [
+        ([(np.arange(10), np.arange(0))], "every fold of cv must train and test"),
+        ([], r"cv gave no folds\. A generator can be used once"),
+        ([([0, 1, 2], [99])], "did not split them .*out of bounds"),
+        ([1, 2, 3], "pairs of row indices"),
+        (GroupKFold(2), r"If it needs groups, pass list\(splitter"),
+    ],
+)
+def test_folds_that_are_none_are_refused(cv, message):
+    with pytest.raises(ValueError, match=message):
+        NestedRegressor(cv=cv).fit(X10, y10)
 
 
 @pytest.mark.parametrize("basis", bases.NAMES)
@@ -315,17 +348,101 @@ def test_three_rows_are_enough():
     assert model.n_terms_ in (1, 2)
 
 
-def test_an_interrupted_fit_leaves_a_path_that_says_so(monkeypatch):
+@pytest.mark.parametrize("moment", ["nested_fit", "cross_validation"])
+def test_an_interrupted_fit_leaves_a_path_that_says_so_and_nothing_of_earlier_fits(
+    moment, monkeypatch
+):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernel, "cross_validation", interrupt)
-    model = NestedRegressor()
+    model = NestedRegressor().fit(X10, -y10)
+    monkeypatch.setattr(kernel, moment, interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X10, y10)
     assert model.path_.reason == "interrupted"
+    assert model.path_.n_steps == (0 if moment == "nested_fit" else 7)
     with pytest.raises(sklearn.exceptions.NotFittedError):
         model.predict(X10)
+
+
+def test_a_fit_that_fails_leaves_nothing_of_earlier_ones():
+    model = NestedRegressor().fit(X10, y10)
+    model.set_params(basis="legendre", criterion="seb")
+    with pytest.raises(ValueError, match="infinite at every size"):
+        model.fit(X10[:5], y10[:5])
+    assert not hasattr(model, "path_")
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        model.predict(X10)
+
+
+def test_a_constant_among_a_transformers_columns_shifts_no_fold():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, size=(20, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=20)
+
+    def held_out(basis, max_terms):
+        return NestedRegressor(basis, max_terms=max_terms, random_state=0).fit(X, y).criteria_["cv"]
+
+    with_bias = held_out(PolynomialFeatures(3), 5)
+    np.testing.assert_allclose(with_bias, held_out(PolynomialFeatures(3, include_bias=False), 4))
+    twice = np.column_stack([X, 2 * X, X**2])
+    path = SelectionPath([0, 1, 2], list("abc"), np.zeros(4), 3, "by hand")
+    by_path = NestedRegressor(path, random_state=0).fit(twice, y)
+    as_they_stand = NestedRegressor("columns", random_state=0).fit(twice, y)
+    np.testing.assert_allclose(by_path.criteria_["cv"], as_they_stand.criteria_["cv"])
+
+
+def test_repeated_rows_do_not_invite_interpolation():
+    data = make_curve("sinc", n_samples=20, noise=0.2, random_state=0)
+    plain = NestedRegressor(random_state=0).fit(data.X, data.y)
+    for weight in (1.5, 2.0, 3.0):
+        model = NestedRegressor(random_state=0).fit(data.X, data.y, np.full(20, weight))
+        assert len(model.criteria_["n_terms"]) == len(plain.criteria_["n_terms"]) == 15
+        assert model.n_terms_ < 15
+    with pytest.raises(
+        ValueError, match=r"max_terms=25 with 20 different rows\. Pass max_terms=19"
+    ):
+        NestedRegressor(max_terms=25).fit(data.X, data.y, np.full(20, 2.0))
+
+
+def test_fractional_weights_are_refused_by_a_transformer_and_by_nothing_else():
+    weight = np.linspace(0.5, 2, 10)
+    NestedRegressor().fit(X10, y10, weight)
+    with pytest.raises(ValueError, match=r"PolynomialFeatures.*must be whole numbers"):
+        NestedRegressor(PolynomialFeatures(2)).fit(X10, y10, weight)
+
+
+def test_criteria_that_are_infinite_everywhere_do_not_vote():
+    model = NestedRegressor(random_state=0).fit(X10[:5], y10[:5])
+    assert np.isinf(model.criteria_["seb"]).all()
+    assert "seb" not in model.choices_
+    assert f"the {len(model.choices_)} criteria" in model.path_.reason
+
+
+def test_the_costly_criterion_is_left_out_of_long_paths_unless_asked_for():
+    data = make_curve("step", n_samples=100, noise=0.1, random_state=0)
+    assert "bayes" not in NestedRegressor(random_state=0).fit(data.X, data.y).choices_
+    asked = NestedRegressor(criterion="bayes", random_state=0).fit(data.X, data.y)
+    assert asked.n_terms_ == asked.choices_["bayes"]
+
+
+def test_scores_in_another_unit_have_no_training_error_beside_them():
+    for criterion in UNITS:
+        model = NestedRegressor(criterion=criterion).fit(X10, y10)
+        assert model.path_.train_scores is None
+
+
+def test_a_transformer_that_knows_no_drawn_inputs_is_named():
+    with pytest.raises(ValueError, match=r"drawn from a kernel density.*as X_unlabeled"):
+        NestedRegressor(OneHotEncoder()).fit(X10, y10)
+    assert NestedRegressor(OneHotEncoder(), cv=2).fit(
+        np.tile(X10[:5], (4, 1)), np.tile(y10[:5], 4) + np.arange(20), X_unlabeled=X10[:5]
+    )
+
+
+def test_a_transformers_own_names_are_kept():
+    model = NestedRegressor(PolynomialFeatures(2, include_bias=False)).fit(X10, y10)
+    assert model.term_names_ == ["1", "x0", "x0^2"]
 
 
 def test_huge_and_tiny_numbers_give_the_same_choice():

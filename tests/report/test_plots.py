@@ -1,9 +1,11 @@
+import copy
 import sys
 
 import matplotlib
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
 
 from holdfast import NestedRegressor, PathDisplay, SelectionPath, compare_criteria
 from holdfast.datasets import make_curve
@@ -87,7 +89,7 @@ def test_criteria_are_compared_on_one_path(model):
 def test_agreement_is_said_plainly():
     data = make_curve("four_terms", n_samples=20, noise=0.25, random_state=3)
     model = NestedRegressor(random_state=0, interval=(-np.pi, np.pi)).fit(data.X, data.y)
-    assert compare_criteria(model).answer == "All 15 criteria choose 4."
+    assert compare_criteria(model).answer == "dee chooses 4; all 15 criteria agree"
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -95,8 +97,23 @@ def test_what_cannot_be_drawn_is_refused():
         PathDisplay.from_estimator(NestedRegressor())
     with pytest.raises(NotFittedError):
         compare_criteria(NestedRegressor())
+    line = LinearRegression().fit([[0], [1]], [0, 1])
+    with pytest.raises(TypeError, match=r"expected an estimator with path_\. Got LinearReg"):
+        PathDisplay.from_estimator(line)
+    with pytest.raises(TypeError, match=r"expected an estimator with criteria_\. Got LinearReg"):
+        compare_criteria(line)
     with pytest.raises(TypeError, match=r"expected a SelectionPath\. Got NestedRegressor"):
         PathDisplay.from_path(NestedRegressor())
+
+
+def test_one_axes_where_two_are_needed_is_refused(model):
+    with pytest.raises(ValueError, match=r"axes must be a pair.*plt\.subplots"):
+        compare_criteria(model, axes=plt.subplots()[1])
+
+
+def test_the_criterion_that_chose_is_named_whatever_was_set_since(model):
+    changed = copy.copy(model).set_params(criterion="aic")
+    assert compare_criteria(changed).answer.startswith("dee chooses")
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path, orthogonal_mp
 
 from holdfast.path import SelectionPath
@@ -62,8 +63,8 @@ class Basis:
         """Rows as points of the space in which the terms are functions."""
         raise NotImplementedError
 
-    def terms(self, coordinates: np.ndarray) -> np.ndarray:
-        """Values of the terms, shape (n_rows, n_terms)."""
+    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
+        """Values of the first count terms, or of all, shape (n_rows, n_terms)."""
         raise NotImplementedError
 
     def bounds(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -225,7 +226,6 @@ class IntervalBasis(Basis):
         self.products: list[Product] = [()]
         if len(self.inputs):
             self.products = total_degree_terms(len(self.inputs), self.family.per_degree, max_terms)
-        self.n_functions = 1 + max((k for product in self.products for _, k in product), default=0)
         self.names = [
             " ".join(self.family.name(k, self.input_names[self.inputs[j]]) for j, k in product)
             or "1"
@@ -243,11 +243,13 @@ class IntervalBasis(Basis):
         n_inputs = coordinates.shape[1]
         return np.full(n_inputs, self.family.low), np.full(n_inputs, self.family.high)
 
-    def terms(self, coordinates: np.ndarray) -> np.ndarray:
-        used = sorted({j for product in self.products for j, _ in product})
-        functions = {j: self.family.evaluate(coordinates[:, j], self.n_functions) for j in used}
-        values = np.ones((len(coordinates), len(self.products)))
-        for column, product in enumerate(self.products):
+    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
+        products = self.products[:count]
+        used = sorted({j for product in products for j, _ in product})
+        n_functions = 1 + max((k for product in products for _, k in product), default=0)
+        functions = {j: self.family.evaluate(coordinates[:, j], n_functions) for j in used}
+        values = np.ones((len(coordinates), len(products)))
+        for column, product in enumerate(products):
             for j, k in product:
                 values[:, column] *= functions[j][:, k]
         return values
@@ -287,7 +289,8 @@ class ColumnBasis(Basis):
         if max_terms > 1:
             with warnings.catch_warnings():
                 # They warn of dependent columns, which the estimator leaves out and reports.
-                warnings.simplefilter("ignore")
+                for kind in (ConvergenceWarning, RuntimeWarning):
+                    warnings.simplefilter("ignore", kind)
                 order = self.order(centred, root * (y - share @ y), max_terms - 1)
         self.columns = np.asarray(order, dtype=np.intp)[: max_terms - 1]
         self.names = ["1", *(self.input_names[j] for j in self.columns)]
@@ -296,8 +299,8 @@ class ColumnBasis(Basis):
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         return X[:, self.columns]
 
-    def terms(self, coordinates: np.ndarray) -> np.ndarray:
-        return _with_constant(coordinates)
+    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
+        return _with_constant(coordinates, count)
 
 
 def given_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
@@ -355,8 +358,8 @@ class PrincipalComponents(Basis):
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         return (X - self.mean) @ self.directions.T
 
-    def terms(self, coordinates: np.ndarray) -> np.ndarray:
-        return _with_constant(coordinates)
+    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
+        return _with_constant(coordinates, count)
 
 
 # --- Centres, and whatever a transformer makes ---------------------------------------------------
@@ -393,9 +396,9 @@ class RadialBasis(Basis):
         width = np.where(self.high > self.low, self.high - self.low, 1.0)
         return (np.clip(X, self.low, self.high) - self.low) / width
 
-    def terms(self, coordinates: np.ndarray) -> np.ndarray:
+    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
         squared = cdist(coordinates, self.centres, "sqeuclidean")
-        return _with_constant(np.exp(-squared / (2 * self.width**2)))
+        return _with_constant(np.exp(-squared / (2 * self.width**2)), count)
 
 
 class TransformerBasis(Basis):
@@ -407,39 +410,65 @@ class TransformerBasis(Basis):
         self.uses_target = True
 
     def fit(self, rows: Rows, max_terms: int) -> TransformerBasis:
-        self.fitted = clone(self.transformer).fit(rows.X, rows.y)
+        self.fitted = clone(self.transformer).fit(*self._copies(rows))
         self.max_terms = max_terms
-        values = self.terms(rows.X)
-        self.names = ["1", *(f"term{k + 1}" for k in range(values.shape[1] - 1))]
+        n_terms = self.terms(rows.X).shape[1]
+        try:
+            names = list(self.fitted.get_feature_names_out())
+        except (AttributeError, ValueError, TypeError):  # many transformers have none
+            names = [f"term{k + 1}" for k in range(n_terms - 1)]
+        self.names = ["1", *names[: n_terms - 1]]
         return self
+
+    def _copies(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Rows as often as their weights say: few transformers take weights as repetitions."""
+        if (rows.weight == 1).all():
+            return rows.X, rows.y
+        whole = np.round(rows.weight)
+        if (whole != rows.weight).any() or whole.sum() > 10_000_000:
+            raise ValueError(
+                f"NestedRegressor: with basis {self.named}, a transformer, sample_weight must be "
+                "whole numbers (rows are repeated for it). Round the weights, or pass a basis by "
+                "name."
+            )
+        return rows.X.repeat(whole.astype(int), axis=0), rows.y.repeat(whole.astype(int))
+
+    @property
+    def named(self) -> str:
+        return type(self.transformer).__name__
 
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         return X
 
-    def terms(self, coordinates: np.ndarray) -> np.ndarray:
+    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
         made = self.fitted.transform(coordinates)
-        values = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
+        try:
+            values = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"NestedRegressor: basis {self.named} must make numbers ({error})."
+            ) from error
         if values.ndim != 2 or len(values) != len(coordinates):
             raise ValueError(
-                f"NestedRegressor: basis {type(self.transformer).__name__} must transform "
-                f"{len(coordinates)} rows to as many rows of terms. Got shape {values.shape}."
+                f"NestedRegressor: basis {self.named} must transform {len(coordinates)} rows to as "
+                f"many rows of terms. Got shape {values.shape}."
             )
         if not np.isfinite(values).all():
             raise ValueError(
-                f"NestedRegressor: basis {type(self.transformer).__name__} gave values that are "
-                "not finite. Pass a transformer whose columns are numbers for every row."
+                f"NestedRegressor: basis {self.named} gave values that are not finite. Pass a "
+                "transformer whose columns are numbers for every row."
             )
-        return _with_constant(values[:, : self.max_terms - 1])
+        return _with_constant(values[:, : self.max_terms - 1], count)
 
 
-def _with_constant(values: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.ones((len(values), 1)), values], axis=1)
+def _with_constant(values: np.ndarray, count: int | None = None) -> np.ndarray:
+    return np.column_stack([np.ones(len(values)), values])[:, :count]
 
 
 def make_basis(basis: Any, interval: Any, input_names: list[str]) -> Basis:
     """Unfitted basis of that name; a path or a transformer is taken as it is."""
     if isinstance(basis, SelectionPath):
-        return ColumnBasis(partial(path_order, basis), True, input_names)
+        return ColumnBasis(partial(path_order, basis), False, input_names)
     if not isinstance(basis, str):
         return TransformerBasis(basis)
     if basis in FAMILIES:

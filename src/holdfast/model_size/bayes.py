@@ -31,7 +31,11 @@ posterior expected error of every size          `bayes`
 
 Departures
 ----------
-none
+1. The share beyond D is an integral, not a sum. The grid has at most 20 values of k.
+2. ``E[σ'²|y] = S/(n - 3)``; with 5 rows or fewer it does not exist or is wild, and S is divided by
+   1 at least. It does not depend on d.
+3. Every prior has an infinite tail, so the chosen size grows slowly with n even if the target has
+   finitely many terms: the best fit for prediction, not the true number of terms.
 """
 
 from __future__ import annotations

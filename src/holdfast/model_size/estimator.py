@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import numbers
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.model_size import bases, kernel
-from holdfast.model_size.table import CRITERIA, UNITS, criteria, empty_score
+from holdfast.model_size.folds import Fold, sorted_rows, split_rows
+from holdfast.model_size.table import CRITERIA, UNITS, agreement, criteria, empty_score
 from holdfast.path import SelectionPath
 from holdfast.sums import Moments
-from holdfast.validation import check_choice, check_weights, is_number, numeric_rows
+from holdfast.validation import (
+    check_choice,
+    check_magnitude,
+    check_weights,
+    is_number,
+    numeric_rows,
+    unlabeled_rows,
+)
 
 _MIN_ROWS = 3
 _N_DRAWS = 1000
 _BATCH = 10_000
+_BAYES_TERMS = 60
 
 
 class NestedRegressor(RegressorMixin, BaseEstimator):
@@ -40,16 +48,19 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
           periodic inputs only.
         - ``"columns"``: the columns of X as they stand; ``"lars"``, ``"omp"``: in the order of a
           least-angle or matching-pursuit path; a `SelectionPath`: in its order.
-        - ``"pca"``: principal components by falling variance.
+        - ``"pca"``: principal components by falling variance, of the columns as they are: scale
+          them before if their units differ.
         - ``"rbf"``: Gaussian bumps, one centre more with each term.
-        - a transformer: its columns in the order in which it makes them.
+        - a transformer: its columns in the order in which it makes them. It is shown arrays.
     criterion : str, default="dee"
         The estimate of the error on new rows that chooses the size: ``"dee"``, ``"adj"``,
         ``"seb"``, ``"ucb"``, ``"fpe"``, ``"gcv"``, ``"cv"``, ``"loo"``, ``"cpm"``, ``"bic"``,
         ``"ric"``, ``"aic"``, ``"aicc"``, ``"adjusted_r2"`` or ``"bayes"``. All of them are
-        computed; see ``criteria_``.
+        computed, see ``criteria_``; ``"bayes"``, whose cost grows with the cube of the number of
+        terms, only up to 60 terms unless it is asked for.
     max_terms : int, optional
-        Largest size considered, below the number of rows. Default: ``min(3 n // 4, 200)``.
+        Largest size considered, below the number of rows. Default: ``min(3 n // 4, 200)``, n the
+        sum of the weights, or the number of different rows if they are fewer.
     interval : (low, high) or array-like of shape (n_features, 2), optional
         Range of the inputs for the bases that have one (cosine, fourier, legendre, bspline).
         Default: the range of the rows, labelled or not. Predictions outside it are those at its
@@ -59,7 +70,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         model leaves.
     cv : int, splitter or iterable of (train, test), default=5
         Folds of ``"cv"``. A number means that many shuffled folds, or one per row if there are
-        fewer rows.
+        fewer rows. For groups pass ``list(splitter.split(X, y, groups))``.
     random_state : int, RandomState or None, default=None
         Shuffles the folds and draws inputs where no unlabelled rows are given.
 
@@ -71,6 +82,8 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         Coefficients of the chosen terms.
     coef_path_ : ndarray of shape (n_sizes, n_sizes)
         Coefficients of every size, row d - 1 those of d terms.
+    basis_ : object
+        The fitted basis: ``basis_.terms(basis_.coordinates(X))`` has the values of its terms.
     term_names_ : list of str
         The terms in order; those that depend on earlier ones are left out.
     criteria_ : dict of ndarray
@@ -78,7 +91,9 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         is better. All are estimates of the mean squared error on new rows, but for ``"aic"``,
         ``"aicc"`` and ``"adjusted_r2"`` (``1 - adjusted R²``).
     choices_ : dict of int
-        The size that each criterion would choose.
+        The size that each criterion would choose, but for those that are infinite at every size.
+    criterion_ : str
+        The one that chose.
     noise_variance_ : float
         As given, or as estimated.
     path_ : SelectionPath
@@ -97,9 +112,9 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
     Notes
     -----
     When **not** to use it: when the terms have no natural order from simple to complex, shrinkage
-    (`RidgeCV`, `LassoCV`) is the better tool. With hundreds of rows per term all criteria agree and
-    cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y: only
-    ``"cv"`` repeats that look in each fold, the other criteria are optimistic.
+    (`RidgeCV`, `LassoCV`) is the better tool. With hundreds of rows per term the choice hardly
+    matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y:
+    only ``"cv"`` repeats that look in each fold, the other criteria are optimistic.
 
     DEE and ADJ compare the sample with inputs that have no label. Without ``X_unlabeled``, 1,000
     are drawn from a kernel density of the inputs (Gaussian, Scott's bandwidth, reflected at the
@@ -155,8 +170,11 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             Weights are repetitions: n is their sum.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), optional
-            Inputs without labels, from where predictions will be made. They serve DEE and ADJ, and
-            widen the range of the inputs. Do not repeat the training rows in it.
+            Inputs without labels, from where predictions will be made. They serve DEE, ADJ and
+            ``"bayes"``. Do not repeat the training rows in it. They also widen the range of the
+            inputs: predictions between the training rows and the ends of that range are then
+            extrapolated, where without them they would be held at the last training row's.
+            Tools that split the rows, such as `GridSearchCV`, cut whatever has as many rows as X.
 
         Returns
         -------
@@ -166,58 +184,86 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         X, y = numeric_rows(self, X, y, reset=True)
         X, y = X.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
         weight = check_weights("NestedRegressor", sample_weight, len(X))
-        unlabeled = self._check_unlabeled(X_unlabeled)
+        unlabeled = unlabeled_rows(self, X_unlabeled)
+        for name, values in (("X", X), ("X_unlabeled", unlabeled), ("y", y[:, None])):
+            check_magnitude("NestedRegressor", name, values)
         used = weight > 0
-        max_terms = self._check_size(weight[used])
-        rng = check_random_state(self.random_state)
-        folds = self._fold_weights(X, y, weight, rng)
         rows = bases.Rows(X[used], y[used], weight[used], unlabeled)
+        max_terms = self._check_size(rows)
+        rng = check_random_state(self.random_state)
+        folds = split_rows(self.cv, X, y, weight, rng)
+        basis = self._make_basis()
 
-        basis = self._make_basis().fit(rows, max_terms)
+        # Nothing of an earlier fit is left if this one is cut short.
+        for name in [name for name in vars(self) if name in _FITTED]:
+            delattr(self, name)
+        self.path_ = SelectionPath((), (), [np.nan], 0, "interrupted")
+        try:
+            self._fit(rows, folds, basis, max_terms, rng)
+        except Exception:
+            del self.path_  # an interruption leaves the path so far, an error nothing
+            raise
+        return self
+
+    def _fit(
+        self,
+        rows: bases.Rows,
+        folds: list[Fold],
+        basis: bases.Basis,
+        max_terms: int,
+        rng: np.random.RandomState,
+    ) -> None:
+        basis.fit(rows, max_terms)
         coordinates = basis.coordinates(rows.X)
         terms = basis.terms(coordinates)
         fit = kernel.nested_fit(terms, rows.y, rows.weight)
-        self.basis_ = basis
-        self._kept = fit.kept
-        self.term_names_ = [basis.names[j] for j in fit.kept]
-        try:
-            if len(unlabeled):
-                elsewhere = basis.coordinates(unlabeled)
-            else:
-                order = _sorted_rows(rows.X, rows.y)
-                elsewhere = kernel.parzen_sample(
-                    coordinates[order],
-                    rows.weight[order],
-                    *basis.bounds(coordinates),
-                    _N_DRAWS,
-                    rng,
-                )
-            C = _second_moment(basis, elsewhere, fit.kept)
-            parts = ((train[used], test[used]) for train, test in folds)
-            held_out = kernel.cross_validation(
-                self._folds(rows, parts, terms, fit.kept), len(fit.z)
+        names = [basis.names[j] for j in fit.kept]
+        self.path_ = self._path(fit, names, np.full(len(fit.z), np.nan), 0, "interrupted")
+
+        C = self._elsewhere(basis, coordinates, rows, fit.kept, rng)
+        held_out = kernel.cross_validation(
+            self._folds(basis, rows, folds, terms, fit.kept), len(fit.z)
+        )
+        given = self.noise_variance
+        noise = kernel.noise_variance(fit) if given is None else float(given)
+        with_bayes = self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
+        table = criteria(fit, C, noise, held_out, with_bayes=with_bayes)
+
+        # A criterion that is infinite at every size chooses none.
+        choices = {
+            name: int(np.argmin(values)) + 1
+            for name, values in table.items()
+            if name in CRITERIA and not np.isposinf(values).all()
+        }
+        if self.criterion not in choices:
+            raise ValueError(
+                f"NestedRegressor: criterion={self.criterion!r} is infinite at every size with "
+                f"{fit.n_samples:g} rows. Pass criterion='dee', or more rows."
             )
-            given = self.noise_variance
-            self.noise_variance_ = kernel.noise_variance(fit) if given is None else float(given)
-            self.criteria_ = criteria(fit, C, self.noise_variance_, held_out)
-        except KeyboardInterrupt:
-            self.path_ = self._path(fit, np.full(len(fit.z), np.nan), 0, "interrupted")
-            raise
-        self._choose(fit, n_columns=terms.shape[1])
-        return self
+        size = choices[self.criterion]
+        reason = _reason(fit, choices, self.criterion, terms.shape[1])
+        self.path_ = self._path(fit, names, table[self.criterion], size, reason)
+        self.support_ = self.path_.support(terms.shape[1])
+        self.ranking_ = self.path_.ranking(terms.shape[1])
+        self.basis_, self._kept, self.term_names_ = basis, fit.kept, names
+        self.criterion_, self.criteria_, self.choices_ = self.criterion, table, choices
+        self.noise_variance_ = noise
+        self.coef_path_ = kernel.coefficient_path(fit)
+        self.coef_ = self.coef_path_[size - 1, :size]
+        self.n_terms_ = size
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions for X, shape (n_samples,); float32 for float32."""
         X = self._check_new_rows(X)
         predicted = np.empty(len(X), dtype=X.dtype)
         for batch in gen_batches(len(X), _BATCH):
-            predicted[batch] = self._terms(X[batch])[:, : self.n_terms_] @ self.coef_
+            predicted[batch] = self._terms(X[batch], self.n_terms_) @ self.coef_
         return predicted
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Predictions for X of every size in turn, from one term to all of them."""
         X = self._check_new_rows(X)
-        terms = self._terms(X)
+        terms = self._terms(X, len(self._kept))
         for coefficients in self.coef_path_:
             yield (terms @ coefficients).astype(X.dtype, copy=False)
 
@@ -225,9 +271,10 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "n_terms_")
         return numeric_rows(self, X, reset=False)
 
-    def _terms(self, X: np.ndarray) -> np.ndarray:
+    def _terms(self, X: np.ndarray, size: int) -> np.ndarray:
         coordinates = self.basis_.coordinates(X.astype(np.float64, copy=False))
-        return self.basis_.terms(coordinates)[:, self._kept]
+        kept = self._kept[:size]
+        return self.basis_.terms(coordinates, int(kept[-1]) + 1)[:, kept]
 
     # --- checks, all before any work ---
 
@@ -281,49 +328,30 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         if isinstance(self.cv, numbers.Integral) and (isinstance(self.cv, bool) or self.cv < 2):
             raise ValueError(f"{who}: cv must be at least 2 folds. Got cv={self.cv!r}.")
 
-    def _check_unlabeled(self, X_unlabeled: Any) -> np.ndarray:
-        """Unlabelled rows as float64; no rows where none are given."""
-        if X_unlabeled is None:
-            return np.empty((0, self.n_features_in_))
-        columns = getattr(X_unlabeled, "columns", None)
-        if columns is not None and hasattr(self, "feature_names_in_"):
-            given = [str(name) for name in columns]
-            if given != list(self.feature_names_in_):
-                raise ValueError(
-                    "NestedRegressor: the columns of X_unlabeled must be those of X, in the same "
-                    f"order. Expected {list(self.feature_names_in_)}. Got {given}."
-                )
-        extra = check_array(X_unlabeled, dtype=np.float64, input_name="X_unlabeled")
-        if extra.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"NestedRegressor: X_unlabeled must have the columns of X, shape "
-                f"(n_unlabeled, {self.n_features_in_}). Got shape {extra.shape}."
-            )
-        return extra
-
-    def _check_size(self, weight: np.ndarray) -> int:
+    def _check_size(self, rows: bases.Rows) -> int:
         """The largest number of terms to consider."""
-        n = float(weight.sum())
-        if len(weight) < _MIN_ROWS or n < _MIN_ROWS:
-            given = f"{len(weight)} sample{'s' if len(weight) != 1 else ''}"
+        n, n_rows = float(rows.weight.sum()), len(rows.y)
+        if n_rows < _MIN_ROWS or n < _MIN_ROWS:
             hint = (
                 f"sample_weight sums to {n:g}: weights are repetitions, so do not scale them to 1."
-                if n < _MIN_ROWS <= len(weight)
+                if n < _MIN_ROWS <= n_rows
                 else "Two points fit every line."
             )
             raise ValueError(
                 f"NestedRegressor: needs at least {_MIN_ROWS} rows to tell one size from another. "
-                f"Got {given}. {hint}"
+                f"Got {n_rows} sample{'s' if n_rows != 1 else ''}. {hint}"
             )
+        # As many terms as different rows fit them all exactly, however often each is repeated.
+        different = len(np.unique(np.column_stack([rows.X, rows.y]), axis=0))
+        limit = min(n, different)
         if self.max_terms is None:
-            return min(int(3 * n // 4), 200)
-        if self.max_terms >= n:
-            rows = f"{n:g} rows" if n == len(weight) else f"rows of total weight {n:g}"
-            most = int(np.ceil(n)) - 1
+            return max(1, min(int(3 * limit // 4), 200))
+        if self.max_terms >= limit:
+            what = "rows" if different >= n else "different rows"
             raise ValueError(
                 "NestedRegressor: max_terms must be below the number of rows. "
-                f"Got max_terms={self.max_terms} with {rows}. "
-                f"Pass max_terms={most} or less, or None."
+                f"Got max_terms={self.max_terms} with {limit:g} {what}. "
+                f"Pass max_terms={max(1, int(np.ceil(limit)) - 1)} or less, or None."
             )
         return int(self.max_terms)
 
@@ -348,110 +376,93 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
                 )
         return bases.make_basis(self.basis, self.interval, list(names))
 
-    def _fold_weights(
-        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, rng: np.random.RandomState
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Weights of the rows in training and in test, fold by fold."""
-        if isinstance(self.cv, numbers.Integral):
-            order = _sorted_rows(X, y)
-            test = np.zeros((int(self.cv), len(y)))
-            test[:, order] = kernel.fold_weights(weight[order], int(self.cv), rng)
-            return [(weight - part, part) for part in test if part.any()]
-        folds = []
-        for train, held_out in check_cv(self.cv).split(X, y):
-            parts = []
-            for rows in (train, held_out):
-                part = np.zeros(len(y))
-                part[rows] = weight[rows]
-                parts.append(part)
-            if not (parts[0].any() and parts[1].any()):
-                raise ValueError(
-                    "NestedRegressor: every fold of cv must train and test on at least one row of "
-                    "positive weight. Pass fewer folds."
-                )
-            folds.append((parts[0], parts[1]))
-        return folds
+    def _elsewhere(
+        self,
+        basis: bases.Basis,
+        coordinates: np.ndarray,
+        rows: bases.Rows,
+        kept: np.ndarray,
+        rng: np.random.RandomState,
+    ) -> np.ndarray:
+        """``C = E_U[φ φᵀ]`` of the kept terms, over the unlabelled rows or over drawn inputs."""
+        if len(rows.unlabeled):
+            return _second_moment(basis, basis.coordinates(rows.unlabeled), kept)
+        order = sorted_rows(rows.X, rows.y)
+        ends = basis.bounds(coordinates)
+        drawn = kernel.parzen_sample(coordinates[order], rows.weight[order], *ends, _N_DRAWS, rng)
+        try:
+            return _second_moment(basis, drawn, kept)
+        except ValueError as error:
+            raise ValueError(
+                f"NestedRegressor: basis {self.basis!r} could not transform inputs drawn from a "
+                f"kernel density of X ({error}). Pass inputs that it knows as X_unlabeled."
+            ) from error
 
     def _folds(
         self,
+        basis: bases.Basis,
         rows: bases.Rows,
-        parts: Iterable[tuple[np.ndarray, np.ndarray]],
+        folds: list[Fold],
         terms: np.ndarray,
         kept: np.ndarray,
     ) -> Iterator[tuple[np.ndarray, ...]]:
         """Training and held-out terms, targets and weights of each fold."""
-        X, y, _, unlabeled = rows
-        for train_weight, test_weight in parts:
+        made = terms if len(kept) == terms.shape[1] else terms[:, kept]
+        for train_weight, test_weight in folds:
             train, test = train_weight > 0, test_weight > 0
-            made = terms[:, kept]
-            if self.basis_.uses_target:
-                own = bases.Rows(X[train], y[train], train_weight[train], unlabeled)
-                basis = self._make_basis().fit(own, terms.shape[1])
-                made = basis.terms(basis.coordinates(X))[:, : len(kept)]
-            yield (
-                *(made[train], y[train], train_weight[train]),
-                *(made[test], y[test], test_weight[test]),
-            )
-
-    def _choose(self, fit: kernel.NestedFit, n_columns: int) -> None:
-        estimates = self.criteria_[self.criterion]
-        if not np.isfinite(estimates).any() and not np.isneginf(estimates).any():
-            raise ValueError(
-                f"NestedRegressor: criterion={self.criterion!r} is infinite at every size with "
-                f"{fit.n_samples:g} rows. Pass criterion='dee', or more rows."
-            )
-        self.choices_ = {name: int(np.argmin(self.criteria_[name])) + 1 for name in CRITERIA}
-        self.n_terms_ = self.choices_[self.criterion]
-        self.coef_path_ = kernel.coefficient_path(fit)
-        self.coef_ = self.coef_path_[self.n_terms_ - 1, : self.n_terms_]
-        self.path_ = self._path(fit, estimates, self.n_terms_, self._reason(fit, n_columns))
-        self.support_ = self.path_.support(n_columns)
-        self.ranking_ = self.path_.ranking(n_columns)
-
-    def _reason(self, fit: kernel.NestedFit, n_columns: int) -> str:
-        n_sizes = len(fit.z)
-        if fit.rss[1] == 0:
-            return "the target is constant, so one term fits it exactly"
-        votes = Counter(self.choices_.values())
-        favourite, n_votes = votes.most_common(1)[0]
-        said = f"{self.criterion} is least at {_count(self.n_terms_)} of {n_sizes}"
-        if len(votes) == 1:
-            said += f"; all {len(self.choices_)} criteria agree"
-        else:
-            said += (
-                f"; the {len(self.choices_)} criteria choose {min(votes)} to {max(votes)}, "
-                f"most often {favourite} ({n_votes} of them)"
-            )
-        dropped = n_columns - n_sizes
-        if dropped:
-            said += f"; {_count(dropped)} depended on earlier ones and "
-            said += "was left out" if dropped == 1 else "were left out"
-        return said
+            X, y, weight = rows.X[train], rows.y[train], train_weight[train]
+            if basis.uses_target:
+                own = self._make_basis()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # said once, by the fit on all rows
+                    own.fit(bases.Rows(X, y, weight, rows.unlabeled), terms.shape[1])
+                    made = own.terms(own.coordinates(rows.X))
+                # Sizes count independent terms, here as on the path.
+                made = made[:, kernel.independent_terms(made[train], weight)[: len(kept)]]
+            yield made[train], y, weight, made[test], rows.y[test], test_weight[test]
 
     def _path(
-        self, fit: kernel.NestedFit, estimates: np.ndarray, size: int, reason: str
+        self,
+        fit: kernel.NestedFit,
+        names: list[str],
+        estimates: np.ndarray,
+        size: int,
+        reason: str,
     ) -> SelectionPath:
-        errors = fit.rss / fit.n_samples
-        # Nothing was fitted at size 0: the error of predicting 0 needs no correction.
-        empty = empty_score(self.criterion, fit)
+        own_unit = UNITS.get(self.criterion)
         return SelectionPath(
             order=fit.kept,
-            names=tuple(self.term_names_),
-            scores=np.append(empty, estimates),
+            names=names,
+            scores=np.append(empty_score(self.criterion, fit), estimates),
             chosen_size=size,
             reason=reason,
-            unit=UNITS.get(self.criterion, "mean squared error"),
-            train_scores=errors,
+            unit=own_unit or "mean squared error",
+            train_scores=None if own_unit else fit.rss / fit.n_samples,
         )
+
+
+# What `fit` leaves behind.
+_FITTED = (
+    "path_", "support_", "ranking_", "basis_", "_kept", "term_names_", "criterion_", "criteria_",
+    "choices_", "noise_variance_", "coef_path_", "coef_", "n_terms_",
+)  # fmt: skip
+
+
+def _reason(fit: kernel.NestedFit, choices: dict[str, int], criterion: str, n_columns: int) -> str:
+    n_sizes = len(fit.z)
+    if fit.rss[1] == 0:
+        return "the target is constant, so one term fits it exactly"
+    said = f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}; "
+    said += agreement(choices)
+    dropped = n_columns - n_sizes
+    if dropped:
+        said += f"; {_count(dropped)} depended on earlier ones and "
+        said += "was left out" if dropped == 1 else "were left out"
+    return said
 
 
 def _count(count: int) -> str:
     return f"{count} term" if count == 1 else f"{count} terms"
-
-
-def _sorted_rows(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Order of the rows that depends on their values alone, so that draws do not follow storage."""
-    return np.lexsort((y, *X.T[::-1]))
 
 
 def _second_moment(basis: bases.Basis, coordinates: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -61,6 +61,7 @@ from scipy.linalg import solve_triangular
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_PIECES = 1_000_000
+_ROWS = 10_000  # at a time: memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +158,12 @@ def independent_columns(R: np.ndarray, tol: float) -> np.ndarray:
             basis[:, len(kept)] = rest / size
             kept.append(j)
     return np.array(kept, dtype=np.intp)
+
+
+def independent_terms(terms: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Columns of terms, shape (n_rows, n_columns), that `nested_fit` would keep."""
+    R: np.ndarray = np.asarray(np.linalg.qr(np.sqrt(weight)[:, None] * terms, mode="r"))
+    return independent_columns(R, tol=10 * _EPS * max(terms.shape))
 
 
 def coefficient_path(fit: NestedFit) -> np.ndarray:
@@ -325,13 +332,19 @@ def leave_one_out(fit: NestedFit) -> np.ndarray:
     A row of weight w is w rows, of which one is left out. A size at which a row has leverage 1
     is infinite.
     """
-    # Rows √w scaled: residuals from the tail, leverages of a single copy.
-    steps = np.concatenate([fit.Q * fit.z, fit.residual[:, None]], axis=1)
-    residual = np.cumsum(steps[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    free = 1 - np.cumsum(fit.Q**2, axis=1) / fit.weight[:, None]
-    certain = (free <= 1e-10).any(axis=0)
-    error = np.sum((residual / np.where(free <= 1e-10, 1.0, free)) ** 2, axis=0) / fit.n_samples
-    return np.where(certain, np.inf, error)
+    loss = np.zeros(len(fit.z))
+    certain = np.zeros(len(fit.z), dtype=bool)
+    for start in range(0, len(fit.Q), _ROWS):
+        rows = slice(start, start + _ROWS)
+        Q = fit.Q[rows]
+        # Rows √w scaled: residuals from the tail, leverages of a single copy.
+        steps = np.column_stack([Q * fit.z, fit.residual[rows]])
+        residual = np.cumsum(steps[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        free = 1 - np.cumsum(Q**2, axis=1) / fit.weight[rows, None]
+        alone = free <= 1e-10
+        certain |= alone.any(axis=0)
+        loss += np.sum((residual / np.where(alone, 1.0, free)) ** 2, axis=0)
+    return np.where(certain, np.inf, loss / fit.n_samples)
 
 
 def aic(remp: np.ndarray, d: np.ndarray, n: float) -> np.ndarray:

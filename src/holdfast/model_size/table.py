@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from holdfast.model_size import kernel
@@ -17,7 +19,12 @@ UNITS = {"aic": "AIC", "aicc": "corrected AIC", "adjusted_r2": "1 - adjusted R²
 
 
 def criteria(
-    fit: kernel.NestedFit, C: np.ndarray, variance: float, held_out: np.ndarray
+    fit: kernel.NestedFit,
+    C: np.ndarray,
+    variance: float,
+    held_out: np.ndarray,
+    *,
+    with_bayes: bool = True,
 ) -> dict[str, np.ndarray]:
     """Table of sizes: ``n_terms``, ``train`` and every criterion, arrays of length D.
 
@@ -30,10 +37,12 @@ def criteria(
         Of the noise, for Cp, BIC and RIC.
     held_out : ndarray of shape (D,)
         From `cross_validation`.
+    with_bayes : bool
+        Without it the one costly criterion is left out.
     """
     remp, d, n = fit.remp, fit.n_terms, fit.n_samples
     G = kernel.spread(fit, C)
-    return {
+    table = {
         "n_terms": d,
         "train": remp,
         "dee": kernel.dee(remp, d, n, G),
@@ -50,8 +59,22 @@ def criteria(
         "aic": kernel.aic(remp, d, n),
         "aicc": kernel.aicc(remp, d, n),
         "adjusted_r2": kernel.adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
-        "bayes": bayes(fit, C),
     }
+    if with_bayes:
+        table["bayes"] = bayes(fit, C)
+    return table
+
+
+def agreement(choices: dict[str, int]) -> str:
+    """Whether the criteria agree, in a clause."""
+    votes = Counter(choices.values())
+    size, count = votes.most_common(1)[0]
+    if len(votes) == 1:
+        return f"all {len(choices)} criteria agree"
+    return (
+        f"the {len(choices)} criteria choose {min(votes)} to {max(votes)}, most often {size} "
+        f"({count} of them)"
+    )
 
 
 def empty_score(name: str, fit: kernel.NestedFit) -> float:

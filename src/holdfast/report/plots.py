@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast.model_size.table import UNITS, agreement
 from holdfast.path import SelectionPath
 
 __all__ = ["CriteriaDisplay", "PathDisplay", "compare_criteria"]
@@ -52,7 +52,7 @@ class PathDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> PathDisplay:
         """Draw the ``path_`` of a fitted estimator, on ``ax`` if given."""
-        check_is_fitted(estimator, "path_")
+        _check_fitted("PathDisplay.from_estimator", estimator, "path_")
         return cls.from_path(estimator.path_, ax=ax)
 
     @classmethod
@@ -120,15 +120,7 @@ class CriteriaDisplay:
     @property
     def answer(self) -> str:
         """Whether the criteria agree, in a sentence."""
-        votes = Counter(self.choices.values())
-        size, count = votes.most_common(1)[0]
-        if len(votes) == 1:
-            return f"All {len(self.choices)} criteria choose {size}."
-        own = self.choices[self.criterion]
-        return (
-            f"{self.criterion} chooses {own}; {count} of {len(self.choices)} criteria choose "
-            f"{size}, and all lie between {min(votes)} and {max(votes)}."
-        )
+        return f"{self.criterion} chooses {self.choices[self.criterion]}; {agreement(self.choices)}"
 
     def plot(self, axes: Any = None) -> CriteriaDisplay:
         """Draw the comparison, on a pair of axes if given."""
@@ -136,13 +128,18 @@ class CriteriaDisplay:
             axes = _pyplot("CriteriaDisplay").subplots(
                 2, 1, figsize=(7.5, 7), sharex=True, layout="constrained"
             )[1]
-        curves, votes = axes
+        if np.size(axes) != 2:
+            raise ValueError(
+                "compare_criteria: axes must be a pair, for the estimates and for the choices. "
+                f"Got {axes!r}. Make one with plt.subplots(2, 1, sharex=True)."
+            )
+        curves, votes = np.ravel(axes)
         names = sorted(self.choices, key=lambda name: (self.choices[name], name))
         sizes = self.criteria["n_terms"]
         shown = [self.criteria["train"]]
         curves.plot(sizes, self.criteria["train"], color=_GREY, linewidth=3, label="train")
         # The others have units of their own: they vote below, but have no curve.
-        comparable = [n for n in names if n not in ("aic", "aicc", "adjusted_r2")]
+        comparable = [n for n in names if n not in UNITS]
         for i, name in enumerate(comparable):
             values = np.where(np.isfinite(self.criteria[name]), self.criteria[name], np.nan)
             own = name == self.criterion
@@ -203,9 +200,17 @@ def compare_criteria(estimator: Any, *, axes: Any = None) -> CriteriaDisplay:
     >>> model = NestedRegressor(random_state=0).fit(data.X, data.y)
     >>> compare_criteria(model).answer  # doctest: +SKIP
     """
-    check_is_fitted(estimator, "criteria_")
-    display = CriteriaDisplay(estimator.criteria_, estimator.choices_, estimator.criterion)
+    _check_fitted("compare_criteria", estimator, "criteria_")
+    display = CriteriaDisplay(estimator.criteria_, estimator.choices_, estimator.criterion_)
     return display.plot(axes=axes)
+
+
+def _check_fitted(owner: str, estimator: Any, attribute: str) -> None:
+    check_is_fitted(estimator)
+    if not hasattr(estimator, attribute):
+        raise TypeError(
+            f"{owner}: expected an estimator with {attribute}. Got {type(estimator).__name__}."
+        )
 
 
 def _fit_scale(ax: Any, drawn: np.ndarray, wanted: np.ndarray) -> bool:
