@@ -7,6 +7,7 @@ __version__ = "0.1.0.dev0"
 
 # Names are loaded when first used: scikit-learn alone brings in pandas where it is installed.
 _HOME = {
+    "Counts": "holdfast.sums",
     "CriteriaDisplay": "holdfast.report.plots",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
@@ -15,6 +16,7 @@ _HOME = {
     "compare_criteria": "holdfast.report.plots",
 }
 __all__ = [
+    "Counts",
     "CriteriaDisplay",
     "Moments",
     "NestedRegressor",
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
-    from holdfast.sums import Moments
+    from holdfast.sums import Counts, Moments
 
 
 def __getattr__(name: str) -> Any:

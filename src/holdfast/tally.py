@@ -1,0 +1,156 @@
+"""Rows of one column to its table: for every value, its rows by class or the target's moments."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.tables import array_column, column_kind, distinct, python_values
+from holdfast.validation import check_weights
+
+# Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
+N_MOMENTS = 5
+
+
+class Target(NamedTuple):
+    """What is predicted, row by row, and how often each row counts.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Place of the row's class among the classes, or the number itself.
+    classes : tuple or None
+    weight : ndarray of int, shape (n_rows,), or None
+    """
+
+    codes: np.ndarray
+    classes: tuple[Any, ...] | None
+    weight: np.ndarray | None
+
+    @classmethod
+    def from_column(cls, y: Any, numeric: bool, sample_weight: Any = None) -> Target:
+        """Target from an array-like or Arrow column; a missing one is refused."""
+        column = y if hasattr(y, "type") else array_column(np.asarray(y))
+        weight = whole_weights("Counts", sample_weight, len(column))
+        if numeric:
+            numbers = np.asarray(column, dtype=np.float64)
+            _refuse_missing(np.isfinite(numbers))
+            return cls(numbers, None, weight)
+        values, codes = distinct("Counts", "target", column)
+        used = np.bincount(codes, weight, minlength=len(values)) > 0
+        labels = python_values(values)
+        _refuse_missing(np.array([label is not None for label in labels], dtype=bool)[codes])
+        order = label_order([label for label, there in zip(labels, used, strict=True) if there])
+        place = np.zeros(len(values), dtype=np.intp)
+        place[np.flatnonzero(used)[order]] = np.arange(len(order))
+        classes = tuple(labels[i] for i in np.flatnonzero(used)[order])
+        return cls(place[codes], classes, weight)
+
+
+def whole_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Weights as whole numbers, None where none are given; others are refused."""
+    if sample_weight is None:
+        return None
+    weight = check_weights(owner, sample_weight, n_rows)
+    if (weight != np.floor(weight)).any():
+        bad = weight[weight != np.floor(weight)][0]
+        raise ValueError(
+            f"{owner}: sample_weight must hold whole numbers, because a weight is the number of "
+            f"times that a row is repeated. Got {bad:g}. Round them, or leave them out."
+        )
+    return weight.astype(np.int64)
+
+
+def _refuse_missing(present: np.ndarray) -> None:
+    if not present.all():
+        raise ValueError(
+            "Counts: the target must not be missing or infinite. "
+            f"Got {int((~present).sum())} such values in {len(present)} rows. Leave those rows out."
+        )
+
+
+def label_order(labels: list[Any]) -> list[int]:
+    """Places of the labels in order; labels of several types type by type."""
+    places = range(len(labels))
+    try:
+        return sorted(places, key=lambda i: labels[i])
+    except TypeError:
+        return sorted(places, key=lambda i: (type(labels[i]).__name__, labels[i]))
+
+
+def counted(name: str, column: Any, target: Target) -> tuple[str, Any, np.ndarray]:
+    """Kind, distinct values and table of one column."""
+    kind = column_kind(column)
+    values, codes = distinct("Counts", name, column)
+    if len(codes) != len(target.codes):
+        raise ValueError(
+            f"Counts: y must have one value per row of X, {len(codes)}. Got {len(target.codes)}."
+        )
+    values, table, _ = present_values(values, table_of(codes, len(values), target))
+    return kind, values, table
+
+
+def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:
+    """Counts by value and class, or moments by value, of coded rows.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+    n_values : int
+    target : Target
+    """
+    if target.classes is not None:
+        n_classes = len(target.classes)
+        cell = np.multiply(codes, n_classes, dtype=np.intp)
+        cell += target.codes
+        count = np.bincount(cell, target.weight, minlength=n_values * n_classes)
+        return count.astype(np.int64, copy=False).reshape(n_values, n_classes)
+    weight = np.ones(len(codes)) if target.weight is None else target.weight
+    ones = np.zeros((len(codes), N_MOMENTS))
+    ones[:, 0], ones[:, 1] = weight, target.codes
+    return grouped_moments(codes, n_values, ones)
+
+
+def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np.ndarray:
+    """Moments of groups of parts, shape (n_groups, 5) (Pébay 2008, for many parts at once).
+
+    With ``δ = mean_i - mean`` of a part i: ``M2 = Σ M2_i + n_i δ²``,
+    ``M3 = Σ M3_i + 3 δ M2_i + n_i δ³``, ``M4 = Σ M4_i + 4 δ M3_i + 6 δ² M2_i + n_i δ⁴``.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_parts,)
+        Group of each part.
+    n_groups : int
+    moments : ndarray of shape (n_parts, 5)
+        Count, mean, M2, M3, M4 of each part; a single row has moments of 0.
+    """
+
+    def total(part: np.ndarray) -> np.ndarray:
+        return np.bincount(codes, part, minlength=n_groups)
+
+    n, mean, m2, m3, m4 = moments.T
+    count = total(n)
+    whole = total(n * mean) / np.maximum(count, 1)
+    # A second pass takes out the rounding error of the first, which δ would inherit.
+    whole += total(n * (mean - whole[codes])) / np.maximum(count, 1)
+    delta = mean - whole[codes]
+    columns = (
+        count,
+        whole,
+        total(m2 + n * delta**2),
+        total(m3 + 3 * delta * m2 + n * delta**3),
+        total(m4 + 4 * delta * m3 + 6 * delta**2 * m2 + n * delta**4),
+    )
+    return np.column_stack(columns)
+
+
+def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Values that some row has, their table, and each value's new place (for those left)."""
+    present = table[:, 0] > 0 if table.dtype == np.float64 else table.any(axis=1)
+    place = np.cumsum(present) - 1
+    if present.all():
+        return values, table, place
+    kept = values[present] if isinstance(values, np.ndarray) else values.filter(present)
+    return kept, table[present], place
