@@ -63,18 +63,22 @@ def test_numeric_target_by_hand():
     assert kernel.no_column_numeric(moments) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
 
 
-@given(tables)
+@given(tables, st.sampled_from(["uniform", "prior"]))
 @settings(deadline=None)
-def test_ginger_and_majority_are_leave_one_out_errors(counts):
-    assume(counts.sum() >= 1)
+def test_ginger_and_majority_are_leave_one_out_errors(counts, unseen):
+    assume(counts.sum() >= 2)
     v, k = rows_of(counts)
     expected = dict.fromkeys(LEAVE_ONE_OUT, 0.0)
     for i in range(len(v)):
-        rest = table(np.delete(v, i), np.delete(k, i), *counts.shape)[v[i]][None]
-        expected["ginger"] += 1 - kernel.gini_rule(rest)[0, k[i]]
-        expected["majority"] += 1 - kernel.majority_rule(rest)[0, k[i]]
+        less = table(np.delete(v, i), np.delete(k, i), *counts.shape)
+        rest = less[v[i]]
+        if unseen == "prior" and not rest.any():
+            rest = less.sum(axis=0)
+        expected["ginger"] += 1 - kernel.gini_rule(rest[None])[0, k[i]]
+        expected["majority"] += 1 - kernel.majority_rule(rest[None])[0, k[i]]
     for criterion, loss in expected.items():
-        assert kernel.criterion_value(criterion, counts) == pytest.approx(loss / len(v))
+        found = kernel.criterion_value(criterion, counts, unseen=unseen)
+        assert found == pytest.approx(loss / len(v))
 
 
 @given(tables)
@@ -91,22 +95,23 @@ def test_training_criteria_are_errors_on_the_rows(counts):
     gain = -sum(x * math.log2(x) for x in label if x > 0) - p @ entropies
     own = -sum(x * math.log2(x) for x in p if x > 0)
     assert kernel.information_gain(counts) == pytest.approx(gain, abs=1e-12)
-    assert kernel.gain_ratio(counts) == pytest.approx(gain / own if own else 0.0, abs=1e-12)
+    assert kernel.gain_ratio(counts) == pytest.approx(gain / own if own > 1e-9 else 0.0, abs=1e-12)
 
 
-@given(tables, st.sampled_from(kernel.CRITERIA))
-@settings(deadline=None)
-def test_the_jackknife_is_what_deleting_rows_gives(counts, criterion):
+@given(tables, st.sampled_from(kernel.CRITERIA), st.sampled_from(["uniform", "prior"]))
+@settings(deadline=None, max_examples=200)
+def test_the_jackknife_is_what_deleting_rows_gives(counts, criterion, unseen):
     m = int(counts.sum())
-    assume(m >= 2)
+    assume(m >= 3)
     v, k = rows_of(counts)
     left, gain = [], []
     for i in range(m):
         less = table(np.delete(v, i), np.delete(k, i), *counts.shape)
-        left.append(kernel.criterion_value(criterion, less))
+        left.append(kernel.criterion_value(criterion, less, unseen=unseen))
         gain.append(kernel.no_column(criterion, less) - left[-1])
     expected = [math.sqrt((m - 1) * np.var(part)) for part in (left, gain)]
-    np.testing.assert_allclose(kernel.jackknife(criterion, counts), expected, atol=1e-9)
+    found = kernel.jackknife(criterion, counts, unseen=unseen)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 numeric_rows = st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=3, max_size=15)
@@ -197,6 +202,13 @@ def test_an_id_is_worth_as_much_as_guessing(n_classes):
         assert kernel.jackknife(criterion, ids).score == pytest.approx(0, abs=1e-12)
     assert kernel.criterion_value("gini", ids) == kernel.criterion_value("majority", ids[:1]) * 0
     assert kernel.coverage(ids) == 0
+
+
+def test_an_id_ties_a_constant_column_where_unseen_values_follow_the_prior():
+    counts = np.repeat([[1, 0], [0, 1]], [40, 10], axis=0)
+    score = kernel.criterion_value("ginger", counts, unseen="prior")
+    assert score == pytest.approx(kernel.no_column("ginger", counts))
+    assert kernel.jackknife("ginger", counts, unseen="prior").gain == pytest.approx(0, abs=1e-12)
 
 
 def test_an_id_ties_a_constant_column_for_a_numeric_target():

@@ -153,7 +153,13 @@ def ginger(counts: np.ndarray) -> float:
     return criterion_value("ginger", counts)
 
 
-def criterion_value(criterion: str, counts: np.ndarray, repeats: np.ndarray | None = None) -> float:
+def criterion_value(
+    criterion: str,
+    counts: np.ndarray,
+    repeats: np.ndarray | None = None,
+    *,
+    unseen: str = "uniform",
+) -> float:
     """Value of a criterion, one of `CRITERIA`; lower is better.
 
     Parameters
@@ -162,17 +168,47 @@ def criterion_value(criterion: str, counts: np.ndarray, repeats: np.ndarray | No
     counts : ndarray of shape (n_values, n_classes)
     repeats : ndarray of shape (n_values,), optional
         How many values share each row of counts, from `distinct_rows`.
+    unseen : {"uniform", "prior"}
+        How a value not seen is predicted, which is what a value seen once costs `ginger` and
+        `majority`: any class alike, or as the other rows have it.
     """
     repeats = np.ones(len(counts)) if repeats is None else repeats
-    mean = float(repeats @ TERMS[criterion](counts)) / float(repeats @ counts.sum(axis=1))
+    total = repeats @ counts
+    c = counts.sum(axis=1)
+    m = float(total.sum())
+    cost = unseen_cost(criterion, total, unseen)
+    mean = float(repeats @ _terms(criterion, counts, cost)) / m
     if criterion != "gain_ratio":
         return mean
-    c = counts.sum(axis=1)
-    m = float(repeats @ c)
-    total = repeats @ counts
     own = entropy_terms(total[None])[0] / m
     split = (math.log(m) - float(repeats @ xlogy(c, c)) / m) / math.log(2)
     return 1 - (own - mean) / split if split > 1e-12 else 1.0
+
+
+def unseen_cost(criterion: str, total: np.ndarray, unseen: str) -> np.ndarray:
+    """Error of a row of each class whose value no other row has, shape (n_classes,).
+
+    Parameters
+    ----------
+    criterion : str
+    total : ndarray of shape (n_classes,)
+        All rows, the row itself included.
+    unseen : {"uniform", "prior"}
+    """
+    n_classes = len(total)
+    if unseen == "uniform" or total.sum() < 2:
+        return np.full(n_classes, 1 - 1 / n_classes)
+    others = np.maximum(total[None] - np.eye(n_classes), 0)
+    rule = majority_rule if criterion == "majority" else gini_rule
+    return 1 - np.diag(rule(others))
+
+
+def _terms(criterion: str, counts: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Terms of a criterion; values seen once at the given cost where it leaves rows out."""
+    terms = TERMS[criterion](counts)
+    if criterion not in ("ginger", "majority"):
+        return terms
+    return np.where(counts.sum(axis=1) == 1, counts @ cost, terms)
 
 
 def information_gain(counts: np.ndarray) -> float:
@@ -307,34 +343,44 @@ class Jackknife(NamedTuple):
     gain: float
 
 
-def jackknife(criterion: str, counts: np.ndarray, repeats: np.ndarray | None = None) -> Jackknife:
+def jackknife(
+    criterion: str,
+    counts: np.ndarray,
+    repeats: np.ndarray | None = None,
+    *,
+    unseen: str = "uniform",
+) -> Jackknife:
     """Jackknife standard errors of a criterion and of its gain over `no_column`.
 
-    A row of value v and label k left out changes the sum T of the terms by ``d = t_v - t'_v``
-    alone, so that the estimate without it is ``(T - d)/(m - 1)``, one number for all ``c_vk``
-    rows of the cell.
+    A row of value v and label k left out changes the sum T of the terms by ``t_v - t'_v`` alone
+    (and the cost of values seen once, if unseen values follow the other rows), so that the
+    estimate without it is ``(T - t_v + t'_v)/(m - 1)``, one number for all ``c_vk`` rows of the
+    cell.
 
     Parameters
     ----------
-    criterion : str
-    counts : ndarray of shape (n_values, n_classes)
-        At least 2 rows in all.
-    repeats : ndarray of shape (n_values,), optional
+    criterion, counts, repeats, unseen
+        As in `criterion_value`; at least 2 rows in all.
     """
-    terms = TERMS[criterion]
     repeats = np.ones(len(counts)) if repeats is None else repeats
-    total = (repeats @ counts)[None]
+    n_classes = counts.shape[1]
+    c = counts.sum(axis=1)
+    total = repeats @ counts
     m = float(total.sum())
-    T = float(repeats @ terms(counts))
-    split = float(repeats @ xlogy(counts.sum(axis=1), counts.sum(axis=1)))
+    split = float(repeats @ xlogy(c, c))
+    once = (repeats * (c == 1)) @ counts
+    several = float(repeats @ _terms(criterion, counts, np.zeros(n_classes)))
     score, gain = _Spread(), _Spread()
     for k, rows, weight in _cells(counts, repeats):
+        total_less = total.copy()
+        total_less[k] -= 1
+        cost = unseen_cost(criterion, total_less, unseen)
         less = rows.copy()
         less[:, k] -= 1
-        left = (T - terms(rows) + terms(less)) / (m - 1)
-        total_less = total.copy()
-        total_less[0, k] -= 1
-        left0 = float(terms(total_less)[0]) / (m - 1)
+        T = several + float(once @ cost) if criterion in ("ginger", "majority") else several
+        change = _terms(criterion, less, cost) - _terms(criterion, rows, cost)
+        left = (T + change) / (m - 1)
+        left0 = float(_terms(criterion, total_less[None], cost)[0]) / (m - 1)
         if criterion == "gain_ratio":
             c = rows.sum(axis=1)
             bits = math.log(m - 1) - (split - xlogy(c, c) + xlogy(c - 1, c - 1)) / (m - 1)
