@@ -9,6 +9,7 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "Counts": "holdfast.sums",
     "CriteriaDisplay": "holdfast.report.plots",
+    "GingerSelector": "holdfast.categories",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
@@ -18,6 +19,7 @@ _HOME = {
 __all__ = [
     "Counts",
     "CriteriaDisplay",
+    "GingerSelector",
     "Moments",
     "NestedRegressor",
     "PathDisplay",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from holdfast.categories import GingerSelector
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria

@@ -444,7 +444,9 @@ def _merged_counts(parts: list[Counts]) -> Counts:
                 table[rows] += _widened(part.tables[j], part.classes, classes)
                 start += len(rows)
         values, table, _ = present_values(values, table)
-        merged.append((max((part.kinds[j] for part in parts), key=KINDS.index), values, table))
+        kind = max((part.kinds[j] for part in parts), key=KINDS.index)
+        # Values of several types have no order.
+        merged.append(("category" if isinstance(values, np.ndarray) else kind, values, table))
     return Counts(first.names, *_transposed(merged), classes)
 
 

@@ -65,7 +65,10 @@ def columns_of(owner: str, data: Any) -> dict[str, Any]:
             f"{owner}: expected a data frame (pandas, Polars, Arrow) or an array. "
             f"Got {type(data).__name__}."
         )
-    return {str(name): _series_column(frame[name]) for name in frame.columns}
+    columns = {str(series.name): _series_column(series) for series in frame.iter_columns()}
+    if len(columns) < len(frame.columns):
+        raise ValueError(f"{owner}: column names must be distinct. Got {list(frame.columns)}.")
+    return columns
 
 
 def array_column(values: np.ndarray) -> Any:

@@ -1,0 +1,234 @@
+"""From the counts of a column to the estimate of its error: how its values are read, and how well.
+
+A column of numbers is read in bins, a category by its values, a column of integers both ways; the
+reading with the least estimate stands. Bins end at values of the data and hold about the same
+number of rows; their number is chosen by the criterion itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+from holdfast.categories import kernel
+from holdfast.tally import grouped_moments
+
+
+class Scoring(NamedTuple):
+    """How columns are scored; the same for all columns of a fit.
+
+    Attributes
+    ----------
+    criterion : str
+        One of `kernel.CRITERIA`; with a numeric target always "ginger".
+    numeric : bool
+        Whether tables hold moments of a numeric target.
+    max_bins : int
+    missing : {"category", "ignore"}
+    unseen : {"uniform", "prior"}
+    alpha : float
+        One minus the confidence of the intervals.
+    """
+
+    criterion: str = "ginger"
+    numeric: bool = False
+    max_bins: int = 64
+    missing: str = "category"
+    unseen: str = "uniform"
+    alpha: float = 0.05
+
+    @property
+    def unit(self) -> str:
+        """What the scores measure."""
+        return kernel.UNITS["numeric" if self.numeric else self.criterion]
+
+    def score(self, table: np.ndarray, repeats: np.ndarray | None = None) -> float:
+        """Value of the criterion for a table; lower is better."""
+        if self.numeric:
+            return kernel.numeric_score(table)
+        return kernel.criterion_value(self.criterion, table, repeats, unseen=self.unseen)
+
+    def no_column(self, table: np.ndarray) -> float:
+        """Value of the criterion for a constant column on the rows of the table."""
+        if self.numeric:
+            return kernel.no_column_numeric(table)
+        return kernel.no_column(self.criterion, table)
+
+
+class Reading(NamedTuple):
+    """One way to read a column.
+
+    Attributes
+    ----------
+    n_bins : int
+        0 where every value stands for itself.
+    ends : ndarray of int, shape (n_bins,)
+        Last place of each bin among the values in order; empty where there are no bins.
+    table : ndarray of shape (n_groups, ...)
+        Values or bins; a missing value has the last row for itself.
+    """
+
+    n_bins: int
+    ends: np.ndarray
+    table: np.ndarray
+
+    def groups(self, values: Any) -> np.ndarray:
+        """Row of the table that each value of the column belongs to, shape (n_values,)."""
+        if not self.n_bins:
+            return np.arange(len(values))
+        groups = np.full(len(values), self.n_bins, dtype=np.intp)
+        groups[_order(values)] = np.repeat(np.arange(self.n_bins), np.diff(self.ends, prepend=-1))
+        return groups
+
+
+_NO_ENDS = np.zeros(0, dtype=np.intp)
+
+
+class ColumnEstimate(NamedTuple):
+    """A column's estimated error and what is needed to judge it.
+
+    Attributes
+    ----------
+    score, no_column : float
+        The criterion of the column, and of a constant one on the same rows.
+    standard_error : float
+        Of the score, by the jackknife.
+    interval : pair of float
+        For the score.
+    gain_interval : pair of float
+        For ``no_column - score``; the column beats no column if it lies above 0.
+    coverage : float
+        Share of new rows whose value has been seen: of raw values for categories and integers,
+        of bins for other numbers.
+    n_values, n_once : int
+        Distinct raw values, missing included, and how many of them occur once.
+    reading : Reading
+        The one with the least score.
+    """
+
+    score: float
+    no_column: float
+    standard_error: float
+    interval: tuple[float, float]
+    gain_interval: tuple[float, float]
+    coverage: float
+    n_values: int
+    n_once: int
+    reading: Reading
+
+    @property
+    def beats_no_column(self) -> bool:
+        """Whether the error falls by more than the interval."""
+        return self.gain_interval[0] > 0
+
+
+def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> ColumnEstimate:
+    """Estimate of one column from its counts.
+
+    Parameters
+    ----------
+    kind : str
+        One of `holdfast.tables.KINDS`.
+    values : pyarrow.Array or ndarray of object, length n_values
+    table : ndarray of shape (n_values, n_classes), or (n_values, 5) for a numeric target
+    how : Scoring
+    """
+    whole = table
+    if how.missing == "ignore":
+        present = ~_missing(values)
+        if not present.all():
+            table = table[present]
+            values = values[present] if isinstance(values, np.ndarray) else values.filter(present)
+    rows = _rows(table, how)
+    if rows.sum() < (3 if how.numeric else 2):
+        nothing = how.no_column(whole)
+        return ColumnEstimate(
+            nothing, nothing, 0.0, (nothing, nothing), (0.0, 0.0), 0.0, len(values), len(values),
+            Reading(0, _NO_ENDS, table),
+        )  # fmt: skip
+    best, score = None, np.inf
+    for reading in readings(kind, values, table, how):
+        found = how.score(*_short(reading.table, how))
+        # Rounding must not choose between readings that are the same.
+        if best is None or found < score - 1e-12 * abs(score):
+            best, score = reading, found
+    assert best is not None
+    nothing = how.no_column(best.table)
+    if how.numeric:
+        errors = kernel.numeric_jackknife(best.table)
+    else:
+        errors = kernel.jackknife(how.criterion, *_short(best.table, how), unseen=how.unseen)
+    z = float(norm.ppf(1 - how.alpha / 2))
+    gain = nothing - score
+    return ColumnEstimate(
+        score=score,
+        no_column=nothing,
+        standard_error=errors.score,
+        interval=(max(score - z * errors.score, 0.0), score + z * errors.score),
+        gain_interval=(gain - z * errors.gain, gain + z * errors.gain),
+        coverage=kernel.coverage(rows if kind != "number" else _rows(best.table, how)),
+        n_values=len(rows),
+        n_once=int(np.count_nonzero(rows == 1)),
+        reading=best,
+    )
+
+
+def readings(kind: str, values: Any, table: np.ndarray, how: Scoring) -> Iterator[Reading]:
+    """Ways to read a column: its values, or 2, 4, 8, ... up to ``max_bins`` quantile bins."""
+    if kind != "number":
+        yield Reading(0, _NO_ENDS, table)
+    if kind not in ("integer", "number"):
+        return
+    order = _order(values)
+    n_missing = len(values) - len(order)
+    rows = _rows(table, how)[order]
+    reached = np.cumsum(rows)
+    sums = None if how.numeric else np.cumsum(table[order], axis=0)
+    n_bins = 2
+    while len(order):
+        n_bins = min(n_bins, how.max_bins)
+        # Bin b ends at the first value that b/n_bins of the rows do not exceed.
+        wanted = np.arange(1, n_bins) * (reached[-1] / n_bins)
+        ends = np.unique(np.append(np.searchsorted(reached, wanted), len(order) - 1))
+        if len(order) <= n_bins:
+            ends = np.arange(len(order))
+        if sums is None:
+            groups = Reading(len(ends), ends, table).groups(values)
+            binned = grouped_moments(groups, len(ends) + n_missing, table)
+        else:
+            binned = np.diff(sums[ends], axis=0, prepend=0)
+            binned = np.concatenate([binned, table[_missing(values)]])
+        yield Reading(len(ends), ends, binned)
+        if n_bins >= min(how.max_bins, len(order)):
+            return
+        n_bins *= 2
+
+
+def _short(table: np.ndarray, how: Scoring) -> tuple[np.ndarray, ...]:
+    return (table,) if how.numeric else kernel.distinct_rows(table)
+
+
+def _rows(table: np.ndarray, how: Scoring) -> np.ndarray:
+    """Rows of the sample that have each value."""
+    return table[:, 0] if how.numeric else table.sum(axis=1)
+
+
+def _missing(values: Any) -> np.ndarray:
+    """Mask of the missing value."""
+    if isinstance(values, np.ndarray):
+        return np.array([value is None for value in values], dtype=bool)
+    return np.asarray(values.is_null())
+
+
+def _order(values: Any) -> np.ndarray:
+    """Places of the values that are not missing, from the least to the greatest."""
+    import pyarrow.compute as pc
+
+    n_present = len(values) - values.null_count
+    numbers = np.asarray(values.slice(0, n_present))
+    if not values.slice(0, n_present).null_count and (numbers[1:] > numbers[:-1]).all():
+        return np.arange(n_present)
+    return np.asarray(pc.array_sort_indices(values))[:n_present]
