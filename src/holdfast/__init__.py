@@ -14,7 +14,9 @@ _HOME = {
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "audit_importances": "holdfast.categories",
     "compare_criteria": "holdfast.report.plots",
+    "rank_columns": "holdfast.categories",
 }
 __all__ = [
     "Counts",
@@ -24,11 +26,13 @@ __all__ = [
     "NestedRegressor",
     "PathDisplay",
     "SelectionPath",
+    "audit_importances",
     "compare_criteria",
+    "rank_columns",
 ]
 
 if TYPE_CHECKING:
-    from holdfast.categories import GingerSelector
+    from holdfast.categories import GingerSelector, audit_importances, rank_columns
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria

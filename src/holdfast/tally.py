@@ -29,18 +29,20 @@ class Target(NamedTuple):
     weight: np.ndarray | None
 
     @classmethod
-    def from_column(cls, y: Any, numeric: bool, sample_weight: Any = None) -> Target:
+    def from_column(
+        cls, y: Any, numeric: bool, sample_weight: Any = None, *, owner: str = "Counts"
+    ) -> Target:
         """Target from an array-like or Arrow column; a missing one is refused."""
         column = y if hasattr(y, "type") else array_column(np.asarray(y))
-        weight = whole_weights("Counts", sample_weight, len(column))
+        weight = whole_weights(owner, sample_weight, len(column))
         if numeric:
             numbers = np.asarray(column, dtype=np.float64)
-            _refuse_missing(np.isfinite(numbers))
+            _refuse_missing(owner, np.isfinite(numbers))
             return cls(numbers, None, weight)
-        values, codes = distinct("Counts", "target", column)
+        values, codes = distinct(owner, "target", column)
         used = np.bincount(codes, weight, minlength=len(values)) > 0
         labels = python_values(values)
-        _refuse_missing(np.array([label is not None for label in labels], dtype=bool)[codes])
+        _refuse_missing(owner, np.array([label is not None for label in labels], dtype=bool)[codes])
         order = label_order([label for label, there in zip(labels, used, strict=True) if there])
         place = np.zeros(len(values), dtype=np.intp)
         place[np.flatnonzero(used)[order]] = np.arange(len(order))
@@ -62,10 +64,10 @@ def whole_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray | N
     return weight.astype(np.int64)
 
 
-def _refuse_missing(present: np.ndarray) -> None:
+def _refuse_missing(owner: str, present: np.ndarray) -> None:
     if not present.all():
         raise ValueError(
-            "Counts: the target must not be missing or infinite. "
+            f"{owner}: the target must not be missing or infinite. "
             f"Got {int((~present).sum())} such values in {len(present)} rows. Leave those rows out."
         )
 
@@ -79,13 +81,15 @@ def label_order(labels: list[Any]) -> list[int]:
         return sorted(places, key=lambda i: (type(labels[i]).__name__, labels[i]))
 
 
-def counted(name: str, column: Any, target: Target) -> tuple[str, Any, np.ndarray]:
+def counted(
+    name: str, column: Any, target: Target, *, owner: str = "Counts"
+) -> tuple[str, Any, np.ndarray]:
     """Kind, distinct values and table of one column."""
     kind = column_kind(column)
-    values, codes = distinct("Counts", name, column)
+    values, codes = distinct(owner, name, column)
     if len(codes) != len(target.codes):
         raise ValueError(
-            f"Counts: y must have one value per row of X, {len(codes)}. Got {len(target.codes)}."
+            f"{owner}: y must have one value per row of X, {len(codes)}. Got {len(target.codes)}."
         )
     values, table, _ = present_values(values, table_of(codes, len(values), target))
     return kind, values, table

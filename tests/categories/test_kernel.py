@@ -204,6 +204,15 @@ def test_an_id_is_worth_as_much_as_guessing(n_classes):
     assert kernel.coverage(ids) == 0
 
 
+@pytest.mark.parametrize("criterion", LEAVE_ONE_OUT)
+def test_an_id_does_not_beat_a_balanced_target(criterion):
+    # Left out of 25:25, a row is one of 24:25; (7) gives a constant column 25/49 > ½.
+    counts = np.eye(2, dtype=np.int64)[np.arange(50) % 2]
+    assert kernel.criterion_value(criterion, counts.sum(axis=0)[None]) > 0.5
+    assert kernel.no_column(criterion, counts) == 0.5
+    assert kernel.jackknife(criterion, counts).gain == pytest.approx(0, abs=1e-12)
+
+
 def test_an_id_ties_a_constant_column_where_unseen_values_follow_the_prior():
     counts = np.repeat([[1, 0], [0, 1]], [40, 10], axis=0)
     score = kernel.criterion_value("ginger", counts, unseen="prior")

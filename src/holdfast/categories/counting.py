@@ -7,7 +7,8 @@ number of rows; their number is chosen by the criterion itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import numbers
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.stats import norm
 
 from holdfast.categories import kernel
 from holdfast.tally import grouped_moments
+from holdfast.validation import check_choice, is_number
 
 
 class Scoring(NamedTuple):
@@ -119,10 +121,14 @@ class ColumnEstimate(NamedTuple):
     n_once: int
     reading: Reading
 
+    def without_table(self) -> ColumnEstimate:
+        """The estimate without the counts it was made from."""
+        return self._replace(reading=self.reading._replace(ends=_NO_ENDS, table=np.zeros((0, 0))))
+
     @property
     def beats_no_column(self) -> bool:
-        """Whether the error falls by more than the interval."""
-        return self.gain_interval[0] > 0
+        """Whether the error falls by more than the interval, and by more than rounding."""
+        return self.gain_interval[0] > 1e-12 * self.no_column
 
 
 def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> ColumnEstimate:
@@ -232,3 +238,100 @@ def _order(values: Any) -> np.ndarray:
     if not values.slice(0, n_present).null_count and (numbers[1:] > numbers[:-1]).all():
         return np.arange(n_present)
     return np.asarray(pc.array_sort_indices(values))[:n_present]
+
+
+# --- what the estimators and tables of the family share ---------------------------------------
+
+
+def score_order(scores: np.ndarray) -> np.ndarray:
+    """Columns from the least score to the greatest; ties keep their order."""
+    scale = np.abs(scores).max(initial=0) or 1.0
+    return np.argsort(np.round(scores / scale, 12), kind="stable")
+
+
+def is_numeric(target: Any, target_type: str) -> bool:
+    """Whether the target is a number to predict: as target_type says, or by its fractions."""
+    if target_type != "auto":
+        return target_type == "numeric"
+    if hasattr(target, "type"):
+        target = np.asarray(target) if str(target.type) in ("float", "double") else np.zeros(0, int)
+    with np.errstate(invalid="ignore"):
+        return bool(target.dtype.kind == "f" and (target != np.floor(target)).any())
+
+
+def check_scoring(
+    owner: str, criterion: Any, max_bins: Any, missing: Any, unseen: Any, alpha: Any
+) -> None:
+    """Refuse options that no column can be scored with."""
+    check_choice(owner, "criterion", criterion, kernel.CRITERIA)
+    check_choice(owner, "missing", missing, ("category", "ignore"))
+    check_choice(owner, "unseen", unseen, ("uniform", "prior"))
+    if not (is_number(max_bins, numbers.Integral) and max_bins >= 2):
+        raise ValueError(
+            f"{owner}: max_bins must be a whole number of at least 2. Got {max_bins!r}."
+        )
+    if not (is_number(alpha) and 0 < alpha < 1):
+        raise ValueError(f"{owner}: alpha must lie between 0 and 1. Got {alpha!r}.")
+
+
+def check_classes(
+    owner: str, classes: tuple[Any, ...] | None, n_samples: int, criterion: str
+) -> None:
+    """Refuse a target by which no columns can be told apart.
+
+    Parameters
+    ----------
+    owner : str
+    classes : tuple, or None for a numeric target
+    n_samples : int
+    criterion : str
+    """
+    if n_samples < 2:
+        raise ValueError(
+            f"{owner}: needs at least 2 rows. Got {n_samples} sample"
+            f"{'' if n_samples == 1 else 's'}."
+        )
+    if classes is None and criterion != "ginger":
+        raise ValueError(
+            f"{owner}: criterion={criterion!r} needs classes, and the target is numeric. "
+            "Pass criterion='ginger', or target_type='classes'."
+        )
+    if classes is not None and len(classes) < 2:
+        raise ValueError(
+            f"{owner}: needs at least 2 classes in y. Got 1 class, {classes[0]!r} in every row. "
+            "There is nothing to predict."
+        )
+
+
+def categorical_mask(owner: str, given: Any, names: Sequence[str]) -> np.ndarray:
+    """Mask of the columns to take by value whatever their type.
+
+    Parameters
+    ----------
+    owner : str
+    given : "from_dtype", or names, indices or a mask
+    names : sequence of str
+    """
+    mask = np.zeros(len(names), dtype=bool)
+    if isinstance(given, str) and given == "from_dtype":
+        return mask
+    listed = np.asarray(given)
+    if listed.dtype.kind == "b" and listed.shape == mask.shape:
+        return listed
+    if listed.dtype.kind in "iu" and listed.ndim == 1:
+        if len(listed) and not (listed.min() >= 0 and listed.max() < len(names)):
+            raise ValueError(
+                f"{owner}: categorical_features must name columns 0 to {len(names) - 1}. "
+                f"Got {listed.tolist()}."
+            )
+        mask[listed] = True
+        return mask
+    if listed.ndim == 1 and (listed.dtype.kind in "UO" or not len(listed)):
+        unknown = [name for name in listed.tolist() if name not in names]
+        if unknown:
+            raise ValueError(f"{owner}: categorical_features names no column of X: {unknown}.")
+        return np.isin(np.array(names, dtype=object), listed.astype(object))
+    raise ValueError(
+        f"{owner}: categorical_features must be 'from_dtype', or names, indices or a mask of "
+        f"{len(names)} columns. Got {given!r}."
+    )

@@ -15,8 +15,18 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdfast.categories import kernel
-from holdfast.categories.counting import ColumnEstimate, Reading, Scoring, column_estimate, readings
+from holdfast.categories.counting import (
+    ColumnEstimate,
+    Reading,
+    Scoring,
+    categorical_mask,
+    check_classes,
+    check_scoring,
+    column_estimate,
+    is_numeric,
+    readings,
+    score_order,
+)
 from holdfast.path import SelectionPath
 from holdfast.sums import Counts
 from holdfast.tables import columns_of, distinct
@@ -229,10 +239,9 @@ class GingerSelector(SelectorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         who = "GingerSelector"
-        check_scoring(who, self.criterion, self.max_bins, self.missing, self.alpha)
+        check_scoring(who, self.criterion, self.max_bins, self.missing, self.unseen, self.alpha)
         check_choice(who, "mode", self.mode, ("each", "forward"))
         check_choice(who, "target_type", self.target_type, ("auto", "classes", "numeric"))
-        check_choice(who, "unseen", self.unseen, ("uniform", "prior"))
         if self.mode == "forward" and self.missing == "ignore":
             raise ValueError(
                 f"{who}: mode='forward' compares joint columns on the same rows. "
@@ -273,7 +282,7 @@ class GingerSelector(SelectorMixin, BaseEstimator):
     ) -> GingerSelector:
         who, n_columns = "GingerSelector", counts.n_features
         numeric = counts.classes is None
-        check_counts(who, counts, self.criterion)
+        check_classes(who, counts.classes, counts.n_samples, self.criterion)
         if (self.n_features_to_select or 0) > n_columns:
             raise ValueError(
                 f"{who}: n_features_to_select must not exceed the number of columns. "
@@ -388,12 +397,6 @@ def _joined(
     return cell, len(seen)
 
 
-def score_order(scores: np.ndarray) -> np.ndarray:
-    """Columns from the least score to the greatest; ties keep their order."""
-    scale = np.abs(scores).max(initial=0) or 1.0
-    return np.argsort(np.round(scores / scale, 12), kind="stable")
-
-
 def read_target(owner: str, y: Any) -> np.ndarray:
     """The target as a one-dimensional array without missing values."""
     target = np.asarray(column_or_1d(y, warn=True))
@@ -402,75 +405,3 @@ def read_target(owner: str, y: Any) -> np.ndarray:
     if target.dtype.kind == "c":
         raise ValueError(f"{owner}: Complex data not supported. Got complex numbers in y.")
     return target
-
-
-def is_numeric(target: np.ndarray, target_type: str) -> bool:
-    """Whether the target is a number to predict, as target_type says or its fractions."""
-    if target_type != "auto":
-        return target_type == "numeric"
-    return bool(target.dtype.kind == "f" and (target != np.floor(target)).any())
-
-
-def check_scoring(owner: str, criterion: Any, max_bins: Any, missing: Any, alpha: Any) -> None:
-    """Refuse options that no column can be scored with."""
-    check_choice(owner, "criterion", criterion, kernel.CRITERIA)
-    check_choice(owner, "missing", missing, ("category", "ignore"))
-    if not (is_number(max_bins, numbers.Integral) and max_bins >= 2):
-        raise ValueError(
-            f"{owner}: max_bins must be a whole number of at least 2. Got {max_bins!r}."
-        )
-    if not (is_number(alpha) and 0 < alpha < 1):
-        raise ValueError(f"{owner}: alpha must lie between 0 and 1. Got {alpha!r}.")
-
-
-def check_counts(owner: str, counts: Counts, criterion: str) -> None:
-    """Refuse counts that no criterion can tell columns apart by."""
-    if counts.n_samples < 2:
-        raise ValueError(
-            f"{owner}: needs at least 2 rows. Got {counts.n_samples} sample"
-            f"{'' if counts.n_samples == 1 else 's'}."
-        )
-    if counts.classes is None and criterion != "ginger":
-        raise ValueError(
-            f"{owner}: criterion={criterion!r} needs classes, and the target is numeric. "
-            "Pass criterion='ginger', or target_type='classes'."
-        )
-    if counts.classes is not None and len(counts.classes) < 2:
-        raise ValueError(
-            f"{owner}: needs at least 2 classes in y. Got 1 class, {counts.classes[0]!r} in every "
-            "row. There is nothing to predict."
-        )
-
-
-def categorical_mask(owner: str, given: Any, names: Sequence[str]) -> np.ndarray:
-    """Mask of the columns to take by value whatever their type.
-
-    Parameters
-    ----------
-    owner : str
-    given : "from_dtype", or names, indices or a mask
-    names : sequence of str
-    """
-    mask = np.zeros(len(names), dtype=bool)
-    if isinstance(given, str) and given == "from_dtype":
-        return mask
-    listed = np.asarray(given)
-    if listed.dtype.kind == "b" and listed.shape == mask.shape:
-        return listed
-    if listed.dtype.kind in "iu" and listed.ndim == 1:
-        if len(listed) and not (listed.min() >= 0 and listed.max() < len(names)):
-            raise ValueError(
-                f"{owner}: categorical_features must name columns 0 to {len(names) - 1}. "
-                f"Got {listed.tolist()}."
-            )
-        mask[listed] = True
-        return mask
-    if listed.ndim == 1 and (listed.dtype.kind in "UO" or not len(listed)):
-        unknown = [name for name in listed.tolist() if name not in names]
-        if unknown:
-            raise ValueError(f"{owner}: categorical_features names no column of X: {unknown}.")
-        return np.isin(np.array(names, dtype=object), listed.astype(object))
-    raise ValueError(
-        f"{owner}: categorical_features must be 'from_dtype', or names, indices or a mask of "
-        f"{len(names)} columns. Got {given!r}."
-    )
