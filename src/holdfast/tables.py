@@ -22,6 +22,9 @@ KINDS = ("empty", "integer", "number", "category")
 _FILES = "a Parquet, Feather (Arrow IPC) or CSV file"
 # A dictionary that takes more bytes per row than this was given up by the writer: hash once.
 _MAX_DICTIONARY_BYTES = 4.0
+# Rows that show whether a text column has many values, and the bytes that are sorted at most.
+_SAMPLE = 1 << 15
+_MAX_SHORT = 32
 
 
 class Distinct(NamedTuple):
@@ -269,6 +272,10 @@ def _is_text(kind: Any) -> bool:
 def _distinct_hashed(column: Any) -> Distinct:
     import pyarrow as pa
 
+    if _is_text(column.type) and not column.null_count and _mostly_different(column):
+        sorted_text = _distinct_text(column)
+        if sorted_text is not None:
+            return sorted_text
     encoded = column.dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         if not encoded.num_chunks:
@@ -277,6 +284,63 @@ def _distinct_hashed(column: Any) -> Distinct:
         # Every chunk carries the dictionary of all of them.
         return Distinct(_stored(encoded.chunks[-1].dictionary), codes)
     return Distinct(_stored(encoded.dictionary), np.asarray(encoded.indices))
+
+
+def _mostly_different(column: Any) -> bool:
+    """Whether a sample of a long column has hardly a value twice: hashing is slow on those."""
+    if len(column) < 4 * _SAMPLE:
+        return False
+    start = len(column) // 2
+    return len(column.slice(start, _SAMPLE).unique()) > 0.99 * _SAMPLE
+
+
+def _distinct_text(column: Any) -> Distinct | None:
+    """Distinct short texts by sorting a hash, each neighbour compared in full.
+
+    None where a text is long, or where two texts share a hash: then Arrow's own table decides.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    text = column.cast(pa.large_string())
+    offsets = np.frombuffer(text.buffers()[1], dtype=np.int64)[text.offset :][: len(text) + 1]
+    length = np.diff(offsets)
+    longest = int(length.max())
+    if longest > _MAX_SHORT:
+        return None
+    # Eight bytes from every start; the last text may end the buffer.
+    bytes_ = np.append(np.frombuffer(text.buffers()[2], dtype=np.uint8), np.zeros(8, np.uint8))
+    windows = np.ndarray((len(bytes_) - 7,), dtype="<u8", buffer=bytes_.data, strides=(1,))
+    masks = np.array([(1 << (8 * k)) - 1 for k in range(9)], dtype=np.uint64)
+    words = []
+    for at in range(0, max(longest, 1), 8):
+        word = windows[np.minimum(offsets[:-1] + at, len(windows) - 1)]
+        word &= masks[np.clip(length - at, 0, 8)]
+        words.append(word)
+    del windows, bytes_
+    mixed = length.astype(np.uint64)
+    for word in words:
+        mixed = (mixed ^ word) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    order = np.argsort(mixed)
+    ordered = mixed[order]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    one, two = order[same], order[same + 1]
+    for part in (length, *words):
+        if (part[one] != part[two]).any():
+            return None
+    if not len(same):
+        return Distinct(text, np.arange(len(text)))
+    first = np.ones(len(order), dtype=bool)
+    first[same + 1] = False
+    group = np.empty(len(order), dtype=np.intp)
+    group[order] = np.cumsum(first) - 1
+    # Values in the order of their rows: picking them in the order of the hash would be slower.
+    chosen = np.zeros(len(order), dtype=bool)
+    chosen[order[first]] = True
+    place = np.cumsum(chosen) - 1
+    return Distinct(text.filter(pa.array(chosen)), place[order[first]][group])
 
 
 def _stored(values: pa.Array) -> pa.Array:
@@ -297,11 +361,13 @@ def _distinct_dictionary(owner: str, name: Any, column: Any) -> Distinct:
     if not chunks:
         return Distinct(pa.array([], column.type.value_type), np.zeros(0, dtype=np.intp))
     dictionary = chunks[0].dictionary
-    missing = len(dictionary)
-    codes = np.concatenate([np.asarray(chunk.indices.fill_null(missing)) for chunk in chunks])
+    n_given = len(dictionary)
+    codes = np.concatenate([np.asarray(chunk.indices.fill_null(n_given)) for chunk in chunks])
     if any(chunk.null_count for chunk in chunks):
         dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
     values, places = distinct(owner, name, dictionary)
+    if len(values) == len(dictionary) and (places == np.arange(len(places))).all():
+        return Distinct(values, codes)
     return Distinct(values, places[codes])
 
 
@@ -316,7 +382,7 @@ def _distinct_integers(column: Any) -> Distinct:
     numbers = np.asarray(present)
     low, high = int(numbers.min()), int(numbers.max())
     if high - low < max(2 * len(numbers), 1 << 16):
-        values, codes = np.arange(low, high + 1), numbers - low
+        values, codes = np.arange(low, high + 1), (numbers - low).astype(np.int32)
     else:
         values, codes = _sorted_distinct(numbers)
     return _with_missing(column, values, codes)

@@ -12,6 +12,8 @@ from holdfast.validation import check_weights
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
 
+_BLOCK = 1 << 16
+
 
 class Target(NamedTuple):
     """What is predicted, row by row, and how often each row counts.
@@ -105,15 +107,29 @@ def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:
     target : Target
     """
     if target.classes is not None:
-        n_classes = len(target.classes)
-        cell = np.multiply(codes, n_classes, dtype=np.intp)
-        cell += target.codes
-        count = np.bincount(cell, target.weight, minlength=n_values * n_classes)
-        return count.astype(np.int64, copy=False).reshape(n_values, n_classes)
+        return _class_counts(codes, n_values, target, len(target.classes))
     weight = np.ones(len(codes)) if target.weight is None else target.weight
     ones = np.zeros((len(codes), N_MOMENTS))
     ones[:, 0], ones[:, 1] = weight, target.codes
     return grouped_moments(codes, n_values, ones)
+
+
+def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: int) -> np.ndarray:
+    n_cells = n_values * n_classes
+    # In blocks that stay in the cache, unless the table itself does not.
+    step = _BLOCK if n_cells <= _BLOCK else max(len(codes), 1)
+    total = np.zeros(n_cells, dtype=np.int64)
+    for start in range(0, len(codes), step):
+        block = slice(start, start + step)
+        cell = np.multiply(codes[block], n_classes, dtype=np.intp)
+        cell += target.codes[block]
+        weight = None if target.weight is None else target.weight[block]
+        count = np.bincount(cell, weight, minlength=n_cells)
+        if step >= len(codes):
+            total = count.astype(np.int64, copy=False)
+        else:
+            total += count.astype(np.int64, copy=False)
+    return total.reshape(n_values, n_classes)
 
 
 def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np.ndarray:
@@ -152,7 +168,10 @@ def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np
 
 def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
     """Values that some row has, their table, and each value's new place (for those left)."""
-    present = table[:, 0] > 0 if table.dtype == np.float64 else table.any(axis=1)
+    present = table[:, 0] > 0
+    if table.dtype != np.float64:
+        for k in range(1, table.shape[1]):
+            present |= table[:, k] > 0
     place = np.cumsum(present) - 1
     if present.all():
         return values, table, place

@@ -155,18 +155,20 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
             nothing, nothing, 0.0, (nothing, nothing), (0.0, 0.0), 0.0, len(values), len(values),
             Reading(0, _NO_ENDS, table),
         )  # fmt: skip
-    best, score = None, np.inf
+    best, short, score = None, None, np.inf
     for reading in readings(kind, values, table, how):
-        found = how.score(*_short(reading.table, how))
+        tried = (reading.table,) if how.numeric else kernel.distinct_rows(reading.table)
+        found = how.score(*tried)
         # Rounding must not choose between readings that are the same.
         if best is None or found < score - 1e-12 * abs(score):
-            best, score = reading, found
+            best, short, score = reading, tried, found
     assert best is not None
+    assert short is not None
     nothing = how.no_column(best.table)
     if how.numeric:
         errors = kernel.numeric_jackknife(best.table)
     else:
-        errors = kernel.jackknife(how.criterion, *_short(best.table, how), unseen=how.unseen)
+        errors = kernel.jackknife(how.criterion, *short, unseen=how.unseen)
     z = float(norm.ppf(1 - how.alpha / 2))
     gain = nothing - score
     return ColumnEstimate(
@@ -189,32 +191,44 @@ def readings(kind: str, values: Any, table: np.ndarray, how: Scoring) -> Iterato
     if kind not in ("integer", "number"):
         return
     order = _order(values)
-    n_missing = len(values) - len(order)
-    rows = _rows(table, how)[order]
-    reached = np.cumsum(rows)
-    sums = None if how.numeric else np.cumsum(table[order], axis=0)
-    n_bins = 2
-    while len(order):
-        n_bins = min(n_bins, how.max_bins)
-        # Bin b ends at the first value that b/n_bins of the rows do not exceed.
-        wanted = np.arange(1, n_bins) * (reached[-1] / n_bins)
-        ends = np.unique(np.append(np.searchsorted(reached, wanted), len(order) - 1))
-        if len(order) <= n_bins:
-            ends = np.arange(len(order))
-        if sums is None:
-            groups = Reading(len(ends), ends, table).groups(values)
-            binned = grouped_moments(groups, len(ends) + n_missing, table)
-        else:
-            binned = np.diff(sums[ends], axis=0, prepend=0)
-            binned = np.concatenate([binned, table[_missing(values)]])
-        yield Reading(len(ends), ends, binned)
-        if n_bins >= min(how.max_bins, len(order)):
-            return
-        n_bins *= 2
+    in_order = table[order]
+    if not len(in_order):
+        return
+    reached = np.cumsum(_rows(in_order, how))
+    sizes = [2]
+    while sizes[-1] < min(how.max_bins, len(in_order)):
+        sizes.append(min(2 * sizes[-1], how.max_bins))
+    ends = [_bin_ends(reached, size) for size in sizes]
+    # Values are summed once, between all ends of all sizes; bins are sums of those.
+    fine = np.unique(np.concatenate(ends))
+    parts = _summed(in_order, fine, how)
+    missing = table[_missing(values)]
+    for own in ends:
+        binned = _summed(parts, np.searchsorted(fine, own), how)
+        yield Reading(len(own), own, np.concatenate([binned, missing]))
 
 
-def _short(table: np.ndarray, how: Scoring) -> tuple[np.ndarray, ...]:
-    return (table,) if how.numeric else kernel.distinct_rows(table)
+def _bin_ends(reached: np.ndarray, n_bins: int) -> np.ndarray:
+    """Last place of each bin: the first value that b/n_bins of the rows do not exceed.
+
+    Parameters
+    ----------
+    reached : ndarray of shape (n_values,)
+        Rows up to each value, in order.
+    n_bins : int
+    """
+    if len(reached) <= n_bins:
+        return np.arange(len(reached))
+    wanted = np.arange(1, n_bins) * (reached[-1] / n_bins)
+    return np.unique(np.append(np.searchsorted(reached, wanted), len(reached) - 1))
+
+
+def _summed(table: np.ndarray, ends: np.ndarray, how: Scoring) -> np.ndarray:
+    """Sums of the rows of a table from after one end to the next."""
+    if how.numeric:
+        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
+        return grouped_moments(groups, len(ends), table)
+    return np.add.reduceat(table, np.append(0, ends[:-1] + 1), axis=0)
 
 
 def _rows(table: np.ndarray, how: Scoring) -> np.ndarray:
@@ -229,14 +243,16 @@ def _missing(values: Any) -> np.ndarray:
     return np.asarray(values.is_null())
 
 
-def _order(values: Any) -> np.ndarray:
+def _order(values: Any) -> Any:
     """Places of the values that are not missing, from the least to the greatest."""
     import pyarrow.compute as pc
 
     n_present = len(values) - values.null_count
-    numbers = np.asarray(values.slice(0, n_present))
-    if not values.slice(0, n_present).null_count and (numbers[1:] > numbers[:-1]).all():
-        return np.arange(n_present)
+    start = values.slice(0, n_present)
+    if not start.null_count:
+        numbers = np.asarray(start)
+        if (numbers[1:] > numbers[:-1]).all():
+            return slice(0, n_present)
     return np.asarray(pc.array_sort_indices(values))[:n_present]
 
 

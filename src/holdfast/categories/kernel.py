@@ -244,12 +244,12 @@ def distinct_rows(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n_values, n_classes = counts.shape
     if n_classes != 2 or n_values < _SMALL**2:
         return counts, np.ones(n_values)
-    small = (counts < _SMALL).all(axis=1)
-    kept = counts if small.all() else counts[small]
+    large = np.flatnonzero((counts[:, 0] >= _SMALL) | (counts[:, 1] >= _SMALL))
+    kept = np.delete(counts, large, axis=0) if len(large) else counts
     times = np.bincount(kept[:, 0] * _SMALL + kept[:, 1], minlength=_SMALL**2)
     there = np.flatnonzero(times)
     rows = np.stack([there // _SMALL, there % _SMALL], axis=1)
-    large = counts[~small]
+    large = counts[large]
     return np.concatenate([rows, large]), np.concatenate([times[there], np.ones(len(large))])
 
 
