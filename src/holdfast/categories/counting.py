@@ -186,14 +186,12 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
 
 def readings(kind: str, values: Any, table: np.ndarray, how: Scoring) -> Iterator[Reading]:
     """Ways to read a column: its values, or 2, 4, 8, ... up to ``max_bins`` quantile bins."""
-    if kind != "number":
+    has_order = kind in ("integer", "number") and values.null_count < len(values)
+    if kind != "number" or not has_order:
         yield Reading(0, _NO_ENDS, table)
-    if kind not in ("integer", "number"):
+    if not has_order:
         return
-    order = _order(values)
-    in_order = table[order]
-    if not len(in_order):
-        return
+    in_order = table[_order(values)]
     reached = np.cumsum(_rows(in_order, how))
     sizes = [2]
     while sizes[-1] < min(how.max_bins, len(in_order)):
