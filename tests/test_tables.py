@@ -34,6 +34,14 @@ def test_long_columns_of_different_texts_are_sorted(monkeypatch):
     np.testing.assert_array_equal(codes, hashed.codes)
 
 
+def test_texts_that_share_a_hash_are_not_taken_for_one(monkeypatch):
+    monkeypatch.setattr(tables, "_MIX", np.uint64(0))
+    monkeypatch.setattr(tables, "_SAMPLE", 1)
+    assert tables._distinct_text(pa.array(["a", "b", "a"])) is None
+    values, codes = distinct("us", "c", pa.array(["a", "b", "a", "c"]))
+    assert (values.to_pylist(), codes.tolist()) == (["a", "b", "c"], [0, 1, 0, 2])
+
+
 def test_long_texts_are_hashed():
     assert tables._distinct_text(pa.array(["x" * 33, "y"])) is None
 

@@ -25,6 +25,7 @@ _MAX_DICTIONARY_BYTES = 4.0
 # Rows that show whether a text column has many values, and the bytes that are sorted at most.
 _SAMPLE = 1 << 15
 _MAX_SHORT = 32
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Distinct(NamedTuple):
@@ -319,9 +320,9 @@ def _distinct_text(column: Any) -> Distinct | None:
         word &= masks[np.clip(length - at, 0, 8)]
         words.append(word)
     del windows, bytes_
-    mixed = length.astype(np.uint64)
+    mixed = length.astype(np.uint64) * _MIX
     for word in words:
-        mixed = (mixed ^ word) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ word) * _MIX
         mixed ^= mixed >> np.uint64(29)
     order = np.argsort(mixed)
     ordered = mixed[order]
