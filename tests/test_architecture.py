@@ -20,7 +20,7 @@ LAYERS = [
     {"sums"},
     {"datasets", "kernel"},
     {"bases", "counting", "pool", "rivals", "similarity", "tree"},
-    {"estimator", "ranking"},
+    {"estimator", "ranking", "rules"},
     {"report"},
     {"cli"},
 ]

@@ -2,5 +2,12 @@
 
 from holdfast.categories.estimator import GingerSelector
 from holdfast.categories.ranking import audit_importances, ginger_score, rank_columns
+from holdfast.categories.rules import OneColumnClassifier
 
-__all__ = ["GingerSelector", "audit_importances", "ginger_score", "rank_columns"]
+__all__ = [
+    "GingerSelector",
+    "OneColumnClassifier",
+    "audit_importances",
+    "ginger_score",
+    "rank_columns",
+]

@@ -12,8 +12,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.categories.counting import (
     ColumnEstimate,
@@ -31,7 +30,7 @@ from holdfast.path import SelectionPath
 from holdfast.sums import Counts
 from holdfast.tables import columns_of, distinct
 from holdfast.tally import Target, present_values, table_of, whole_weights
-from holdfast.validation import check_choice, is_number
+from holdfast.validation import check_choice, is_number, mixed_rows, target_rows
 
 __all__ = ["GingerSelector"]
 
@@ -168,8 +167,8 @@ class GingerSelector(SelectorMixin, BaseEstimator):
             raise ValueError(
                 "GingerSelector: requires y to be passed, but the target y is None. Call fit(X, y)."
             )
-        table = self._table(X, reset=True)
-        target = read_target("GingerSelector", y)
+        table = mixed_rows(self, X, reset=True)
+        target = target_rows("GingerSelector", y)
         numeric = is_numeric(target, self.target_type)
         weight = whole_weights("GingerSelector", sample_weight, len(table))
         counts = Counts.from_arrays(
@@ -214,7 +213,7 @@ class GingerSelector(SelectorMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """X with the chosen columns only; a frame comes back as its own kind of frame."""
         check_is_fitted(self, "support_")
-        table = self._table(X, reset=False)
+        table = mixed_rows(self, X, reset=False)
         kept = np.flatnonzero(self.support_).tolist()
         if isinstance(table, np.ndarray):
             return table[:, kept]
@@ -254,21 +253,6 @@ class GingerSelector(SelectorMixin, BaseEstimator):
                 f"{who}: n_features_to_select must be a whole number of at least 1, or None. "
                 f"Got {wanted!r}."
             )
-
-    def _table(self, X: Any, *, reset: bool) -> Any:
-        """X as a frame or a 2-d array, its columns checked against those of the fit."""
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            if not len(frame) or not len(frame.columns):
-                raise ValueError(
-                    f"GingerSelector: found a frame with {len(frame)} sample(s) and "
-                    f"{len(frame.columns)} feature(s), while a minimum of 1 is required."
-                )
-            return X
-        if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
-            X = np.array(X, dtype=object)  # numpy would turn the numbers into text
-        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
 
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):
@@ -395,13 +379,3 @@ def _joined(
         return cell, n_joint * n_groups
     seen, cell = np.unique(cell, return_inverse=True)
     return cell, len(seen)
-
-
-def read_target(owner: str, y: Any) -> np.ndarray:
-    """The target as a one-dimensional array without missing values."""
-    target = np.asarray(column_or_1d(y, warn=True))
-    if target.dtype.kind == "f":
-        assert_all_finite(target, input_name="y")
-    if target.dtype.kind == "c":
-        raise ValueError(f"{owner}: Complex data not supported. Got complex numbers in y.")
-    return target
