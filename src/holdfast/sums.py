@@ -443,7 +443,7 @@ def _merged_counts(parts: list[Counts]) -> Counts:
                 # A part names each value once, so that no row is written twice.
                 table[rows] += _widened(part.tables[j], part.classes, classes)
                 start += len(rows)
-        values, table, _ = present_values(values, table)
+        values, table = present_values(values, table)
         kind = max((part.kinds[j] for part in parts), key=KINDS.index)
         # Values of several types have no order.
         merged.append(("category" if isinstance(values, np.ndarray) else kind, values, table))

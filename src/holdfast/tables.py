@@ -237,7 +237,7 @@ def distinct(owner: str, name: Any, column: Any) -> Distinct:
     if isinstance(column, pa.ChunkedArray):
         if pa.types.is_dictionary(column.type):
             column = column.unify_dictionaries()
-        elif not _is_text(column.type):
+        elif not (_is_text(column.type) or pa.types.is_integer(column.type)):
             column = column.combine_chunks()
     kind = column.type
     if pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType):
@@ -380,13 +380,16 @@ def _distinct_integers(column: Any) -> Distinct:
     present = column.drop_null() if column.null_count else column
     if not len(present):
         return Distinct(pa.nulls(1, pa.int64()), np.zeros(len(column), dtype=np.intp))
-    numbers = np.asarray(present)
-    low, high = int(numbers.min()), int(numbers.max())
-    if high - low < max(2 * len(numbers), 1 << 16):
-        values, codes = np.arange(low, high + 1), (numbers - low).astype(np.int32)
-    else:
-        values, codes = _sorted_distinct(numbers)
-    return _with_missing(column, values, codes)
+    low, high = (end.as_py() for end in pc.min_max(present).values())
+    if high - low >= max(2 * len(present), 1 << 16):
+        return _with_missing(column, *_sorted_distinct(np.asarray(present)))
+    codes = np.empty(len(present), dtype=np.int32)
+    start = 0
+    for chunk in present.chunks if isinstance(present, pa.ChunkedArray) else [present]:
+        part = codes[start : start + len(chunk)]
+        np.subtract(np.asarray(chunk), low, out=part, casting="unsafe")
+        start += len(part)
+    return _with_missing(column, np.arange(low, high + 1), codes)
 
 
 def _distinct_floats(column: Any) -> Distinct:

@@ -93,8 +93,7 @@ def counted(
         raise ValueError(
             f"{owner}: y must have one value per row of X, {len(codes)}. Got {len(target.codes)}."
         )
-    values, table, _ = present_values(values, table_of(codes, len(values), target))
-    return kind, values, table
+    return kind, *present_values(values, table_of(codes, len(values), target))
 
 
 def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:
@@ -166,14 +165,19 @@ def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np
     return np.column_stack(columns)
 
 
-def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Values that some row has, their table, and each value's new place (for those left)."""
+def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Values that some row has, and their table."""
+    present = is_present(table)
+    if present.all():
+        return values, table
+    kept = values[present] if isinstance(values, np.ndarray) else values.filter(present)
+    return kept, table[present]
+
+
+def is_present(table: np.ndarray) -> np.ndarray:
+    """Mask of the rows of a table, of counts or of moments, that count any row of the sample."""
     present = table[:, 0] > 0
     if table.dtype != np.float64:
         for k in range(1, table.shape[1]):
             present |= table[:, k] > 0
-    place = np.cumsum(present) - 1
-    if present.all():
-        return values, table, place
-    kept = values[present] if isinstance(values, np.ndarray) else values.filter(present)
-    return kept, table[present], place
+    return present

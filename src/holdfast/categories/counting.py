@@ -231,7 +231,7 @@ def _summed(table: np.ndarray, ends: np.ndarray, how: Scoring) -> np.ndarray:
 
 def _rows(table: np.ndarray, how: Scoring) -> np.ndarray:
     """Rows of the sample that have each value."""
-    return table[:, 0] if how.numeric else table.sum(axis=1)
+    return table[:, 0] if how.numeric else kernel.row_sums(table)
 
 
 def _missing(values: Any) -> np.ndarray:

@@ -29,7 +29,7 @@ from holdfast.categories.counting import (
 from holdfast.path import SelectionPath
 from holdfast.sums import Counts
 from holdfast.tables import columns_of, distinct
-from holdfast.tally import Target, present_values, table_of, whole_weights
+from holdfast.tally import Target, is_present, present_values, table_of, whole_weights
 from holdfast.validation import check_choice, is_number, mixed_rows, target_rows
 
 __all__ = ["GingerSelector"]
@@ -336,8 +336,10 @@ class GingerSelector(SelectorMixin, BaseEstimator):
         ways = []
         for column, name, kind in zip(columns, counts.names, counts.kinds, strict=True):
             values, codes = distinct("GingerSelector", name, column)
-            values, table, place = present_values(values, table_of(codes, len(values), rows))
-            codes = np.maximum(place, 0)[codes]
+            table = table_of(codes, len(values), rows)
+            # Rows of weight 0 may have values that are not there; they count nowhere.
+            codes = np.maximum(np.cumsum(is_present(table)) - 1, 0)[codes]
+            values, table = present_values(values, table)
             ways.append((values, codes, list(readings(kind, values, table, how))))
         joint, n_joint = np.zeros(n_rows, dtype=np.intp), 1
         order: list[int] = []
@@ -349,8 +351,7 @@ class GingerSelector(SelectorMixin, BaseEstimator):
                 for reading in options if j not in order else ():
                     cell, n_cells = _joined(joint, n_joint, reading, values, codes)
                     table = table_of(cell, n_cells, rows)
-                    table = table[table[:, 0] > 0 if how.numeric else table.any(axis=1)]
-                    score = how.score(table)
+                    score = how.score(table[is_present(table)])
                     if best is None or score < best[0] - 1e-12 * abs(best[0]):
                         best = score, j, cell, n_cells
             assert best is not None

@@ -65,6 +65,16 @@ _BLOCK = 1 << 16
 _SMALL = 256
 
 
+def row_sums(counts: np.ndarray) -> np.ndarray:
+    """``c_v``, rows of the sample with each value; faster than ``sum(axis=1)`` on few classes."""
+    if counts.shape[1] > 8:
+        return counts.sum(axis=1)
+    c = counts[:, 0].copy()
+    for k in range(1, counts.shape[1]):
+        c += counts[:, k]
+    return c
+
+
 # --- what each value adds -----------------------------------------------------------------------
 
 
@@ -75,12 +85,12 @@ def misclassification_terms(counts: np.ndarray) -> np.ndarray:
     ----------
     counts : ndarray of shape (n_values, n_classes)
     """
-    return counts.sum(axis=1) - counts.max(axis=1)
+    return row_sums(counts) - counts.max(axis=1)
 
 
 def gini_terms(counts: np.ndarray) -> np.ndarray:
     """Gini index by value, ``m p̂_v (1 - Σ_k q̂_vk²)`` (2)."""
-    c = counts.sum(axis=1)
+    c = row_sums(counts)
     return _pairs(counts, c) / np.maximum(c, 1)
 
 
@@ -89,7 +99,7 @@ def ginger_terms(counts: np.ndarray) -> np.ndarray:
 
     ``c² - Σ_k c_k²`` counts the ordered pairs of rows with different labels, (12).
     """
-    c = counts.sum(axis=1)
+    c = row_sums(counts)
     seen_once = 1 - 1 / counts.shape[1]
     return np.where(c == 1, seen_once, _pairs(counts, c) / np.maximum(c - 1, 1))
 
@@ -107,7 +117,7 @@ def majority_terms(counts: np.ndarray) -> np.ndarray:
     row less, or is beaten by a label it was tied with. Rows of other labels are always lost.
     """
     n_classes = counts.shape[1]
-    c = counts.sum(axis=1)
+    c = row_sums(counts)
     two = np.partition(counts, n_classes - 2, axis=1)[:, -2:]
     second, most = two[:, 0], two[:, 1]
     level = np.count_nonzero(counts == second[:, None], axis=1)  # u, where second is most - 1
@@ -119,7 +129,7 @@ def majority_terms(counts: np.ndarray) -> np.ndarray:
 def entropy_terms(counts: np.ndarray) -> np.ndarray:
     """Entropy of the label by value, ``m p̂_v H(q̂_v)`` in bits."""
     counts = counts.astype(np.float64)
-    c = counts.sum(axis=1)
+    c = row_sums(counts)
     return (xlogy(c, c) - xlogy(counts, counts).sum(axis=1)) / math.log(2)
 
 
@@ -177,7 +187,7 @@ def criterion_value(
     """
     repeats = np.ones(len(counts)) if repeats is None else repeats
     total = repeats @ counts
-    c = counts.sum(axis=1)
+    c = row_sums(counts)
     m = float(total.sum())
     cost = unseen_cost(criterion, total, unseen)
     mean = float(repeats @ _terms(criterion, counts, cost)) / m
@@ -211,7 +221,7 @@ def _terms(criterion: str, counts: np.ndarray, cost: np.ndarray) -> np.ndarray:
     terms = TERMS[criterion](counts)
     if criterion not in ("ginger", "majority"):
         return terms
-    return np.where(counts.sum(axis=1) == 1, counts @ cost, terms)
+    return np.where(row_sums(counts) == 1, counts @ cost, terms)
 
 
 def information_gain(counts: np.ndarray) -> float:
@@ -292,14 +302,14 @@ def good_turing(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ----------
     counts : ndarray of shape (n_values, n_classes), or (n_values,)
     """
-    c = counts if counts.ndim == 1 else counts.sum(axis=1)
+    c = counts if counts.ndim == 1 else row_sums(counts)
     seen, n_values = np.unique(c[c > 0], return_counts=True)
     return seen.astype(np.intp) - 1, seen * n_values / c.sum()
 
 
 def coverage(counts: np.ndarray) -> float:
     """Share of new rows whose value has been seen, ``1 - M_0 = 1 - n_1/m``."""
-    c = counts if counts.ndim == 1 else counts.sum(axis=1)
+    c = counts if counts.ndim == 1 else row_sums(counts)
     return 1 - float(np.count_nonzero(c == 1) / c.sum())
 
 
@@ -372,7 +382,7 @@ def jackknife(
     """
     repeats = np.ones(len(counts)) if repeats is None else repeats
     n_classes = counts.shape[1]
-    c = counts.sum(axis=1)
+    c = row_sums(counts)
     total = repeats @ counts
     m = float(total.sum())
     split = float(repeats @ xlogy(c, c))
