@@ -190,6 +190,16 @@ def test_dictionaries_may_hold_a_value_twice_or_null():
     assert counts.column("c") == {"a": [2, 0], "b": [1, 0], None: [0, 2]}
 
 
+def test_parts_may_keep_time_in_different_units():
+    day = datetime.datetime(2020, 1, 1)
+    parts = [
+        Counts.from_frame(pa.table({"t": pa.array([day], pa.timestamp(unit)), "y": [0]}), "y")
+        for unit in ("ms", "us")
+    ]
+    assert sum(parts).column("t") == {day: [2]}
+    assert sum(parts).kinds == ("number",)
+
+
 def test_classes_are_joined_and_ordered():
     a = Counts.from_arrays(objects(["u"]), ["late"])
     b = Counts.from_arrays(objects(["u", "v"]), ["early", "late"])
@@ -209,6 +219,12 @@ def test_a_column_of_lists_is_refused_by_name(frame):
     table = frame({"tags": [["a"], ["b", "c"]], "y": [0, 1]})
     with pytest.raises(TypeError, match=r"Counts: column 'tags' holds values.*list"):
         Counts.from_frame(table, "y")
+
+
+def test_a_table_beyond_the_limit_is_refused_with_both_numbers(monkeypatch):
+    monkeypatch.setattr("holdfast.tally._MAX_CELLS", 5)
+    with pytest.raises(ValueError, match=r"3 values by 2 classes make a table of .* GB, above"):
+        Counts.from_arrays(objects(["a", "b", "c"]), [0, 1, 1])
 
 
 def test_what_does_not_add_is_refused():
@@ -235,6 +251,8 @@ def test_bad_input_is_refused_in_words():
         Counts.from_frame("train.csv", "y")
     with pytest.raises(ValueError, match=r"no column 'lable'. Did you mean 'label'"):
         Counts.from_frame(pd.DataFrame({"a": [1], "label": [1]}), "lable")
+    with pytest.raises(TypeError, match=r"Got LazyFrame. Call its collect\(\) first"):
+        Counts.from_frame(pl.LazyFrame({"y": [1]}), "y")
     with pytest.raises(ValueError, match="at least one batch"):
         Counts.from_batches([], "y")
     good = Counts.from_arrays(X, [0, 1])

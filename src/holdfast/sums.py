@@ -312,9 +312,9 @@ class Counts:
         return len(self.names)
 
     def column(self, name: str) -> dict[Any, list[float]]:
-        """Table of one column as a dict from value to row; where True and 1 meet, a list serves.
+        """Table of one column as a dict from value to row, for reading.
 
-        For reading; the fields themselves are for computing.
+        Where a column holds both True and 1 a dict takes them for one: use `values` and `tables`.
         """
         if name not in self.names:
             raise ValueError(f"Counts: no column {name!r}." + did_you_mean(name, self.names))

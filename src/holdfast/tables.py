@@ -68,6 +68,7 @@ def columns_of(owner: str, data: Any) -> dict[str, Any]:
         raise TypeError(
             f"{owner}: expected a data frame (pandas, Polars, Arrow) or an array. "
             f"Got {type(data).__name__}."
+            + (" Call its collect() first." if hasattr(data, "collect") else "")
         )
     columns = {str(series.name): _series_column(series) for series in frame.iter_columns()}
     if len(columns) < len(frame.columns):
@@ -478,6 +479,13 @@ def python_values(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
 
 
+def filtered(values: Any, mask: np.ndarray) -> Any:
+    """Distinct values where the mask says so."""
+    import pyarrow as pa
+
+    return values[mask] if isinstance(values, np.ndarray) else values.filter(pa.array(mask))
+
+
 def joined(owner: str, name: Any, parts: list[Any]) -> Distinct:
     """Distinct values of several arrays of values, and each one's place, part after part."""
     import pyarrow as pa
@@ -488,6 +496,8 @@ def joined(owner: str, name: Any, parts: list[Any]) -> Distinct:
     if types == {pa.int64(), pa.float64()} and all(map(_fits_float, parts)):
         parts = [part.cast(pa.float64()) for part in parts]
         types = {pa.float64()}
+    if types and all(map(pa.types.is_timestamp, types)) and len({t.tz for t in types}) == 1:
+        types = {max(types, key=lambda t: ("s", "ms", "us", "ns").index(t.unit))}
     mixed = len(types) > 1 or any(isinstance(part, np.ndarray) for part in parts)
     if not mixed:
         kind = types.pop() if types else pa.null()

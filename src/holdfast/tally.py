@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.tables import array_column, column_kind, distinct, python_values
+from holdfast.tables import array_column, column_kind, distinct, filtered, python_values
 from holdfast.validation import check_weights
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
 
 _BLOCK = 1 << 16
+_MAX_CELLS = 1 << 30
 
 
 class Target(NamedTuple):
@@ -115,6 +116,12 @@ def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:
 
 def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: int) -> np.ndarray:
     n_cells = n_values * n_classes
+    if n_cells > _MAX_CELLS:
+        raise ValueError(
+            f"Counts: {n_values:,} values by {n_classes:,} classes make a table of "
+            f"{n_cells / 2**27:.0f} GB, above the limit of {_MAX_CELLS / 2**27:.0f} GB. Join rare "
+            "classes, or pass target_type='numeric' if the target is a number."
+        )
     # In blocks that stay in the cache, unless the table itself does not.
     step = _BLOCK if n_cells <= _BLOCK else max(len(codes), 1)
     total = np.zeros(n_cells, dtype=np.int64)
@@ -170,8 +177,7 @@ def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray]:
     present = is_present(table)
     if present.all():
         return values, table
-    kept = values[present] if isinstance(values, np.ndarray) else values.filter(present)
-    return kept, table[present]
+    return filtered(values, present), table[present]
 
 
 def is_present(table: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """How a column's values are read, and what is made of them."""
 
 import datetime
+from decimal import Decimal
 
 import hypothesis.strategies as st
 import numpy as np
@@ -165,7 +166,9 @@ def test_a_target_with_fractions_is_numeric():
     assert is_numeric(pa.array([0.5, 1.0]), "auto")
     assert not is_numeric(np.array([0.0, 1.0]), "auto")
     assert not is_numeric(np.array(["a"]), "auto")
+    assert is_numeric(pa.array([Decimal("0.5")]), "auto")
     assert not is_numeric(pa.array(["a"]), "auto")
+    assert not is_numeric(pa.array([datetime.date(2020, 1, 1)]), "auto")
     assert is_numeric(np.array([0, 1]), "numeric")
     assert not is_numeric(np.array([0.5]), "classes")
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import norm
 
 from holdfast.categories import kernel
+from holdfast.tables import filtered
 from holdfast.tally import grouped_moments
 from holdfast.validation import check_choice, is_number
 
@@ -146,8 +147,7 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
     if how.missing == "ignore":
         present = ~_missing(values)
         if not present.all():
-            table = table[present]
-            values = values[present] if isinstance(values, np.ndarray) else values.filter(present)
+            values, table = filtered(values, present), table[present]
     rows = _rows(table, how)
     if rows.sum() < (3 if how.numeric else 2):
         nothing = how.no_column(whole)
@@ -268,7 +268,11 @@ def is_numeric(target: Any, target_type: str) -> bool:
     if target_type != "auto":
         return target_type == "numeric"
     if hasattr(target, "type"):
-        target = np.asarray(target) if str(target.type) in ("float", "double") else np.zeros(0, int)
+        import pyarrow as pa
+
+        if not (pa.types.is_floating(target.type) or pa.types.is_decimal(target.type)):
+            return False
+        target = np.asarray(target.cast("float64"))
     with np.errstate(invalid="ignore"):
         return bool(target.dtype.kind == "f" and (target != np.floor(target)).any())
 
