@@ -85,6 +85,16 @@ def test_counts_in_seven_parts_give_the_fit_on_the_rows(people):
     np.testing.assert_array_equal(sums.transform(X), rows.transform(X))
 
 
+def test_counts_of_arrays_and_frames_know_their_columns(people):
+    X, y = people
+    selector = GingerSelector().fit_statistics(Counts.from_arrays(X, y))
+    assert list(selector.feature_names_in_) == list(X)
+    rows = X[["age", "height"]].to_numpy()
+    selector.fit_statistics(Counts.from_arrays(rows, y))
+    assert not hasattr(selector, "feature_names_in_")
+    assert selector.transform(rows).shape == (len(X), 1)
+
+
 def test_a_numeric_target_is_seen_by_its_fractions(people):
     X, _ = people
     rng = np.random.default_rng(0)

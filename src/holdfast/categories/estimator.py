@@ -124,6 +124,8 @@ class GingerSelector(SelectorMixin, BaseEstimator):
     array([0.5 , 0.17])
     """
 
+    feature_names_in_: np.ndarray
+
     def __init__(
         self,
         criterion: str = "ginger",
@@ -207,7 +209,10 @@ class GingerSelector(SelectorMixin, BaseEstimator):
                 "mode='each'."
             )
         self.n_features_in_ = counts.n_features
-        self.feature_names_in_ = np.array(counts.names, dtype=object)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if list(counts.names) != self._names():  # columns of an array have no names
+            self.feature_names_in_ = np.array(counts.names, dtype=object)
         return self._choose(counts)
 
     def transform(self, X: Any) -> Any:

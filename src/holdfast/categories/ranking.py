@@ -58,9 +58,9 @@ def rank_columns(
     -------
     table : the caller's kind of frame; an Arrow table for a file or an array
         ``column``; ``kind`` (category, integer, number, empty); ``read_as`` (its values, or
-        how many bins); ``n_values``; ``score``, lower is better; ``low`` and ``high``, its
-        interval; ``no_column``, the score without the column; ``coverage``, the share of new rows
-        whose value has been seen; ``id_like``; ``verdict``, in words.
+        how many bins); ``n_values``; ``score``, lower is better; ``standard_error``; ``low`` and
+        ``high``, its interval; ``no_column``, the score without the column; ``coverage``, the
+        share of new rows whose value has been seen; ``id_like``; ``verdict``, in words.
 
     See Also
     --------
