@@ -13,10 +13,10 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast import NestedRegressor, SelectionPath
+from holdfast import GingerSelector, NestedRegressor, SelectionPath
 from holdfast.model_size.bases import NAMES
 
-ESTIMATORS = [NestedRegressor()]
+ESTIMATORS = [GingerSelector(), GingerSelector(mode="forward"), NestedRegressor()]
 # Further settings, for scikit-learn's checks alone.
 SETTINGS = [
     *(NestedRegressor(basis) for basis in NAMES if basis != "cosine"),
@@ -47,6 +47,12 @@ def seeded(estimator):
     return estimator.set_params(random_state=0) if hasattr(estimator, "random_state") else estimator
 
 
+def output(fitted, X):
+    """What a fitted estimator makes of X: predictions, or the columns it keeps."""
+    made = fitted.predict(X) if hasattr(fitted, "predict") else fitted.transform(X)
+    return np.asarray(made)
+
+
 @every_estimator
 def test_every_parameter_and_attribute_is_documented(estimator, rows):
     text = inspect.getdoc(type(estimator))
@@ -73,7 +79,7 @@ def test_clone_and_pickle_give_the_same_fit(estimator, rows):
     again = pickle.loads(pickle.dumps(fitted))
     anew = clone(fitted).fit(*rows)
     for other in (again, anew):
-        np.testing.assert_array_equal(other.predict(rows[0]), fitted.predict(rows[0]))
+        np.testing.assert_array_equal(output(other, rows[0]), output(fitted, rows[0]))
         assert other.path_ == fitted.path_
 
 
@@ -95,19 +101,21 @@ def test_frames_give_what_arrays_give_and_keep_names(estimator, frame, rows):
     table = frame({name: X[:, j] for j, name in enumerate(["age", "dose", "time"])})
     fitted = seeded(estimator).fit(table, y)
     assert list(fitted.feature_names_in_) == ["age", "dose", "time"]
-    np.testing.assert_array_equal(fitted.predict(table), seeded(estimator).fit(X, y).predict(X))
+    expected = output(seeded(estimator).fit(X, y), X)
+    np.testing.assert_array_equal(output(fitted, table), expected)
     swapped = frame({name: X[:, j] for j, name in enumerate(["dose", "age", "time"])})
     with pytest.raises(ValueError, match="feature names"):
-        fitted.predict(swapped)
+        output(fitted, swapped)
 
 
 @every_estimator
 def test_float32_stays_float32(estimator, rows):
     X, y = (part.astype(np.float32) for part in rows)
     fitted = seeded(estimator).fit(X, y)
-    assert fitted.predict(X).dtype == np.float32
-    expected = seeded(estimator).fit(X.astype(float), y.astype(float)).predict(X.astype(float))
-    np.testing.assert_allclose(fitted.predict(X), expected, rtol=1e-5, atol=1e-5)
+    assert output(fitted, X).dtype == np.float32
+    wide = X.astype(float), y.astype(float)
+    expected = output(seeded(estimator).fit(*wide), wide[0])
+    np.testing.assert_allclose(output(fitted, X), expected, rtol=1e-5, atol=1e-5)
 
 
 @every_estimator
@@ -116,5 +124,5 @@ def test_read_only_input_is_fine_and_left_alone(estimator, rows):
     X.flags.writeable = y.flags.writeable = False
     weight = np.ones(len(y))
     weight.flags.writeable = False
-    seeded(estimator).fit(X, y, sample_weight=weight).predict(X)
+    output(seeded(estimator).fit(X, y, sample_weight=weight), X)
     np.testing.assert_array_equal(X, rows[0])

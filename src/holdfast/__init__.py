@@ -7,27 +7,36 @@ __version__ = "0.1.0.dev0"
 
 # Names are loaded when first used: scikit-learn alone brings in pandas where it is installed.
 _HOME = {
+    "Counts": "holdfast.sums",
     "CriteriaDisplay": "holdfast.report.plots",
+    "GingerSelector": "holdfast.categories",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "audit_importances": "holdfast.categories",
     "compare_criteria": "holdfast.report.plots",
+    "rank_columns": "holdfast.categories",
 }
 __all__ = [
+    "Counts",
     "CriteriaDisplay",
+    "GingerSelector",
     "Moments",
     "NestedRegressor",
     "PathDisplay",
     "SelectionPath",
+    "audit_importances",
     "compare_criteria",
+    "rank_columns",
 ]
 
 if TYPE_CHECKING:
+    from holdfast.categories import GingerSelector, audit_importances, rank_columns
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
-    from holdfast.sums import Moments
+    from holdfast.sums import Counts, Moments
 
 
 def __getattr__(name: str) -> Any:

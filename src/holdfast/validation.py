@@ -12,6 +12,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import check_array, validate_data
 
 _NOT_NUMBERS = (
@@ -146,6 +147,39 @@ def check_magnitude(owner: str, what: str, values: np.ndarray) -> None:
             f"{owner}: the squares of {what} must fit into float64. Got values of size {size:g}. "
             "Change the unit."
         )
+
+
+def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """X as the frame it is, or as an array of two dimensions; columns of any type.
+
+    The columns' names and number are kept at fit and compared later, as scikit-learn does.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if not len(frame) or not len(frame.columns):
+            raise ValueError(
+                f"{type(estimator).__name__}: found a frame with {len(frame)} sample(s) and "
+                f"{len(frame.columns)} feature(s), while a minimum of 1 is required."
+            )
+        return X
+    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
+        X = np.array(X, dtype=object)  # numpy would turn the numbers into text
+    return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+
+
+def target_rows(owner: str, y: Any) -> np.ndarray:
+    """The target as an array of one dimension; NaN, infinity and complex numbers are refused."""
+    if y is None:
+        raise ValueError(
+            f"{owner}: requires y to be passed, but the target y is None. Call fit(X, y)."
+        )
+    target = np.asarray(column_or_1d(y, warn=True))
+    if target.dtype.kind == "f":
+        assert_all_finite(target, input_name="y")
+    if target.dtype.kind == "c":
+        raise ValueError(f"{owner}: Complex data not supported. Got complex numbers in y.")
+    return target
 
 
 def check_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -1,0 +1,517 @@
+"""Which columns predict and which only remember: the error of a column's predictor on new rows.
+
+Paper
+-----
+Sabato & Shalev-Shwartz, "Ranking Categorical Features Using Generalization Properties", Journal of
+Machine Learning Research 9 (2008) 1083-1114.
+
+Notation
+--------
+===================  ====================================================================
+paper                here
+===================  ====================================================================
+m                    ``n_samples``, the sum of a table; with weights, of the weights
+v in V, c_v, c_v⁺    rows of ``counts``, shape (n_values, K); their sums; column 1 if K = 2
+p̂_v, q̂_v             ``c_v/m``; the row divided by its sum
+ℓ̂                    `ginger`
+h_S^Gini, h_S^Bayes  `gini_rule`, `majority_rule`, rows of probabilities of the K classes
+M_k                  `good_turing`, mass of the values seen k times
+δ                    ``alpha``
+(none)               ``terms``: m times what each value adds to a criterion
+(none)               K, the number of classes; the paper has 2
+===================  ====================================================================
+
+Where to find it
+----------------
+============================  ==========================================
+(1) misclassification error   `misclassification_terms`
+(2) Gini index                `gini_terms`
+(3) error of a rule           `rule_error`
+(4), (5)                      `gini_rule`, `majority_rule`
+(6) and Good (1953)           `good_turing`, `coverage`
+(7), (13) Ginger              `ginger_terms`, `ginger`
+Theorem 2                     `theorem2_radius`
+(10)                          `bayes_gap`
+information gain, its ratio   `entropy_terms`, `gain_ratio`
+beyond the paper              `majority_terms`, `numeric_terms`, `jackknife`
+============================  ==========================================
+
+Departures
+----------
+1. K classes: ``2 q (1 - q)`` becomes ``1 - Σ_k q_k²`` and the ½ of a value seen once ``1 - 1/K``.
+   With K = 2 these are (2) and (7).
+2. `majority_terms`, the leave-one-out error of rule (5), is the estimator that §3 and §6 leave
+   open: t labels tied for the most cost ``1 - 1/t`` if the row's label is one of them, else 1.
+3. A numeric target: leave-one-out squared error of the value's mean. A value seen once costs what
+   the mean of the other rows costs the average row, so that an id ties a constant column.
+4. The bounds (10) and Theorem 2 are proved for two classes.
+5. Information gain is scored as the entropy that is left, gain ratio as one minus the ratio, so
+   that lower is better throughout. Entropies are in bits.
+6. Without a column one may still guess: `no_column` is never above ``1 - 1/K``. Left out of a
+   balanced sample a row finds its own class in the minority, and (7) gives a constant column more
+   than ½; an id would seem to beat it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+_BLOCK = 1 << 16
+_SMALL = 256
+
+
+def row_sums(counts: np.ndarray) -> np.ndarray:
+    """``c_v``, rows of the sample with each value; faster than ``sum(axis=1)`` on few classes."""
+    if counts.shape[1] > 8:
+        return counts.sum(axis=1)
+    c = counts[:, 0].copy()
+    for k in range(1, counts.shape[1]):
+        c += counts[:, k]
+    return c
+
+
+# --- what each value adds -----------------------------------------------------------------------
+
+
+def misclassification_terms(counts: np.ndarray) -> np.ndarray:
+    """Training errors of the majority rule by value, ``m p̂_v (1 - max_k q̂_vk)`` (1).
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_values, n_classes)
+    """
+    return row_sums(counts) - counts.max(axis=1)
+
+
+def gini_terms(counts: np.ndarray) -> np.ndarray:
+    """Gini index by value, ``m p̂_v (1 - Σ_k q̂_vk²)`` (2)."""
+    c = row_sums(counts)
+    return _pairs(counts, c) / np.maximum(c, 1)
+
+
+def ginger_terms(counts: np.ndarray) -> np.ndarray:
+    """Ginger by value (13): ``c/(c - 1)`` times Gini's term, or ``1 - 1/K`` for a value seen once.
+
+    ``c² - Σ_k c_k²`` counts the ordered pairs of rows with different labels, (12).
+    """
+    c = row_sums(counts)
+    seen_once = 1 - 1 / counts.shape[1]
+    return np.where(c == 1, seen_once, _pairs(counts, c) / np.maximum(c - 1, 1))
+
+
+def _pairs(counts: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Ordered pairs of rows of one value whose labels differ."""
+    c = c.astype(np.float64)
+    return c * c - np.einsum("vk,vk->v", counts, counts, dtype=np.float64)
+
+
+def majority_terms(counts: np.ndarray) -> np.ndarray:
+    """Leave-one-out errors of rule (5) by value (departure 2).
+
+    Without a row of the most frequent label that label leads, ties with the u labels that had one
+    row less, or is beaten by a label it was tied with. Rows of other labels are always lost.
+    """
+    n_classes = counts.shape[1]
+    c = row_sums(counts)
+    two = np.partition(counts, n_classes - 2, axis=1)[:, -2:]
+    second, most = two[:, 0], two[:, 1]
+    level = np.count_nonzero(counts == second[:, None], axis=1)  # u, where second is most - 1
+    ties = np.where(most - 1 == second, most * (1 - 1 / (1 + level)), 0.0)
+    terms = np.where(second == most, c, c - most + ties)
+    return np.where(c == 1, 1 - 1 / n_classes, terms)
+
+
+def entropy_terms(counts: np.ndarray) -> np.ndarray:
+    """Entropy of the label by value, ``m p̂_v H(q̂_v)`` in bits."""
+    counts = counts.astype(np.float64)
+    c = row_sums(counts)
+    return (xlogy(c, c) - xlogy(counts, counts).sum(axis=1)) / math.log(2)
+
+
+TERMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "ginger": ginger_terms,
+    "majority": majority_terms,
+    "gini": gini_terms,
+    "misclassification": misclassification_terms,
+    "information_gain": entropy_terms,
+    "gain_ratio": entropy_terms,
+}
+CRITERIA = tuple(TERMS)
+UNITS = {
+    "ginger": "error of rule (4) on new rows",
+    "majority": "error of rule (5) on new rows",
+    "gini": "error of rule (4) on the rows of the fit",
+    "misclassification": "error of rule (5) on the rows of the fit",
+    "information_gain": "entropy of the target that is left, in bits",
+    "gain_ratio": "1 - gain ratio",
+    "numeric": "squared error on new rows",
+}
+
+
+# --- criteria -----------------------------------------------------------------------------------
+
+
+def ginger(counts: np.ndarray) -> float:
+    """Estimate of the error of ``h(v) = q̂_v`` on new rows (7).
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_values, n_classes)
+    """
+    return criterion_value("ginger", counts)
+
+
+def criterion_value(
+    criterion: str,
+    counts: np.ndarray,
+    repeats: np.ndarray | None = None,
+    *,
+    unseen: str = "uniform",
+) -> float:
+    """Value of a criterion, one of `CRITERIA`; lower is better.
+
+    Parameters
+    ----------
+    criterion : str
+    counts : ndarray of shape (n_values, n_classes)
+    repeats : ndarray of shape (n_values,), optional
+        How many values share each row of counts, from `distinct_rows`.
+    unseen : {"uniform", "prior"}
+        How a value not seen is predicted, which is what a value seen once costs `ginger` and
+        `majority`: any class alike, or as the other rows have it.
+    """
+    repeats = np.ones(len(counts)) if repeats is None else repeats
+    total = repeats @ counts
+    c = row_sums(counts)
+    m = float(total.sum())
+    cost = unseen_cost(criterion, total, unseen)
+    mean = float(repeats @ _terms(criterion, counts, cost)) / m
+    if criterion != "gain_ratio":
+        return mean
+    own = entropy_terms(total[None])[0] / m
+    split = (math.log(m) - float(repeats @ xlogy(c, c)) / m) / math.log(2)
+    return 1 - (own - mean) / split if split > 1e-12 else 1.0
+
+
+def unseen_cost(criterion: str, total: np.ndarray, unseen: str) -> np.ndarray:
+    """Error of a row of each class whose value no other row has, shape (n_classes,).
+
+    Parameters
+    ----------
+    criterion : str
+    total : ndarray of shape (n_classes,)
+        All rows, the row itself included.
+    unseen : {"uniform", "prior"}
+    """
+    n_classes = len(total)
+    if unseen == "uniform" or total.sum() < 2:
+        return np.full(n_classes, 1 - 1 / n_classes)
+    others = np.maximum(total[None] - np.eye(n_classes), 0)
+    rule = majority_rule if criterion == "majority" else gini_rule
+    return 1 - np.diag(rule(others))
+
+
+def _terms(criterion: str, counts: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Terms of a criterion; values seen once at the given cost where it leaves rows out."""
+    terms = TERMS[criterion](counts)
+    if criterion not in ("ginger", "majority"):
+        return terms
+    return np.where(row_sums(counts) == 1, counts @ cost, terms)
+
+
+def information_gain(counts: np.ndarray) -> float:
+    """Entropy of the label minus what is left of it given the value, in bits."""
+    return no_column("information_gain", counts) - criterion_value("information_gain", counts)
+
+
+def gain_ratio(counts: np.ndarray) -> float:
+    """Information gain over the entropy of the column; 0 for a constant column."""
+    return 1 - criterion_value("gain_ratio", counts)
+
+
+def no_column(criterion: str, counts: np.ndarray) -> float:
+    """Value of the criterion for a constant column on the same rows (departure 6)."""
+    value = criterion_value(criterion, counts.sum(axis=0, keepdims=True))
+    return min(value, _guess(criterion, counts.shape[1]))
+
+
+def _guess(criterion: str, n_classes: int) -> float:
+    """Error of naming any class alike, for the criteria that leave rows out."""
+    return 1 - 1 / n_classes if criterion in ("ginger", "majority") else math.inf
+
+
+def distinct_rows(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different rows of a table and how many values have each, for columns with many values.
+
+    Most of a million values are seen a few times, so that few different rows remain. Two classes
+    only; with more, each row stands for itself.
+    """
+    n_values, n_classes = counts.shape
+    if n_classes != 2 or n_values < _SMALL**2:
+        return counts, np.ones(n_values)
+    large = np.flatnonzero((counts[:, 0] >= _SMALL) | (counts[:, 1] >= _SMALL))
+    kept = np.delete(counts, large, axis=0) if len(large) else counts
+    times = np.bincount(kept[:, 0] * _SMALL + kept[:, 1], minlength=_SMALL**2)
+    there = np.flatnonzero(times)
+    rows = np.stack([there // _SMALL, there % _SMALL], axis=1)
+    large = counts[large]
+    return np.concatenate([rows, large]), np.concatenate([times[there], np.ones(len(large))])
+
+
+# --- rules (4) and (5), and their error (3) -----------------------------------------------------
+
+
+def gini_rule(counts: np.ndarray) -> np.ndarray:
+    """Probabilities with which rule (4) names each class, ``q̂_v``; uniform for a value not seen."""
+    c = counts.sum(axis=1, keepdims=True)
+    return np.where(c > 0, counts / np.maximum(c, 1), 1 / counts.shape[1])
+
+
+def majority_rule(counts: np.ndarray) -> np.ndarray:
+    """Probabilities with which rule (5) names each class; labels tied for the most share it."""
+    most = counts == counts.max(axis=1, keepdims=True)
+    return most / most.sum(axis=1, keepdims=True)
+
+
+def rule_error(rule: np.ndarray, joint: np.ndarray) -> float:
+    """Probability that a rule names a wrong class (3), ``Σ_v Σ_k P(v, k) (1 - h_k(v))``.
+
+    Parameters
+    ----------
+    rule : ndarray of shape (n_values, n_classes)
+    joint : ndarray of shape (n_values, n_classes)
+        Probabilities of value and class, or the counts of a test sample divided by its size.
+    """
+    return float(np.sum(joint * (1 - rule)))
+
+
+# --- how often values come back -----------------------------------------------------------------
+
+
+def good_turing(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers k and estimates ``M_k ≈ (k + 1) n_{k+1}/m`` of the mass of values seen k times.
+
+    Only the k with a mass above 0 are listed; the masses add up to 1.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_values, n_classes), or (n_values,)
+    """
+    c = counts if counts.ndim == 1 else row_sums(counts)
+    seen, n_values = np.unique(c[c > 0], return_counts=True)
+    return seen.astype(np.intp) - 1, seen * n_values / c.sum()
+
+
+def coverage(counts: np.ndarray) -> float:
+    """Share of new rows whose value has been seen, ``1 - M_0 = 1 - n_1/m``."""
+    c = counts if counts.ndim == 1 else row_sums(counts)
+    return 1 - float(np.count_nonzero(c == 1) / c.sum())
+
+
+def bayes_gap(counts: np.ndarray) -> float:
+    """Right side of (10): what rule (5) may lose to the best rule there is, on average.
+
+    ``½ M_0 + ⅛ M_1 + ⅛ M_2 + Σ_{k≥3} M_k/sqrt(e k)`` with the masses of `good_turing`.
+    """
+    k, mass = good_turing(counts)
+    factor = 1 / np.sqrt(math.e * np.maximum(k, 1))
+    factor = np.where(k == 0, 1 / 2, np.where(k <= 2, 1 / 8, factor))
+    return float(factor @ mass)
+
+
+def theorem2_radius(n_samples: float, alpha: float = 0.05) -> float:
+    """Theorem 2 with the constants of its proof: with probability 1 - α, ``|ℓ - ℓ̂|`` is below it.
+
+    ``2/m + 12 ln(8m/α) sqrt(ln(8/α))/sqrt(2m) + 12 sqrt(ln(4/α)/(2m))``, whatever the column.
+    """
+    m = n_samples
+    return (
+        2 / m
+        + 12 * math.log(8 * m / alpha) * math.sqrt(math.log(8 / alpha) / (2 * m))
+        + 12 * math.sqrt(math.log(4 / alpha) / (2 * m))
+    )
+
+
+def theorem2_statement(n_samples: float, alpha: float = 0.05) -> str:
+    """What Theorem 2 says about a sample of this size, in a sentence."""
+    radius = theorem2_radius(n_samples, alpha)
+    if radius < 0.5:
+        return f"by Theorem 2 the error lies within {radius:.3g} of the estimate"
+    enough = n_samples
+    while theorem2_radius(enough, alpha) >= 0.5:
+        enough *= 1.01
+    return (
+        f"Theorem 2 says nothing here: with {n_samples:g} rows its interval has radius "
+        f"{radius:.3g}, and guessing errs by 0.5. It speaks from about {enough:.2g} rows"
+    )
+
+
+# --- jackknife ----------------------------------------------------------------------------------
+
+
+class Jackknife(NamedTuple):
+    """Standard errors of a column's score and of what it gains over no column."""
+
+    score: float
+    gain: float
+
+
+def jackknife(
+    criterion: str,
+    counts: np.ndarray,
+    repeats: np.ndarray | None = None,
+    *,
+    unseen: str = "uniform",
+) -> Jackknife:
+    """Jackknife standard errors of a criterion and of its gain over `no_column`.
+
+    A row of value v and label k left out changes the sum T of the terms by ``t_v - t'_v`` alone
+    (and the cost of values seen once, if unseen values follow the other rows), so that the
+    estimate without it is ``(T - t_v + t'_v)/(m - 1)``, one number for all ``c_vk`` rows of the
+    cell.
+
+    Parameters
+    ----------
+    criterion, counts, repeats, unseen
+        As in `criterion_value`; at least 2 rows in all.
+    """
+    repeats = np.ones(len(counts)) if repeats is None else repeats
+    n_classes = counts.shape[1]
+    c = row_sums(counts)
+    total = repeats @ counts
+    m = float(total.sum())
+    split = float(repeats @ xlogy(c, c))
+    once = (repeats * (c == 1)) @ counts
+    several = float(repeats @ _terms(criterion, counts, np.zeros(n_classes)))
+    score, gain = _Spread(), _Spread()
+    for k, rows, weight in _cells(counts, repeats):
+        total_less = total.copy()
+        total_less[k] -= 1
+        cost = unseen_cost(criterion, total_less, unseen)
+        less = rows.copy()
+        less[:, k] -= 1
+        T = several + float(once @ cost) if criterion in ("ginger", "majority") else several
+        change = _terms(criterion, less, cost) - _terms(criterion, rows, cost)
+        left = (T + change) / (m - 1)
+        left0 = float(_terms(criterion, total_less[None], cost)[0]) / (m - 1)
+        left0 = min(left0, _guess(criterion, n_classes))
+        if criterion == "gain_ratio":
+            c = rows.sum(axis=1)
+            bits = math.log(m - 1) - (split - xlogy(c, c) + xlogy(c - 1, c - 1)) / (m - 1)
+            bits /= math.log(2)
+            constant = bits <= 1e-12
+            left = np.where(constant, 1.0, 1 - (left0 - left) / np.where(constant, 1.0, bits))
+            left0 = 1.0
+        score.add(weight, left)
+        gain.add(weight, left0 - left)
+    # Variance (m - 1)/m Σ_i (ℓ̂_(i) - mean)².
+    return Jackknife(*(math.sqrt((m - 1) / m * part.squares) for part in (score, gain)))
+
+
+def _cells(counts: np.ndarray, repeats: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Class, rows of the table that hold it, and rows of the sample in those cells; in blocks."""
+    for start in range(0, len(counts), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        for k in range(counts.shape[1]):
+            held = np.flatnonzero(counts[block, k])
+            if len(held):
+                rows = counts[block][held]
+                yield k, rows, rows[:, k] * repeats[block][held]
+
+
+class _Spread:
+    """Weighted sum of squares about the mean, block after block (Chan, Golub & LeVeque 1983)."""
+
+    def __init__(self) -> None:
+        self.weight = self.mean = self.squares = 0.0
+
+    def add(self, weight: np.ndarray, values: np.ndarray) -> None:
+        total = float(weight.sum())
+        mean = float(weight @ values) / total
+        delta = mean - self.mean
+        whole = self.weight + total
+        own = float(weight @ (values - mean) ** 2)
+        self.squares += own + delta**2 * self.weight * total / whole
+        self.mean += delta * total / whole
+        self.weight = whole
+
+
+# --- numeric target (departure 3) ---------------------------------------------------------------
+
+
+def numeric_score(moments: np.ndarray) -> float:
+    """Leave-one-out squared error of the value's mean.
+
+    ``Σ_{c_v≥2} (c_v/(c_v - 1))² SS_v/m``, and ``m SS/(m - 1)²`` for a row whose value is seen
+    once, with SS the sum of squares of all rows.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n_values, 5)
+        Count, mean, and second to fourth moment of the target about it, value by value.
+    """
+    c, _, squares = moments[:, 0], moments[:, 1], moments[:, 2]
+    m = float(c.sum())
+    terms = np.where(c >= 2, _factor(c) * squares, 0.0)
+    once = np.count_nonzero(c == 1) / m * no_column_numeric(moments)
+    return float(terms.sum()) / m + once
+
+
+def no_column_numeric(moments: np.ndarray) -> float:
+    """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
+    m = float(moments[:, 0].sum())
+    return m * _total_squares(moments)[1] / (m - 1) ** 2
+
+
+def numeric_jackknife(moments: np.ndarray) -> Jackknife:
+    """Jackknife standard errors of `numeric_score` and of its gain over no column.
+
+    Without row i, with ``d = y_i - mean_v`` and ``e = y_i - mean = d + b_v``:
+    ``SS_v' = SS_v - c/(c - 1) d²`` and ``SS' = SS - m/(m - 1) e²``. The estimate is thus a
+    quadratic in d, whose square sums over the rows of a value from moments up to the fourth.
+    Needs 3 rows.
+    """
+    c, mean, squares, cubes, fourths = moments.T
+    m = float(c.sum())
+    middle, whole = _total_squares(moments)
+    b = mean - middle
+    w = m * whole / (m - 1) ** 2
+    # w' = w_0 - w_2 e², the estimate of no column and the cost of a value seen once.
+    w_0 = (m - 1) * whole / (m - 2) ** 2
+    w_2 = m / (m - 2) ** 2
+    n_once = np.count_nonzero(c == 1)
+    T = numeric_score(moments) * m
+    term = np.where(c >= 2, _factor(c) * squares, 0.0)
+    # Values of 3 rows keep a term, those of 2 become values seen once, those of 1 go.
+    kept = np.where(c >= 3, _factor(c - 1), 0.0)
+    once = n_once + (c == 2) - (c == 1)
+    fixed = (T - term - n_once * w + kept * squares) / (m - 1)
+    own = -kept * c / np.maximum(c - 1, 1) / (m - 1)
+    share = once / (m - 1)
+
+    def spread(on_d: np.ndarray, on_e: np.ndarray, level: np.ndarray) -> float:
+        """Square root of the jackknife variance of ``level + on_d d² + on_e e²``."""
+        A, B, C = level + on_e * b**2, 2 * on_e * b, on_d + on_e
+        A = A - float(c @ A + C @ squares) / m
+        total = c * A**2 + (2 * A * C + B**2) * squares + 2 * B * C * cubes + C**2 * fourths
+        return math.sqrt(max((m - 1) / m * float(total.sum()), 0.0))
+
+    score = spread(own, -share * w_2, fixed + share * w_0)
+    gain = spread(-own, (share - 1) * w_2, w_0 - fixed - share * w_0)
+    return Jackknife(score, gain)
+
+
+def _factor(c: np.ndarray) -> np.ndarray:
+    return (c / np.maximum(c - 1, 1)) ** 2
+
+
+def _total_squares(moments: np.ndarray) -> tuple[float, float]:
+    """Mean of all rows and their sum of squares about it."""
+    c, mean, squares = moments[:, 0], moments[:, 1], moments[:, 2]
+    middle = float(c @ mean / c.sum())
+    return middle, float(squares.sum() + c @ (mean - middle) ** 2)

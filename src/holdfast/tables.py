@@ -1,0 +1,518 @@
+"""Columns in: arrays, frames and files as Arrow columns, and the distinct values of a column.
+
+pyarrow is imported when a column is read, so that `import holdfast` does not wait for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from holdfast.validation import did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How a column's values are read; where two parts of a column differ, the later of their kinds.
+KINDS = ("empty", "integer", "number", "category")
+
+_FILES = "a Parquet, Feather (Arrow IPC) or CSV file"
+# A dictionary that takes more bytes per row than this was given up by the writer: hash once.
+_MAX_DICTIONARY_BYTES = 4.0
+# Rows that show whether a text column has many values, and the bytes that are sorted at most.
+_SAMPLE = 1 << 15
+_MAX_SHORT = 32
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Distinct(NamedTuple):
+    """Values of a column, each once, and each row's place among them.
+
+    Attributes
+    ----------
+    values : pyarrow.Array, or ndarray of object where one column mixes types
+        A missing value is null, or None. Some values may belong to no row.
+    codes : ndarray of int, shape (n_rows,)
+    """
+
+    values: Any
+    codes: np.ndarray
+
+
+# --- where columns come from --------------------------------------------------------------------
+
+
+def columns_of(owner: str, data: Any) -> dict[str, Any]:
+    """Columns by name: Arrow arrays, or object arrays where the types are Python's.
+
+    Parameters
+    ----------
+    owner : str
+        Who asks, for the messages.
+    data : data frame, Arrow table or record batch, or ndarray of shape (n_rows, n_columns)
+        The columns of an array are called x0, x1, ...
+    """
+    import pyarrow as pa
+
+    if isinstance(data, np.ndarray):
+        if data.ndim != 2:
+            raise ValueError(f"{owner}: expected 2 dimensions. Got an array of shape {data.shape}.")
+        return {f"x{j}": array_column(data[:, j]) for j in range(data.shape[1])}
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise TypeError(
+            f"{owner}: expected a data frame (pandas, Polars, Arrow) or an array. "
+            f"Got {type(data).__name__}."
+            + (" Call its collect() first." if hasattr(data, "collect") else "")
+        )
+    columns = {str(series.name): _series_column(series) for series in frame.iter_columns()}
+    if len(columns) < len(frame.columns):
+        raise ValueError(f"{owner}: column names must be distinct. Got {list(frame.columns)}.")
+    return columns
+
+
+def array_column(values: np.ndarray) -> Any:
+    """A column of an array: Arrow, or the objects themselves where they are of several types.
+
+    Arrow's own conversion is not trusted with several types: it reads b"x" and "x" as one.
+    """
+    import pyarrow as pa
+
+    if values.dtype != object:
+        return pa.array(values)
+    missing = _missing(values)
+    types = set(map(type, values[~missing]))
+    if not types:
+        return pa.nulls(len(values))
+    if len(types) == 1 and types <= {str, int, float, bool, np.str_, np.float64, np.int64}:
+        try:
+            return pa.array(values, mask=missing, from_pandas=False)
+        except (OverflowError, pa.ArrowInvalid):  # an int beyond 64 bits, text that is no Unicode
+            pass
+    return values
+
+
+def _series_column(series: Any) -> Any:
+    if isinstance(series.dtype, (nw.Object, nw.Unknown)):
+        return array_column(np.asarray(series.to_native(), dtype=object))
+    return series.to_arrow()
+
+
+class TableFile:
+    """Columns of a file, read one at a time so that only one is in memory (Parquet, Feather).
+
+    A CSV file is read whole, because the type of a column is known only at its end.
+
+    Parameters
+    ----------
+    owner : str
+        Who asks, for the messages.
+    path : str or Path
+    """
+
+    def __init__(self, owner: str, path: str | Path):
+        self.owner = owner
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise FileNotFoundError(f"{owner}: no file {str(path)!r}. Pass the path of {_FILES}.")
+        with self.path.open("rb") as file:
+            start = file.read(6)
+        try:
+            if start.startswith(b"PAR1"):
+                self._read, self.names = self._open_parquet()
+            elif start.startswith(b"ARROW1"):
+                self._read, self.names = self._open_feather()
+            else:
+                self._read, self.names = self._open_csv(start)
+        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+            raise ValueError(
+                f"{owner}: {self.path.name} cannot be read as a table "
+                f"({str(error).splitlines()[0]}). Pass {_FILES}."
+            ) from error
+
+    def column(self, name: str) -> Any:
+        """The column of that name, an Arrow chunked array."""
+        if name not in self.names:
+            raise ValueError(
+                f"{self.owner}: no column {name!r} in {self.path.name}."
+                + did_you_mean(name, self.names)
+            )
+        return self._read(name)
+
+    def _open_parquet(self) -> tuple[Any, list[str]]:
+        import pyarrow.parquet as pq
+
+        footer = pq.ParquetFile(self.path)
+        names = list(footer.schema_arrow.names)
+        file = pq.ParquetFile(self.path, read_dictionary=_short_dictionaries(footer.metadata))
+        return (lambda name: file.read([name], use_threads=False).column(0)), names
+
+    def _open_feather(self) -> tuple[Any, list[str]]:
+        import pyarrow as pa
+
+        source = pa.memory_map(str(self.path))
+        names = list(pa.ipc.open_file(source).schema.names)
+
+        def read(name: str) -> Any:
+            options = pa.ipc.IpcReadOptions(included_fields=[names.index(name)])
+            return pa.ipc.open_file(source, options=options).read_all().column(0)
+
+        return read, names
+
+    def _open_csv(self, start: bytes) -> tuple[Any, list[str]]:
+        from pyarrow import csv
+
+        if b"\0" in start or not start.strip():
+            raise ValueError("it is empty or holds bytes that are no text")
+        separator = "\t" if ".tsv" in self.path.suffixes else ","
+        table = csv.read_csv(
+            self.path,
+            parse_options=csv.ParseOptions(delimiter=separator),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True),
+        )
+        if table.num_columns < 2 or not table.num_rows:
+            raise ValueError(
+                f"as CSV it has {table.num_columns} column(s) and {table.num_rows} rows"
+            )
+        return table.column, list(table.column_names)
+
+
+def _short_dictionaries(metadata: Any) -> list[str]:
+    """Names of the columns that a Parquet file itself keeps as codes, a few bytes a row."""
+    names = []
+    for j in range(metadata.num_columns):
+        chunks = [metadata.row_group(g).column(j) for g in range(metadata.num_row_groups)]
+        n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
+        n_rows = sum(chunk.num_values for chunk in chunks)
+        if n_bytes <= _MAX_DICTIONARY_BYTES * n_rows and all(
+            chunk.has_dictionary_page for chunk in chunks
+        ):
+            names.append(metadata.schema.column(j).path)
+    return names
+
+
+# --- distinct values ----------------------------------------------------------------------------
+
+
+def column_kind(column: Any) -> str:
+    """How a column's values are read, one of `KINDS`, from its type.
+
+    Text, categories and truth values are categories; dates and times are numbers.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, np.ndarray):
+        return "category"
+    kind = column.type
+    if pa.types.is_null(kind):
+        return "empty"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind):
+        return "number"
+    return "category"
+
+
+def distinct(owner: str, name: Any, column: Any) -> Distinct:
+    """Distinct values of a column and each row's place among them.
+
+    Values keep their type: 1, "1" and True are three values, 1 and 1.0 are one. Missing (None,
+    NaN, null) is one value of its own.
+
+    Parameters
+    ----------
+    owner, name : str
+        Who asks and about which column, for the messages.
+    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, np.ndarray):
+        return _distinct_objects(owner, name, column)
+    if isinstance(column, pa.ChunkedArray):
+        if pa.types.is_dictionary(column.type):
+            column = column.unify_dictionaries()
+        elif not (_is_text(column.type) or pa.types.is_integer(column.type)):
+            column = column.combine_chunks()
+    kind = column.type
+    if pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType):
+        raise _refused(owner, name, str(kind))
+    if pa.types.is_null(kind):
+        return Distinct(pa.nulls(1), np.zeros(len(column), dtype=np.intp))
+    if pa.types.is_dictionary(kind):
+        return _distinct_dictionary(owner, name, column)
+    if pa.types.is_boolean(kind):
+        values, codes = _distinct_integers(pc.cast(column, pa.int8()))
+        return Distinct(pc.cast(values, pa.bool_()), codes)
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        values, codes = _distinct_integers(column.view(f"int{kind.bit_width}"))
+        return Distinct(values.cast(f"int{kind.bit_width}").view(kind), codes)
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return _distinct_integers(column)
+    if pa.types.is_floating(kind):
+        return _distinct_floats(column)
+    return _distinct_hashed(column)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+    )
+
+
+def _distinct_hashed(column: Any) -> Distinct:
+    import pyarrow as pa
+
+    if _is_text(column.type) and not column.null_count and _mostly_different(column):
+        sorted_text = _distinct_text(column)
+        if sorted_text is not None:
+            return sorted_text
+    encoded = column.dictionary_encode(null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        if not encoded.num_chunks:
+            return Distinct(_stored(pa.array([], column.type)), np.zeros(0, dtype=np.intp))
+        codes = np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks])
+        # Every chunk carries the dictionary of all of them.
+        return Distinct(_stored(encoded.chunks[-1].dictionary), codes)
+    return Distinct(_stored(encoded.dictionary), np.asarray(encoded.indices))
+
+
+def _mostly_different(column: Any) -> bool:
+    """Whether a sample of a long column has hardly a value twice: hashing is slow on those."""
+    if len(column) < 4 * _SAMPLE:
+        return False
+    start = len(column) // 2
+    return len(column.slice(start, _SAMPLE).unique()) > 0.99 * _SAMPLE
+
+
+def _distinct_text(column: Any) -> Distinct | None:
+    """Distinct short texts by sorting a hash, each neighbour compared in full.
+
+    None where a text is long, or where two texts share a hash: then Arrow's own table decides.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    text = column.cast(pa.large_string())
+    offsets = np.frombuffer(text.buffers()[1], dtype=np.int64)[text.offset :][: len(text) + 1]
+    length = np.diff(offsets)
+    longest = int(length.max())
+    if longest > _MAX_SHORT:
+        return None
+    # Eight bytes from every start; the last text may end the buffer.
+    bytes_ = np.append(np.frombuffer(text.buffers()[2], dtype=np.uint8), np.zeros(8, np.uint8))
+    windows = np.ndarray((len(bytes_) - 7,), dtype="<u8", buffer=bytes_.data, strides=(1,))
+    masks = np.array([(1 << (8 * k)) - 1 for k in range(9)], dtype=np.uint64)
+    words = []
+    for at in range(0, max(longest, 1), 8):
+        word = windows[np.minimum(offsets[:-1] + at, len(windows) - 1)]
+        word &= masks[np.clip(length - at, 0, 8)]
+        words.append(word)
+    del windows, bytes_
+    mixed = length.astype(np.uint64) * _MIX
+    for word in words:
+        mixed = (mixed ^ word) * _MIX
+        mixed ^= mixed >> np.uint64(29)
+    order = np.argsort(mixed)
+    ordered = mixed[order]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    one, two = order[same], order[same + 1]
+    for part in (length, *words):
+        if (part[one] != part[two]).any():
+            return None
+    if not len(same):
+        return Distinct(text, np.arange(len(text)))
+    first = np.ones(len(order), dtype=bool)
+    first[same + 1] = False
+    group = np.empty(len(order), dtype=np.intp)
+    group[order] = np.cumsum(first) - 1
+    # Values in the order of their rows: picking them in the order of the hash would be slower.
+    chosen = np.zeros(len(order), dtype=bool)
+    chosen[order[first]] = True
+    place = np.cumsum(chosen) - 1
+    return Distinct(text.filter(pa.array(chosen)), place[order[first]][group])
+
+
+def _stored(values: pa.Array) -> pa.Array:
+    """Values in the one type that their kind is kept in, so that parts can be put together."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _is_text(values.type) and not pa.types.is_binary(values.type):
+        return pc.cast(values, pa.large_string())
+    return values
+
+
+def _distinct_dictionary(owner: str, name: Any, column: Any) -> Distinct:
+    """Arrow dictionaries may hold a value twice, or null: their values are made distinct."""
+    import pyarrow as pa
+
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if not chunks:
+        return Distinct(pa.array([], column.type.value_type), np.zeros(0, dtype=np.intp))
+    dictionary = chunks[0].dictionary
+    n_given = len(dictionary)
+    codes = np.concatenate([np.asarray(chunk.indices.fill_null(n_given)) for chunk in chunks])
+    if any(chunk.null_count for chunk in chunks):
+        dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
+    values, places = distinct(owner, name, dictionary)
+    if len(values) == len(dictionary) and (places == np.arange(len(places))).all():
+        return Distinct(values, codes)
+    return Distinct(values, places[codes])
+
+
+def _distinct_integers(column: Any) -> Distinct:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pc.cast(column, pa.int64())
+    present = column.drop_null() if column.null_count else column
+    if not len(present):
+        return Distinct(pa.nulls(1, pa.int64()), np.zeros(len(column), dtype=np.intp))
+    low, high = (end.as_py() for end in pc.min_max(present).values())
+    if high - low >= max(2 * len(present), 1 << 16):
+        return _with_missing(column, *_sorted_distinct(np.asarray(present)))
+    codes = np.empty(len(present), dtype=np.int32)
+    start = 0
+    for chunk in present.chunks if isinstance(present, pa.ChunkedArray) else [present]:
+        part = codes[start : start + len(chunk)]
+        np.subtract(np.asarray(chunk), low, out=part, casting="unsafe")
+        start += len(part)
+    return _with_missing(column, np.arange(low, high + 1), codes)
+
+
+def _distinct_floats(column: Any) -> Distinct:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pc.cast(column, pa.float64())
+    numbers = np.asarray(column.drop_null() if column.null_count else column)
+    nan = np.isnan(numbers)
+    if nan.any():
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+        numbers = numbers[~nan]
+    # -0.0 + 0.0 is 0.0: the two are equal, their bits are not.
+    return _with_missing(column, *_sorted_distinct(numbers + 0.0))
+
+
+def _sorted_distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct numbers in order and each one's place; numpy sorts faster than Arrow hashes."""
+    order = np.argsort(numbers)
+    ordered = numbers[order]
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    codes = np.empty(len(ordered), dtype=np.intp)
+    codes[order] = np.cumsum(first) - 1
+    return ordered[first], codes
+
+
+def _with_missing(column: Any, values: np.ndarray, codes: np.ndarray) -> Distinct:
+    """Codes of the rows that are there, and one code more for the others."""
+    import pyarrow as pa
+
+    if not column.null_count:
+        return Distinct(pa.array(values), codes)
+    all_codes = np.full(len(column), len(values), dtype=np.intp)
+    all_codes[np.asarray(column.is_valid())] = codes
+    stored = pa.array(values)
+    return Distinct(pa.concat_arrays([stored, pa.nulls(1, stored.type)]), all_codes)
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    """Mask of the objects that stand for nothing."""
+    return np.fromiter(map(_is_missing, column), dtype=bool, count=len(column))
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, (float, np.floating)):
+        return bool(value != value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _distinct_objects(owner: str, name: Any, column: np.ndarray) -> Distinct:
+    """Distinct Python objects by ``==`` and hash; True is not 1."""
+    missing = _missing(column)
+    places: dict[Any, int] = {}
+    codes = np.empty(len(column), dtype=np.intp)
+    values: list[Any] = []
+    for i, value in enumerate(column):
+        if missing[i]:
+            value = None
+        elif isinstance(value, np.generic):
+            value = value.item()
+        try:
+            place = places.setdefault((isinstance(value, bool), value), len(places))
+        except TypeError as error:
+            raise _refused(owner, name, type(value).__name__) from error
+        codes[i] = place
+        if place == len(values):
+            values.append(value)
+    distinct_values = np.empty(len(values), dtype=object)
+    distinct_values[:] = values
+    return Distinct(distinct_values, codes)
+
+
+def _refused(owner: str, name: Any, given: str) -> TypeError:
+    return TypeError(
+        f"{owner}: column {name!r} holds values that cannot be counted. Got {given}; each "
+        "argument must be a string or a number, a date or a truth value. Turn it into columns of "
+        "those, or leave it out."
+    )
+
+
+def python_values(values: Any) -> list[Any]:
+    """Distinct values as Python objects; a missing one is None."""
+    return values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+
+
+def filtered(values: Any, mask: np.ndarray) -> Any:
+    """Distinct values where the mask says so."""
+    import pyarrow as pa
+
+    return values[mask] if isinstance(values, np.ndarray) else values.filter(pa.array(mask))
+
+
+def joined(owner: str, name: Any, parts: list[Any]) -> Distinct:
+    """Distinct values of several arrays of values, and each one's place, part after part."""
+    import pyarrow as pa
+
+    types = {part.type for part in parts if not isinstance(part, np.ndarray)}
+    types -= {pa.null()}
+    # Python's equality: 1 is 1.0. Above 2⁵³ a float would take neighbours for one.
+    if types == {pa.int64(), pa.float64()} and all(map(_fits_float, parts)):
+        parts = [part.cast(pa.float64()) for part in parts]
+        types = {pa.float64()}
+    if types and all(map(pa.types.is_timestamp, types)) and len({t.tz for t in types}) == 1:
+        types = {max(types, key=lambda t: ("s", "ms", "us", "ns").index(t.unit))}
+    mixed = len(types) > 1 or any(isinstance(part, np.ndarray) for part in parts)
+    if not mixed:
+        kind = types.pop() if types else pa.null()
+        return distinct(owner, name, pa.concat_arrays([part.cast(kind) for part in parts]))
+    objects = [value for part in parts for value in python_values(part)]
+    column = np.empty(len(objects), dtype=object)
+    column[:] = objects
+    return distinct(owner, name, array_column(column))
+
+
+def _fits_float(values: Any) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(values, np.ndarray) or values.type != pa.int64():
+        return not isinstance(values, np.ndarray)
+    ends = pc.min_max(values).as_py()
+    return ends["min"] is None or (ends["min"] >= -(2**53) and ends["max"] <= 2**53)

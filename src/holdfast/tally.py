@@ -1,0 +1,189 @@
+"""Rows of one column to its table: for every value, its rows by class or the target's moments."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.tables import array_column, column_kind, distinct, filtered, python_values
+from holdfast.validation import check_weights
+
+# Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
+N_MOMENTS = 5
+
+_BLOCK = 1 << 16
+_MAX_CELLS = 1 << 30
+
+
+class Target(NamedTuple):
+    """What is predicted, row by row, and how often each row counts.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Place of the row's class among the classes, or the number itself.
+    classes : tuple or None
+    weight : ndarray of int, shape (n_rows,), or None
+    """
+
+    codes: np.ndarray
+    classes: tuple[Any, ...] | None
+    weight: np.ndarray | None
+
+    @classmethod
+    def from_column(
+        cls, y: Any, numeric: bool, sample_weight: Any = None, *, owner: str = "Counts"
+    ) -> Target:
+        """Target from an array-like or Arrow column; a missing one is refused."""
+        column = y if hasattr(y, "type") else array_column(np.asarray(y))
+        weight = whole_weights(owner, sample_weight, len(column))
+        if numeric:
+            numbers = np.asarray(column, dtype=np.float64)
+            _refuse_missing(owner, np.isfinite(numbers))
+            return cls(numbers, None, weight)
+        values, codes = distinct(owner, "target", column)
+        used = np.bincount(codes, weight, minlength=len(values)) > 0
+        labels = python_values(values)
+        _refuse_missing(owner, np.array([label is not None for label in labels], dtype=bool)[codes])
+        order = label_order([label for label, there in zip(labels, used, strict=True) if there])
+        place = np.zeros(len(values), dtype=np.intp)
+        place[np.flatnonzero(used)[order]] = np.arange(len(order))
+        classes = tuple(labels[i] for i in np.flatnonzero(used)[order])
+        return cls(place[codes], classes, weight)
+
+
+def whole_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Weights as whole numbers, None where none are given; others are refused."""
+    if sample_weight is None:
+        return None
+    weight = check_weights(owner, sample_weight, n_rows)
+    if (weight != np.floor(weight)).any():
+        bad = weight[weight != np.floor(weight)][0]
+        raise ValueError(
+            f"{owner}: sample_weight must hold whole numbers, because a weight is the number of "
+            f"times that a row is repeated. Got {bad:g}. Round them, or leave them out."
+        )
+    return weight.astype(np.int64)
+
+
+def _refuse_missing(owner: str, present: np.ndarray) -> None:
+    if not present.all():
+        raise ValueError(
+            f"{owner}: the target must not be missing or infinite. "
+            f"Got {int((~present).sum())} such values in {len(present)} rows. Leave those rows out."
+        )
+
+
+def label_order(labels: list[Any]) -> list[int]:
+    """Places of the labels in order; labels of several types type by type."""
+    places = range(len(labels))
+    try:
+        return sorted(places, key=lambda i: labels[i])
+    except TypeError:
+        return sorted(places, key=lambda i: (type(labels[i]).__name__, labels[i]))
+
+
+def counted(
+    name: str, column: Any, target: Target, *, owner: str = "Counts"
+) -> tuple[str, Any, np.ndarray]:
+    """Kind, distinct values and table of one column."""
+    kind = column_kind(column)
+    values, codes = distinct(owner, name, column)
+    if len(codes) != len(target.codes):
+        raise ValueError(
+            f"{owner}: y must have one value per row of X, {len(codes)}. Got {len(target.codes)}."
+        )
+    return kind, *present_values(values, table_of(codes, len(values), target))
+
+
+def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:
+    """Counts by value and class, or moments by value, of coded rows.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+    n_values : int
+    target : Target
+    """
+    if target.classes is not None:
+        return _class_counts(codes, n_values, target, len(target.classes))
+    weight = np.ones(len(codes)) if target.weight is None else target.weight
+    ones = np.zeros((len(codes), N_MOMENTS))
+    ones[:, 0], ones[:, 1] = weight, target.codes
+    return grouped_moments(codes, n_values, ones)
+
+
+def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: int) -> np.ndarray:
+    n_cells = n_values * n_classes
+    if n_cells > _MAX_CELLS:
+        raise ValueError(
+            f"Counts: {n_values:,} values by {n_classes:,} classes make a table of "
+            f"{n_cells / 2**27:.0f} GB, above the limit of {_MAX_CELLS / 2**27:.0f} GB. Join rare "
+            "classes, or pass target_type='numeric' if the target is a number."
+        )
+    # In blocks that stay in the cache, unless the table itself does not.
+    step = _BLOCK if n_cells <= _BLOCK else max(len(codes), 1)
+    total = np.zeros(n_cells, dtype=np.int64)
+    for start in range(0, len(codes), step):
+        block = slice(start, start + step)
+        cell = np.multiply(codes[block], n_classes, dtype=np.intp)
+        cell += target.codes[block]
+        weight = None if target.weight is None else target.weight[block]
+        count = np.bincount(cell, weight, minlength=n_cells)
+        if step >= len(codes):
+            total = count.astype(np.int64, copy=False)
+        else:
+            total += count.astype(np.int64, copy=False)
+    return total.reshape(n_values, n_classes)
+
+
+def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np.ndarray:
+    """Moments of groups of parts, shape (n_groups, 5) (Pébay 2008, for many parts at once).
+
+    With ``δ = mean_i - mean`` of a part i: ``M2 = Σ M2_i + n_i δ²``,
+    ``M3 = Σ M3_i + 3 δ M2_i + n_i δ³``, ``M4 = Σ M4_i + 4 δ M3_i + 6 δ² M2_i + n_i δ⁴``.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_parts,)
+        Group of each part.
+    n_groups : int
+    moments : ndarray of shape (n_parts, 5)
+        Count, mean, M2, M3, M4 of each part; a single row has moments of 0.
+    """
+
+    def total(part: np.ndarray) -> np.ndarray:
+        return np.bincount(codes, part, minlength=n_groups)
+
+    n, mean, m2, m3, m4 = moments.T
+    count = total(n)
+    whole = total(n * mean) / np.maximum(count, 1)
+    # A second pass takes out the rounding error of the first, which δ would inherit.
+    whole += total(n * (mean - whole[codes])) / np.maximum(count, 1)
+    delta = mean - whole[codes]
+    columns = (
+        count,
+        whole,
+        total(m2 + n * delta**2),
+        total(m3 + 3 * delta * m2 + n * delta**3),
+        total(m4 + 4 * delta * m3 + 6 * delta**2 * m2 + n * delta**4),
+    )
+    return np.column_stack(columns)
+
+
+def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Values that some row has, and their table."""
+    present = is_present(table)
+    if present.all():
+        return values, table
+    return filtered(values, present), table[present]
+
+
+def is_present(table: np.ndarray) -> np.ndarray:
+    """Mask of the rows of a table, of counts or of moments, that count any row of the sample."""
+    present = table[:, 0] > 0
+    if table.dtype != np.float64:
+        for k in range(1, table.shape[1]):
+            present |= table[:, k] > 0
+    return present

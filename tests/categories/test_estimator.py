@@ -1,0 +1,307 @@
+"""GingerSelector: what it keeps, from rows or from counts, and what it refuses."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from holdfast import Counts, GingerSelector
+from holdfast.categories import kernel
+
+
+def make_people(n=600, seed=0):
+    """Mixed columns: plan and age predict, the others do not."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 80, n)
+    plan = rng.choice(["free", "basic", "pro"], n)
+    chance = 0.15 + 0.3 * (age > 50) + 0.4 * (plan == "free")
+    X = pd.DataFrame(
+        {
+            "id": [f"u{i:05d}" for i in rng.permutation(n)],
+            "age": age,
+            "plan": plan,
+            "colour": pd.Categorical(rng.choice(["r", "g", "b"], n)),
+            "height": rng.normal(170, 9, n),
+            "member": rng.random(n) < 0.5,
+            "empty": np.full(n, np.nan),
+        }
+    )
+    return X, np.where(rng.random(n) < chance, "left", "stayed")
+
+
+@pytest.fixture(scope="module")
+def people():
+    return make_people()
+
+
+def test_columns_that_predict_are_kept_and_the_id_is_not(people):
+    selector = GingerSelector().fit(*people)
+    assert list(selector.get_feature_names_out()) == ["age", "plan"]
+    assert selector.scores_[0] == 0.5
+    assert selector.coverage_[0] == 0
+    assert selector.ranking_[0] == 7
+    assert set(selector.path_.names[:2]) == {"age", "plan"}
+    assert selector.path_.reason == "2 of 7 columns beat no column by more than the 95% interval"
+    # An empty column is a constant one.
+    assert selector.scores_[-1] == pytest.approx(selector.no_column_scores_[-1])
+
+
+def test_other_criteria_rank_the_id_first(people):
+    for criterion in ("gini", "misclassification", "information_gain"):
+        selector = GingerSelector(criterion, n_features_to_select=1).fit(*people)
+        assert list(selector.get_feature_names_out()) == ["id"]
+    majority = GingerSelector("majority", n_features_to_select=2).fit(*people)
+    assert set(majority.get_feature_names_out()) == {"age", "plan"}
+    ratio = GingerSelector("gain_ratio").fit(*people)
+    assert ratio.path_.unit == "1 - gain ratio"
+
+
+def test_scores_are_the_kernels(people):
+    X, y = people
+    selector = GingerSelector().fit(X, y)
+    counts = pd.crosstab(X["plan"], y).to_numpy()
+    assert selector.scores_[2] == pytest.approx(kernel.ginger(counts))
+    assert selector.no_column_scores_[2] == pytest.approx(kernel.no_column("ginger", counts))
+    error = kernel.jackknife("ginger", counts).score
+    expected = selector.scores_[2] + np.array([-1, 1]) * 1.959963984540054 * error
+    np.testing.assert_allclose(selector.intervals_[2], expected)
+
+
+def test_counts_in_seven_parts_give_the_fit_on_the_rows(people):
+    X, y = people
+    rows = GingerSelector().fit(X, y)
+    table = X.assign(y=y)
+    parts = [Counts.from_frame(table.iloc[i::7], "y") for i in range(7)]
+    sums = GingerSelector().fit_statistics(sum(parts))
+    assert sums.path_ == rows.path_
+    np.testing.assert_array_equal(sums.scores_, rows.scores_)
+    np.testing.assert_allclose(sums.intervals_, rows.intervals_, rtol=1e-12)
+    np.testing.assert_array_equal(sums.transform(X), rows.transform(X))
+
+
+def test_counts_of_arrays_and_frames_know_their_columns(people):
+    X, y = people
+    selector = GingerSelector().fit_statistics(Counts.from_arrays(X, y))
+    assert list(selector.feature_names_in_) == list(X)
+    rows = X[["age", "height"]].to_numpy()
+    selector.fit_statistics(Counts.from_arrays(rows, y))
+    assert not hasattr(selector, "feature_names_in_")
+    assert selector.transform(rows).shape == (len(X), 1)
+
+
+def test_a_numeric_target_is_seen_by_its_fractions(people):
+    X, _ = people
+    rng = np.random.default_rng(0)
+    price = 100 + 20 * (X["plan"] == "pro") + rng.normal(size=len(X))
+    selector = GingerSelector().fit(X, price)
+    assert list(selector.get_feature_names_out()) == ["plan"]
+    assert selector.path_.unit == "squared error on new rows"
+    assert selector.scores_[2] == pytest.approx(1, abs=0.2)
+    assert selector.scores_[0] == pytest.approx(selector.no_column_scores_[0])
+    parts = [
+        Counts.from_frame(X.assign(y=price).iloc[i::7], "y", numeric_target=True) for i in range(7)
+    ]
+    sums = GingerSelector().fit_statistics(sum(parts))
+    np.testing.assert_allclose(sums.scores_, selector.scores_, rtol=1e-12)
+
+
+def test_the_numeric_rule_can_be_forced(people):
+    X, y = people
+    left = (y == "left").astype(int)
+    numeric = GingerSelector(target_type="numeric").fit(X, left)
+    assert numeric.path_.unit == "squared error on new rows"
+    classes = GingerSelector(target_type="classes").fit(X, left + 0.5)
+    np.testing.assert_allclose(classes.scores_, GingerSelector().fit(X, y).scores_)
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+@pytest.mark.parametrize("mode", ["each", "forward"])
+def test_weights_are_repetitions(people, mode, numeric):
+    X, y = people
+    X = X.iloc[:150]
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    if numeric:
+        y = X["age"] / 10 + np.random.default_rng(1).normal(size=len(X))
+    y = np.asarray(y)[: len(X)]
+    weighted = GingerSelector(mode=mode).fit(X, y, sample_weight=weight)
+    repeated = GingerSelector(mode=mode).fit(X.loc[X.index.repeat(weight)], y.repeat(weight))
+    np.testing.assert_allclose(weighted.scores_, repeated.scores_)
+    np.testing.assert_allclose(weighted.gain_intervals_, repeated.gain_intervals_, atol=1e-12)
+    np.testing.assert_array_equal(weighted.path_.order, repeated.path_.order)
+
+
+def test_names_and_order_of_values_rows_and_columns_do_not_matter(people):
+    X, y = people
+    expected = GingerSelector().fit(X, y).scores_
+    renamed = X.assign(
+        id=X["id"].str[::-1], plan=X["plan"].map({"free": "z", "basic": "a", "pro": ""})
+    )
+    np.testing.assert_allclose(GingerSelector().fit(renamed, y).scores_, expected)
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_allclose(GingerSelector().fit(X.iloc[order], y[order]).scores_, expected)
+    turned = GingerSelector().fit(X[X.columns[::-1]], y)
+    np.testing.assert_allclose(turned.scores_[::-1], expected)
+    labels = np.where(y == "left", 0, 1)
+    np.testing.assert_allclose(GingerSelector().fit(X, labels).scores_, expected)
+
+
+def test_forward_leaves_out_what_is_known_already():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, 500), rng.integers(0, 3, 500)
+    X = pd.DataFrame({"a": a, "copy": a, "b": b, "noise": rng.integers(0, 5, 500)}).astype(str)
+    y = (a + b > 2).astype(int)
+    each = GingerSelector().fit(X, y)
+    assert list(each.get_feature_names_out()) == ["a", "copy", "b"]
+    forward = GingerSelector(mode="forward").fit(X, y)
+    assert list(forward.get_feature_names_out()) == ["a", "b"]
+    assert forward.path_.scores[2] == 0
+    assert "stops falling after 2 of 4" in forward.path_.reason
+    np.testing.assert_array_equal(forward.scores_, each.scores_)
+    three = GingerSelector(mode="forward", n_features_to_select=3).fit(X, y)
+    assert three.support_.sum() == 3
+
+
+def test_forward_scores_joint_columns():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(300, 3)).astype(object)
+    y = ((X[:, 0] + X[:, 2]) % 3 + (rng.random(300) < 0.2) > 1).astype(int)
+    path = GingerSelector(mode="forward", n_features_to_select=3).fit(X, y).path_
+    for size in (1, 2, 3):
+        chosen = X[:, path.order[:size]]
+        joint = ["/".join(map(str, row)) for row in chosen]
+        table = pd.crosstab(np.array(joint), y).to_numpy()
+        assert path.scores[size] <= kernel.ginger(table) + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_frames_keep_their_kind_and_types(people, kind):
+    X, y = people
+    X = X.drop(columns="empty")
+    table = {"pandas": lambda f: f, "polars": pl.from_pandas, "arrow": pa.Table.from_pandas}[kind](
+        X
+    )
+    selector = GingerSelector().fit(table, y)
+    made = selector.transform(table)
+    assert type(made) is type(table)
+    assert list(made.to_pandas() if kind != "pandas" else made) == ["age", "plan"]
+    if kind == "pandas":
+        pd.testing.assert_frame_equal(made, X[["age", "plan"]])
+    as_polars = selector.set_output(transform="polars").transform(table)
+    assert as_polars.schema == {"age": pl.Int64, "plan": pl.String}
+    as_pandas = selector.set_output(transform="pandas").transform(table)
+    assert as_pandas.dtypes.astype(str).tolist() == X[["age", "plan"]].dtypes.astype(str).tolist()
+
+
+def test_nothing_kept_is_no_columns():
+    X = np.arange(40.0).reshape(20, 2)
+    selector = GingerSelector().fit(X, np.tile([0, 1], 10))
+    assert selector.transform(X).shape == (20, 0)
+    assert selector.path_.chosen_size == 0
+
+
+def test_lists_of_rows_keep_numbers_apart_from_text():
+    rows = [[1, "a"], [2, "b"], [3, "a"], [4, "b"]] * 5
+    selector = GingerSelector().fit(rows, [0, 1, 0, 1] * 5)
+    np.testing.assert_array_equal(selector.n_bins_, [0, 0])
+    assert Counts.from_arrays(np.array(rows, dtype=object), [0, 1] * 10).kinds[0] == "integer"
+
+
+def test_categorical_features_are_taken_by_value(people):
+    X, y = people
+    assert GingerSelector().fit(X, y).n_bins_[4] > 0
+    by_value = GingerSelector(categorical_features=["height"]).fit(X, y)
+    assert by_value.n_bins_[4] == 0
+    assert by_value.scores_[4] == 0.5
+
+
+def test_unseen_values_may_follow_the_prior(people):
+    X, y = people
+    prior = GingerSelector(unseen="prior").fit(X, y)
+    assert prior.scores_[0] == pytest.approx(prior.no_column_scores_[0])
+
+
+def test_missing_rows_may_be_ignored(people):
+    X, y = people
+    X = X.assign(plan=X["plan"].where(np.arange(len(X)) % 5 > 0))
+    kept = np.arange(len(X)) % 5 > 0
+    ignored = GingerSelector(missing="ignore").fit(X, y)
+    alone = GingerSelector().fit(X[kept], y[kept])
+    assert ignored.scores_[2] == pytest.approx(alone.scores_[2])
+
+
+def test_it_works_in_pipelines_and_searches(people):
+    X, y = people
+    encode = ColumnTransformer(
+        [("text", OneHotEncoder(), lambda frame: frame.select_dtypes(exclude="number").columns)],
+        remainder="passthrough",
+    )
+    model = make_pipeline(GingerSelector(), encode, DecisionTreeClassifier(max_depth=3))
+    search = GridSearchCV(model, {"gingerselector__n_features_to_select": [1, 2]}, cv=3)
+    search.fit(X.drop(columns="empty"), y)
+    assert search.best_score_ > 0.6
+
+
+def test_an_interrupted_fit_says_so(people, monkeypatch):
+    def interrupt(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.categories.estimator.column_estimate", interrupt)
+    selector = GingerSelector()
+    with pytest.raises(KeyboardInterrupt):
+        selector.fit(*people)
+    assert selector.path_.reason == "interrupted"
+
+
+def refusal(error, match, X=None, y=None, weight=None, **parameters):
+    X = pd.DataFrame({"a": ["u", "v", "u", "v"]}) if X is None else X
+    y = [0, 1, 0, 1] if y is None else y
+    with pytest.raises(error, match=match):
+        GingerSelector(**parameters).fit(X, y, sample_weight=weight)
+
+
+def test_bad_input_is_refused_in_words():
+    refusal(ValueError, r"at least 2 classes in y. Got 1 class, 'x' in every row", y=["x"] * 4)
+    refusal(ValueError, "needs at least 2 rows. Got 1 sample", X=pd.DataFrame({"a": [1]}), y=[0])
+    refusal(TypeError, "column 'a' holds.*list", X=pd.DataFrame({"a": [[1], [2], [3], [4]]}))
+    refusal(ValueError, "y contains NaN", y=[0.5, 1.0, np.nan, 2.0])
+    refusal(ValueError, "target must not be missing", y=np.array(["a", None, "b", "a"], object))
+    refusal(ValueError, r"0 sample\(s\)", X=pd.DataFrame({"a": []}), y=[])
+    refusal(ValueError, "one value per row", y=[0, 1, 0])
+    refusal(ValueError, r"whole numbers.*Got 0\.5", weight=[0.5, 1, 1, 1])
+
+
+def test_bad_parameters_are_refused_in_words():
+    refusal(ValueError, "criterion must be one of.*Did you mean 'ginger'", criterion="gingr")
+    refusal(ValueError, "mode must be one of 'each', 'forward'", mode="backward")
+    refusal(ValueError, "target_type must be one of", target_type="binary")
+    refusal(ValueError, "missing must be one of", missing="drop")
+    refusal(ValueError, "unseen must be one of", unseen="error")
+    refusal(ValueError, "max_bins must be a whole number of at least 2. Got 1", max_bins=1)
+    refusal(ValueError, "alpha must lie between 0 and 1. Got 5", alpha=5)
+    refusal(ValueError, "n_features_to_select must be a whole", n_features_to_select=0)
+    refusal(ValueError, r"n_features_to_select=3 with 1 columns", n_features_to_select=3)
+    refusal(ValueError, "'gini' needs classes", criterion="gini", y=[0.5, 1, 2, 3])
+    refusal(ValueError, "missing='category'", mode="forward", missing="ignore")
+
+
+def test_statistics_that_do_not_do_are_refused(people):
+    X, y = people
+    with pytest.raises(TypeError, match=r"expected Counts. Got DataFrame"):
+        GingerSelector().fit_statistics(X)
+    with pytest.raises(ValueError, match="mode='forward' needs the rows"):
+        GingerSelector(mode="forward").fit_statistics(Counts.from_arrays(X, y))
+
+
+def test_a_column_not_seen_in_the_fit_is_refused(people):
+    X, y = people
+    selector = GingerSelector().fit(X, y)
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- Plan"):
+        selector.transform(X.rename(columns={"plan": "Plan"}))
+    with pytest.raises(ValueError, match="6 features, but GingerSelector is expecting 7"):
+        GingerSelector().fit(X.to_numpy(), y).transform(X.to_numpy()[:, 1:])

@@ -1,0 +1,284 @@
+"""Ginger's kernel: by hand, by deleting rows, by two routes, by invariance, by the paper."""
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+from holdfast import Counts
+from holdfast.categories import kernel
+
+LEAVE_ONE_OUT = ("ginger", "majority")
+
+
+def rows_of(counts):
+    """The rows (value, label) that a table counts."""
+    v, k = np.nonzero(counts)
+    return np.repeat(v, counts[v, k]), np.repeat(k, counts[v, k])
+
+
+def table(v, k, n_values, n_classes):
+    counts = np.zeros((n_values, n_classes), dtype=np.int64)
+    np.add.at(counts, (v, k), 1)
+    return counts
+
+
+def moments_of(v, y):
+    X = np.array(v, dtype=object)[:, None]
+    return Counts.from_arrays(X, np.asarray(y, float), numeric_target=True).tables[0]
+
+
+tables = st.integers(2, 4).flatmap(
+    lambda n_classes: st.lists(
+        st.lists(st.integers(0, 4), min_size=n_classes, max_size=n_classes), min_size=1, max_size=6
+    ).map(np.array)
+)
+
+
+def test_three_values_by_hand():
+    # c = 1, 2, 3 with c⁺ = 1, 1, 1 and m = 6.
+    counts = np.array([[0, 1], [1, 1], [2, 1]])
+    # ½/6 + (2/1)(2/6)(2)(½)(½) + (3/2)(3/6)(2)(⅓)(⅔) = 1/12 + 1/3 + 1/3
+    assert kernel.ginger(counts) == pytest.approx(1 / 12 + 1 / 3 + 1 / 3)
+    # errors on the rows: 0, 1, 1 of 6; Gini 2(2/6)/4 + 2(3/6)(2/9)
+    assert kernel.criterion_value("misclassification", counts) == pytest.approx(2 / 6)
+    assert kernel.criterion_value("gini", counts) == pytest.approx(1 / 6 + 2 / 9)
+    # left out: ½; both rows of the pair lost; of three the odd one lost, the two tie 1:1 each
+    assert kernel.criterion_value("majority", counts) == pytest.approx((0.5 + 2 + 1 + 2 / 2) / 6)
+    # H(Y) = 1 bit; left (2·1 + 3·H(⅓))/6
+    left = (2 + 3 * (math.log2(3) - 2 / 3)) / 6
+    assert kernel.information_gain(counts) == pytest.approx(1 - left)
+    # entropy of the column 1/6, 2/6, 3/6
+    own = math.log2(6) - (2 + 3 * math.log2(3)) / 6
+    assert kernel.gain_ratio(counts) == pytest.approx((1 - left) / own)
+
+
+def test_numeric_target_by_hand():
+    # a: 1, 3; b: 8. SS_a = 2, mean 4, SS = 26, m = 3: (4·2 + 3·26/4)/3.
+    moments = moments_of(["a", "a", "b"], [1, 3, 8])
+    assert kernel.numeric_score(moments) == pytest.approx((8 + 19.5) / 3)
+    # no column: each row from the mean of the others, (4.5² + 1.5² + 6²)/3
+    assert kernel.no_column_numeric(moments) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
+
+
+@given(tables, st.sampled_from(["uniform", "prior"]))
+@settings(deadline=None)
+def test_ginger_and_majority_are_leave_one_out_errors(counts, unseen):
+    assume(counts.sum() >= 2)
+    v, k = rows_of(counts)
+    expected = dict.fromkeys(LEAVE_ONE_OUT, 0.0)
+    for i in range(len(v)):
+        less = table(np.delete(v, i), np.delete(k, i), *counts.shape)
+        rest = less[v[i]]
+        if unseen == "prior" and not rest.any():
+            rest = less.sum(axis=0)
+        expected["ginger"] += 1 - kernel.gini_rule(rest[None])[0, k[i]]
+        expected["majority"] += 1 - kernel.majority_rule(rest[None])[0, k[i]]
+    for criterion, loss in expected.items():
+        found = kernel.criterion_value(criterion, counts, unseen=unseen)
+        assert found == pytest.approx(loss / len(v))
+
+
+@given(tables)
+@settings(deadline=None)
+def test_training_criteria_are_errors_on_the_rows(counts):
+    assume(counts.sum() >= 1)
+    joint = counts / counts.sum()
+    for criterion, rule in (("gini", "gini_rule"), ("misclassification", "majority_rule")):
+        error = kernel.rule_error(getattr(kernel, rule)(counts), joint)
+        assert kernel.criterion_value(criterion, counts) == pytest.approx(error)
+    p, q = joint.sum(axis=1), kernel.gini_rule(counts)
+    entropies = [-sum(x * math.log2(x) for x in row if x > 0) for row in q]
+    label = joint.sum(axis=0)
+    gain = -sum(x * math.log2(x) for x in label if x > 0) - p @ entropies
+    own = -sum(x * math.log2(x) for x in p if x > 0)
+    assert kernel.information_gain(counts) == pytest.approx(gain, abs=1e-12)
+    assert kernel.gain_ratio(counts) == pytest.approx(gain / own if own > 1e-9 else 0.0, abs=1e-12)
+
+
+@given(tables, st.sampled_from(kernel.CRITERIA), st.sampled_from(["uniform", "prior"]))
+@settings(deadline=None, max_examples=200)
+def test_the_jackknife_is_what_deleting_rows_gives(counts, criterion, unseen):
+    m = int(counts.sum())
+    assume(m >= 3)
+    v, k = rows_of(counts)
+    left, gain = [], []
+    for i in range(m):
+        less = table(np.delete(v, i), np.delete(k, i), *counts.shape)
+        left.append(kernel.criterion_value(criterion, less, unseen=unseen))
+        gain.append(kernel.no_column(criterion, less) - left[-1])
+    expected = [math.sqrt((m - 1) * np.var(part)) for part in (left, gain)]
+    found = kernel.jackknife(criterion, counts, unseen=unseen)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+numeric_rows = st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=3, max_size=15)
+
+
+@given(numeric_rows)
+@settings(deadline=None)
+def test_the_numeric_score_is_a_leave_one_out_error(rows):
+    v, y = (np.array(part) for part in zip(*rows, strict=True))
+    no_column = np.mean([(y[i] - np.delete(y, i).mean()) ** 2 for i in range(len(v))])
+    assert kernel.no_column_numeric(moments_of(v, y)) == pytest.approx(no_column, abs=1e-9)
+    loss = 0.0
+    for i in range(len(v)):
+        same = np.delete(y, i)[np.delete(v, i) == v[i]]
+        loss += (y[i] - same.mean()) ** 2 if len(same) else no_column
+    assert kernel.numeric_score(moments_of(v, y)) == pytest.approx(loss / len(v), abs=1e-9)
+
+
+@given(numeric_rows)
+@settings(deadline=None)
+def test_the_numeric_jackknife_is_what_deleting_rows_gives(rows):
+    v, y = (np.array(part) for part in zip(*rows, strict=True))
+    left, gain = [], []
+    for i in range(len(v)):
+        less = moments_of(np.delete(v, i), np.delete(y, i))
+        left.append(kernel.numeric_score(less))
+        gain.append(kernel.no_column_numeric(less) - left[-1])
+    expected = [math.sqrt((len(v) - 1) * np.var(part)) for part in (left, gain)]
+    scale = 1 + np.abs(left).max()
+    found = kernel.numeric_jackknife(moments_of(v, y))
+    np.testing.assert_allclose(found, expected, atol=1e-6 * scale, rtol=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=8))
+def test_two_classes_give_the_binary_formulas(pairs):
+    counts = np.array(pairs)
+    counts = counts[counts.sum(axis=1) > 0]
+    assume(len(counts))
+    c, plus = counts.sum(axis=1), counts[:, 1]
+    m, q = c.sum(), plus / c
+    several = c > 1
+    ell = np.sum(c == 1) / (2 * m) + np.sum(
+        2 * c[several] / (c[several] - 1) * c[several] / m * q[several] * (1 - q[several])
+    )
+    assert kernel.ginger(counts) == pytest.approx(ell)
+    assert kernel.criterion_value("gini", counts) == pytest.approx(2 * np.sum(c / m * q * (1 - q)))
+    error = np.sum(c / m * np.minimum(q, 1 - q))
+    assert kernel.criterion_value("misclassification", counts) == pytest.approx(error)
+
+
+@given(tables, st.randoms())
+@settings(deadline=None)
+def test_names_of_values_and_classes_do_not_matter(counts, random):
+    assume(counts.sum() >= 2)
+    values, classes = list(range(len(counts))), list(range(counts.shape[1]))
+    random.shuffle(values)
+    random.shuffle(classes)
+    moved = counts[values][:, classes]
+    for criterion in kernel.CRITERIA:
+        found = kernel.criterion_value(criterion, moved)
+        assert found == pytest.approx(kernel.criterion_value(criterion, counts), abs=1e-12)
+        errors = kernel.jackknife(criterion, moved), kernel.jackknife(criterion, counts)
+        np.testing.assert_allclose(*errors, atol=1e-12)
+
+
+def test_a_million_values_take_the_short_route_to_the_same_numbers(monkeypatch):
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(0.8, size=(3000, 2)) + rng.integers(0, 2, size=(3000, 1))
+    counts = np.concatenate([counts[counts.any(axis=1)], [[40, 7], [300, 2]]])
+    monkeypatch.setattr(kernel, "_SMALL", 40)
+    monkeypatch.setattr(kernel, "_BLOCK", 100)
+    rows, repeats = kernel.distinct_rows(counts)
+    assert len(rows) < 80 < len(counts)
+    np.testing.assert_array_equal(repeats @ rows, counts.sum(axis=0))
+    for criterion in kernel.CRITERIA:
+        short = kernel.criterion_value(criterion, rows, repeats)
+        assert short == pytest.approx(kernel.criterion_value(criterion, counts), rel=1e-12)
+        np.testing.assert_allclose(
+            kernel.jackknife(criterion, rows, repeats), kernel.jackknife(criterion, counts)
+        )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_an_id_is_worth_as_much_as_guessing(n_classes):
+    ids = np.eye(n_classes, dtype=np.int64)[np.arange(50) % n_classes]
+    for criterion in LEAVE_ONE_OUT:
+        assert kernel.criterion_value(criterion, ids) == pytest.approx(1 - 1 / n_classes)
+        assert kernel.jackknife(criterion, ids).score == pytest.approx(0, abs=1e-12)
+    assert kernel.criterion_value("gini", ids) == kernel.criterion_value("majority", ids[:1]) * 0
+    assert kernel.coverage(ids) == 0
+
+
+@pytest.mark.parametrize("criterion", LEAVE_ONE_OUT)
+def test_an_id_does_not_beat_a_balanced_target(criterion):
+    # Left out of 25:25, a row is one of 24:25; (7) gives a constant column 25/49 > ½.
+    counts = np.eye(2, dtype=np.int64)[np.arange(50) % 2]
+    assert kernel.criterion_value(criterion, counts.sum(axis=0)[None]) > 0.5
+    assert kernel.no_column(criterion, counts) == 0.5
+    assert kernel.jackknife(criterion, counts).gain == pytest.approx(0, abs=1e-12)
+
+
+def test_an_id_ties_a_constant_column_where_unseen_values_follow_the_prior():
+    counts = np.repeat([[1, 0], [0, 1]], [40, 10], axis=0)
+    score = kernel.criterion_value("ginger", counts, unseen="prior")
+    assert score == pytest.approx(kernel.no_column("ginger", counts))
+    assert kernel.jackknife("ginger", counts, unseen="prior").gain == pytest.approx(0, abs=1e-12)
+
+
+def test_an_id_ties_a_constant_column_for_a_numeric_target():
+    y = np.random.default_rng(0).normal(size=20)
+    ids, constant = moments_of(range(20), y), moments_of(np.zeros(20), y)
+    assert kernel.numeric_score(ids) == pytest.approx(kernel.numeric_score(constant), rel=1e-14)
+    assert kernel.numeric_jackknife(ids).gain == pytest.approx(0, abs=1e-12)
+
+
+def test_good_turing_masses_add_up_and_the_bound_follows_them():
+    counts = np.array([[1, 0], [0, 1], [1, 1], [3, 0], [4, 5]])  # seen 1, 1, 2, 3, 9 times of 16
+    k, mass = kernel.good_turing(counts)
+    np.testing.assert_array_equal(k, [0, 1, 2, 8])
+    np.testing.assert_allclose(mass, np.array([2, 2, 3, 9]) / 16)
+    assert kernel.coverage(counts) == pytest.approx(14 / 16)
+    bound = (0.5 * 2 + 2 / 8 + 3 / 8 + 9 / math.sqrt(math.e * 8)) / 16
+    assert kernel.bayes_gap(counts) == pytest.approx(bound)
+
+
+def test_theorem_2_says_when_it_says_nothing():
+    # 2/m + 12 ln(8m/δ) sqrt(ln(8/δ))/sqrt(2m) + 12 sqrt(ln(4/δ)/(2m)) at m = 1000, δ = .05
+    expected = 0.002 + 12 * (
+        math.log(160_000) * math.sqrt(math.log(160)) + math.sqrt(math.log(80))
+    ) / math.sqrt(2000)
+    assert kernel.theorem2_radius(1000) == pytest.approx(expected)
+    assert kernel.theorem2_radius(530_000) > 0.5 > kernel.theorem2_radius(545_000)
+    assert "says nothing" in kernel.theorem2_statement(1000)
+    assert "5.4e+05 rows" in kernel.theorem2_statement(1000)
+    assert "within 0.3" in kernel.theorem2_statement(10**6)
+
+
+DISTRIBUTIONS = {
+    "few values": (np.full(4, 0.25), np.array([0.1, 0.4, 0.8, 0.5])),
+    "a long tail": (1 / np.arange(1, 201), np.linspace(0, 1, 200)),
+    "ids": (np.ones(3000), np.arange(3000) % 2 * 1.0),
+    "rare and sure": (np.append(1.0, np.full(30, 0.01)), np.append(0.3, np.zeros(30))),
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_theorem_1_bounds_the_bias(name):
+    p, q = DISTRIBUTIONS[name]
+    p = p / p.sum()
+    joint = np.stack([p * (1 - q), p * q], axis=1)
+    rng = np.random.default_rng(0)
+    m = 20
+    samples = rng.multinomial(m, joint.ravel(), size=4000).reshape(-1, *joint.shape)
+    bias = [
+        kernel.ginger(counts) - kernel.rule_error(kernel.gini_rule(counts), joint)
+        for counts in samples
+    ]
+    error = 4 * np.std(bias) / math.sqrt(len(bias))
+    assert -error <= np.mean(bias) <= 1 / (2 * m) + error
+
+
+def test_the_jackknife_interval_covers_the_expected_error():
+    p, q = DISTRIBUTIONS["a long tail"]
+    joint = np.stack([p * (1 - q), p * q], axis=1) / p.sum()
+    rng = np.random.default_rng(0)
+    samples = rng.multinomial(200, joint.ravel(), size=600).reshape(-1, *joint.shape)
+    scores = np.array([kernel.ginger(counts) for counts in samples])
+    errors = np.array([kernel.jackknife("ginger", counts).score for counts in samples])
+    covered = np.mean(np.abs(scores - scores.mean()) <= 1.96 * errors)
+    assert 0.90 <= covered <= 0.99

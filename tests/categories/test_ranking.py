@@ -1,0 +1,188 @@
+"""Tables to read: rank_columns, audit_importances, ginger_score."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectKBest
+
+from holdfast import GingerSelector, audit_importances, rank_columns
+from holdfast.categories import ginger_score
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    n = 500
+    age = rng.integers(18, 80, n)
+    plan = rng.choice(["free", "basic", "pro"], n)
+    return pd.DataFrame(
+        {
+            "id": [f"u{i:05d}" for i in rng.permutation(n)],
+            "number": rng.permutation(n) + 10_000,
+            "income": np.round(age * 1000 + rng.normal(0, 5000, n)).astype(int),
+            "age": age,
+            "plan": plan,
+            "height": rng.normal(170, 9, n),
+            "country": ["no"] * n,
+            "left": rng.random(n) < 0.1 + 0.4 * (age > 50) + 0.3 * (plan == "free"),
+        }
+    )
+
+
+def rows_by_column(table):
+    table = pa.Table.from_pandas(table) if isinstance(table, pd.DataFrame) else table
+    rows = table.to_dicts() if isinstance(table, pl.DataFrame) else table.to_pylist()
+    return {row["column"]: row for row in rows}
+
+
+def test_the_table_is_sorted_and_says_why(people):
+    table = rank_columns(people, "left")
+    assert table["score"].is_monotonic_increasing
+    rows = rows_by_column(table)
+    assert set(table["column"][:3]) == {"age", "plan", "income"}
+    assert rows["plan"]["verdict"].startswith("predicts new rows: 0.")
+    assert rows["id"]["id_like"]
+    assert rows["id"]["verdict"].startswith(
+        "looks like an id: 500 of its 500 values occur once, so that 100% of new rows bring"
+    )
+    assert "does not beat no column: 0.5" in rows["id"]["verdict"]
+    assert rows["number"]["id_like"]
+    assert rows["income"]["id_like"]
+    assert "as a number in" in rows["income"]["verdict"]
+    assert not rows["height"]["id_like"]
+    assert rows["height"]["verdict"].startswith("does not beat no column")
+    assert rows["country"]["verdict"] == "constant: it has one value only"
+    assert rows["height"]["read_as"].endswith("bins")
+    assert (rows["plan"]["kind"], rows["plan"]["n_values"]) == ("category", 3)
+
+
+def test_every_source_gives_the_same_table_in_its_own_kind(people, tmp_path):
+    expected = rows_by_column(rank_columns(people, "left"))
+    arrow = pa.Table.from_pandas(people, preserve_index=False)
+    pq.write_table(arrow, tmp_path / "p.parquet", row_group_size=99)
+    feather.write_feather(arrow, tmp_path / "p.feather")
+    people.to_csv(tmp_path / "p.csv", index=False)
+    sources = {
+        "polars": (pl.from_pandas(people), pl.DataFrame),
+        "arrow": (arrow, pa.Table),
+        "parquet": (tmp_path / "p.parquet", pa.Table),
+        "feather": (str(tmp_path / "p.feather"), pa.Table),
+        "csv": (tmp_path / "p.csv", pa.Table),
+    }
+    for name, (source, kind) in sources.items():
+        table = rank_columns(source, "left")
+        assert isinstance(table, kind), name
+        found = rows_by_column(table)
+        assert list(found) == list(expected), name
+        assert found == expected, name
+
+
+def test_the_scores_are_the_selectors(people):
+    X = people.drop(columns="left")
+    for criterion in ("ginger", "majority", "gain_ratio"):
+        rows = rows_by_column(rank_columns(people, "left", criterion=criterion))
+        selector = GingerSelector(criterion).fit(X, people["left"])
+        for j, name in enumerate(X):
+            assert rows[name]["score"] == selector.scores_[j]
+            assert rows[name]["low"] == selector.intervals_[j, 0]
+
+
+def test_the_target_may_stand_apart_and_be_numeric(people):
+    X = people.drop(columns="left")
+    pd.testing.assert_frame_equal(rank_columns(X, people["left"]), rank_columns(people, "left"))
+    table = rank_columns(people, "height")
+    assert table["no_column"][0] == pytest.approx(81, rel=0.2)
+    array = rank_columns(X[["age", "number"]].to_numpy(), people["left"])
+    assert array["column"].to_pylist() == ["x0", "x1"]
+
+
+def test_weights_are_repetitions(people):
+    weight = np.random.default_rng(0).integers(0, 3, len(people))
+    repeated = people.loc[people.index.repeat(weight)]
+    weighted = rows_by_column(rank_columns(people, "left", sample_weight=weight))
+    for name, row in rows_by_column(rank_columns(repeated, "left")).items():
+        assert weighted[name]["score"] == row["score"]
+
+
+def test_what_cannot_be_ranked_is_refused(people, tmp_path):
+    with pytest.raises(ValueError, match=r"rank_columns: no column 'lft'. Did you mean 'left'"):
+        rank_columns(people, "lft")
+    people.to_csv(tmp_path / "train.csv", index=False)
+    with pytest.raises(ValueError, match=r"no column 'lft' in train.csv. Did you mean 'left'"):
+        rank_columns(tmp_path / "train.csv", "lft")
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    with pytest.raises(ValueError, match=r"rank_columns: a.png cannot be read as a table"):
+        rank_columns(tmp_path / "a.png", "left")
+    with pytest.raises(FileNotFoundError, match="rank_columns: no file"):
+        rank_columns(tmp_path / "gone.parquet", "left")
+    with pytest.raises(ValueError, match=r"rank_columns: criterion must be one of"):
+        rank_columns(people, "left", criterion="entropy")
+    with pytest.raises(ValueError, match=r"rank_columns: the target must not be missing"):
+        rank_columns(people.assign(left=None), "left")
+    with pytest.raises(ValueError, match="rank_columns: needs at least 2 classes"):
+        rank_columns(people, "country")
+    with pytest.raises(TypeError, match="rank_columns: expected a data frame"):
+        rank_columns([1, 2], "left")
+    with pytest.raises(TypeError, match="rank_columns: column 'tags' holds"):
+        rank_columns(people.assign(tags=[["a"]] * len(people)), "left")
+
+
+def test_score_functions_serve_select_k_best(people):
+    X = people[["number", "age", "income"]].to_numpy()
+    best = SelectKBest(ginger_score, k=1).fit(X, people["left"])
+    assert best.get_support().tolist() == [False, True, False]
+    gains = ginger_score(X, people["left"])
+    assert gains.argmax() == 1
+    majority = SelectKBest(partial(ginger_score, criterion="majority"), k=2)
+    assert majority.fit(X, people["left"]).get_support()[1]
+
+
+def test_importances_owed_to_many_values_are_flagged(people):
+    X = people.drop(columns=["left", "country", "income"])
+    X = X.assign(id=X["id"].str[1:].astype(int), plan=pd.factorize(X["plan"])[0])
+    y = people["left"]
+    for model in (RandomForestClassifier(30, random_state=0), GradientBoostingClassifier()):
+        table = audit_importances(model.fit(X, y), X, y)
+        assert isinstance(table, pd.DataFrame)
+        assert table["importance"].sum() == pytest.approx(1)
+        assert table["importance_rank"].tolist() == [1, 2, 3, 4, 5]
+        rows = rows_by_column(table)
+        assert not rows["age"]["flagged"]
+        assert not rows["plan"]["flagged"]
+        for name in ("id", "number", "height"):
+            before = rows[name]["importance_rank"] < rows["plan"]["importance_rank"]
+            assert rows[name]["flagged"] == before
+            if before:
+                assert "before 'plan' (3 values), which predicts" in rows[name]["why"]
+    assert rows["age"]["score_rank"] == 1
+
+
+def test_the_gain_of_lightgbm_is_asked_for(people):
+    class Booster:
+        def feature_importance(self, kind):
+            assert kind == "gain"
+            return [30, 10]
+
+    class LightGBM:
+        booster_ = Booster()
+
+    X = people[["number", "age"]]
+    table = audit_importances(LightGBM(), X, people["left"])
+    assert table["importance"].tolist() == [0.75, 0.25]
+    assert table["flagged"].tolist() == [True, False]
+
+
+def test_models_without_importances_are_refused(people):
+    X = people[["number", "age"]]
+    with pytest.raises(TypeError, match="expected a fitted model with feature_importances_"):
+        audit_importances(GingerSelector(), X, people["left"])
+    forest = RandomForestClassifier(3).fit(X, people["left"])
+    with pytest.raises(ValueError, match=r"the 2 columns that the model was fitted on. Got 1"):
+        audit_importances(forest, X[["age"]], people["left"])

@@ -1,0 +1,91 @@
+"""OneColumnClassifier: rules (4) and (5) on one column."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from holdfast.categories import OneColumnClassifier, kernel
+
+
+# Its accuracy on two-dimensional blobs is that of one dimension: no single column reaches what
+# check_classifiers_train asks of a classifier. All other checks are run.
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, id=getattr(check, "func", check).__name__)
+        for _, check in estimator_checks_generator(OneColumnClassifier())
+        if getattr(check, "func", check).__name__ != "check_classifiers_train"
+    ],
+)
+def test_scikit_learn_checks_pass_but_one(check):
+    check(OneColumnClassifier())
+
+
+COLUMN = ["a", "a", "a", "b", "b", "c"]
+Y = np.array([0, 0, 1, 0, 1, 1])
+
+
+def column(values):
+    return pd.DataFrame({"v": values})
+
+
+def test_both_rules_by_hand():
+    # a: 2 of 0 and 1 of 1; b: a tie; c: one row of 1; d: not seen.
+    new, labels = column(["a", "b", "c", "d"]), np.array([0, 0, 0, 0])
+    majority = OneColumnClassifier().fit(column(COLUMN), Y)
+    assert majority.predict(new).tolist() == [0, 0, 1, 0]
+    assert majority.expected_error(new, labels) == pytest.approx((0 + 1 / 2 + 1 + 1 / 2) / 4)
+    gini = OneColumnClassifier("gini", random_state=0).fit(column(COLUMN), Y)
+    assert gini.expected_error(new, labels) == pytest.approx((1 / 3 + 1 / 2 + 1 + 1 / 2) / 4)
+    prior = OneColumnClassifier("gini", unseen="prior").fit(column(COLUMN), Y)
+    assert prior.expected_error(new[3:], labels[3:]) == pytest.approx(1 / 2)
+    assert gini.score_ == pytest.approx(kernel.ginger(np.array([[2, 1], [1, 1], [0, 1]])))
+
+
+def test_rule_4_draws_with_the_frequencies_of_the_value():
+    model = OneColumnClassifier("gini", random_state=0).fit(column(COLUMN), Y)
+    drawn = model.predict(column(["a"] * 6000))
+    assert np.mean(drawn == 1) == pytest.approx(1 / 3, abs=0.02)
+    np.testing.assert_array_equal(drawn, model.predict(column(["a"] * 6000)))
+
+
+def test_the_column_with_the_least_error_is_taken_unless_one_is_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"id": np.arange(200).astype(str), "plan": rng.choice(list("xyz"), 200)})
+    y = X["plan"] == "x"
+    assert OneColumnClassifier().fit(X, y).column_ == 1
+    assert OneColumnClassifier().fit(X, y).score(X, y) == 1
+    assert OneColumnClassifier(column="id").fit(X, y).score_ == 0.5
+    assert OneColumnClassifier(column=0).fit(X, y).column_ == 0
+    with pytest.raises(ValueError, match=r"column must name a column of X.*Did you mean 'plan'"):
+        OneColumnClassifier(column="pln").fit(X, y)
+    with pytest.raises(ValueError, match=r"from 0 to 1. Got 2"):
+        OneColumnClassifier(column=2).fit(X, y)
+    with pytest.raises(ValueError, match="rule must be one of"):
+        OneColumnClassifier("bayes").fit(X, y)
+
+
+def test_numbers_go_to_the_bin_they_fall_in_and_missing_to_its_own():
+    days = [datetime.datetime(2020, 1, 1) + datetime.timedelta(days=i) for i in range(40)]
+    for values, new in (
+        (np.arange(40.0), [-5.0, 3.5, 33.2, 99.0, np.nan]),
+        (days, [days[0], days[3], days[33], datetime.datetime(2030, 1, 1), None]),
+    ):
+        frame = pd.DataFrame({"v": [*values, None, None]})
+        y = [0] * 20 + [1] * 20 + [1, 1]
+        model = OneColumnClassifier(max_bins=4).fit(frame, y)
+        assert model.predict(column(new)).tolist() == [0, 0, 1, 1, 1]
+    seen = OneColumnClassifier(max_bins=4).fit(frame[:40], y[:40])
+    assert seen.expected_error(column(new[4:]), [1]) == 0.5
+    with pytest.raises(TypeError, match="column 0 held timestamp"):
+        seen.predict(column(["soon"]))
+
+
+def test_integers_by_value_meet_floats_by_equality():
+    X = np.tile(np.arange(10), 20)[:, None]
+    model = OneColumnClassifier(categorical_features=[0]).fit(X, X[:, 0] % 2)
+    assert model.predict(np.array([[3.0], [4.0]])).tolist() == [1, 0]
+    assert model.expected_error(np.array([[3.5]]), [1]) == 0.5
