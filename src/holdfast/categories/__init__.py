@@ -1,0 +1,1 @@
+"""Which columns predict, and which only remember? (Sabato & Shalev-Shwartz 2008)."""
