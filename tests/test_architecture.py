@@ -16,7 +16,7 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 LAYERS = [
     {"path", "sums", "validation"},
     {"datasets", "kernel", "loops", "tree"},
-    {"bases", "counting", "growing", "pool", "rivals", "similarity"},
+    {"bases", "columns", "counting", "growing", "pool", "rivals", "similarity"},
     {"estimator", "tree_estimator"},
     {"report", "tables"},
     {"cli"},

@@ -8,12 +8,17 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast import NestedRegressor, SelectionPath
+from holdfast import (
+    GingerForestClassifier,
+    GingerTreeClassifier,
+    NestedRegressor,
+    SelectionPath,
+)
 
-ESTIMATORS = [NestedRegressor()]
+ESTIMATORS = [NestedRegressor(), GingerTreeClassifier(), GingerForestClassifier(n_trees=10)]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -26,10 +31,11 @@ def test_scikit_learn_checks_pass(estimator, check):
 
 
 @pytest.fixture
-def rows():
+def rows(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
-    return X, X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=40)
+    y = X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=40)
+    return X, (np.where(y > 0, "high", "low") if is_classifier(estimator) else y)
 
 
 def seeded(estimator):
@@ -92,12 +98,15 @@ def test_frames_give_what_arrays_give_and_keep_names(estimator, frame, rows):
 
 
 @every_estimator
-def test_float32_stays_float32(estimator, rows):
-    X, y = (part.astype(np.float32) for part in rows)
-    fitted = seeded(estimator).fit(X, y)
-    assert fitted.predict(X).dtype == np.float32
-    expected = seeded(estimator).fit(X.astype(float), y.astype(float)).predict(X.astype(float))
-    np.testing.assert_allclose(fitted.predict(X), expected, rtol=1e-5, atol=1e-5)
+def test_float32_predicts_what_float64_predicts(estimator, rows):
+    X, y = rows[0].astype(np.float32), rows[1]
+    wide = seeded(estimator).fit(X.astype(float), y).predict(X.astype(float))
+    if is_classifier(estimator):
+        np.testing.assert_array_equal(seeded(estimator).fit(X, y).predict(X), wide)
+    else:
+        predicted = seeded(estimator).fit(X, y.astype(np.float32)).predict(X)
+        assert predicted.dtype == np.float32
+        np.testing.assert_allclose(predicted, wide, rtol=1e-5, atol=1e-5)
 
 
 @every_estimator

@@ -8,25 +8,35 @@ __version__ = "0.1.0.dev0"
 # Names are loaded when first used: scikit-learn alone brings in pandas where it is installed.
 _HOME = {
     "CriteriaDisplay": "holdfast.report.plots",
+    "GingerForestClassifier": "holdfast.categories",
+    "GingerTreeClassifier": "holdfast.categories",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "TreeDisplay": "holdfast.report.trees",
     "compare_criteria": "holdfast.report.plots",
+    "export_text": "holdfast.report.trees",
 }
 __all__ = [
     "CriteriaDisplay",
+    "GingerForestClassifier",
+    "GingerTreeClassifier",
     "Moments",
     "NestedRegressor",
     "PathDisplay",
     "SelectionPath",
+    "TreeDisplay",
     "compare_criteria",
+    "export_text",
 ]
 
 if TYPE_CHECKING:
+    from holdfast.categories import GingerForestClassifier, GingerTreeClassifier
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
+    from holdfast.report.trees import TreeDisplay, export_text
     from holdfast.sums import Moments
 
 

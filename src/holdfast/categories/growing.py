@@ -6,7 +6,9 @@ The paper, the notation and the departures are in `tree`; here are departures 1 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from holdfast.categories.tree import COARSE, LeafTerms, Sample, Tree
 
 # Cells of the table from which compiled loops repay the seconds that they take to load.
 WORTH_COMPILING = 2_000_000
+# Rows that a tree of a forest sees: as many as a bootstrap sample has distinct ones.
+_SHARE = 1 - math.exp(-1)
 
 
 def grow_tree(
@@ -300,3 +304,49 @@ class _Ratios:
         gain, entropy = self.gain + added[0], self.entropy + added[1]
         ratio = np.divide(gain, entropy, out=np.full(gain.shape, -np.inf), where=entropy > 0)
         return np.rint(ratio * 2.0**40)
+
+
+# --- A tree of a forest -----------------------------------------------------------------------
+
+
+def row_order(sample: Sample) -> np.ndarray:
+    """Order of the rows that depends on their values alone, so that draws do not follow storage.
+
+    By a hash of the cells: rows that differ and yet hash alike only lie closer together.
+    """
+    rng = np.random.default_rng(0)
+    mixed = np.zeros(len(sample.cells), dtype=np.uint64)
+    for column in sample.cells.T:
+        mixed += column.astype(np.uint64) * rng.integers(2**64, dtype=np.uint64)
+    return np.lexsort((sample.label, mixed))
+
+
+def grow_on_part(
+    sample: Sample,
+    order: np.ndarray,
+    criterion: str,
+    feature: np.ndarray,
+    n_drawn: int,
+    seed: int,
+    limits: dict[str, Any],
+) -> Tree:
+    """Tree on rows drawn without replacement, trying n_drawn features at each node."""
+    rng = np.random.default_rng(seed)
+    # Weights are repetitions: places are drawn on a line on which a row is as long as its weight.
+    end = np.cumsum(sample.weight[order])
+    n_places = max(1, round(_SHARE * int(end[-1])))
+    places = rng.choice(int(end[-1]), n_places, replace=False, shuffle=False)
+    drawn = np.bincount(np.searchsorted(end, places, side="right"), minlength=len(order))
+    kept = np.flatnonzero(drawn)
+    rows = order[kept]
+    part = sample._replace(
+        cells=sample.cells[rows], label=sample.label[rows], weight=drawn[kept].astype(np.int64)
+    )
+    n_features = int(feature[-1]) + 1
+
+    def draw_columns() -> np.ndarray:
+        chosen = np.zeros(n_features, dtype=bool)
+        chosen[rng.permutation(n_features)[:n_drawn]] = True
+        return np.flatnonzero(chosen[feature])
+
+    return grow_tree(part, criterion, draw_columns=draw_columns, **limits)

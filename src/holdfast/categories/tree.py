@@ -24,6 +24,7 @@ Where to find it
 growing, section 5.3                         `growing.grow_tree`
 score of the tree after each split           `staged_scores`
 leaf of new rows                             `Tree.apply`, `Tree.staged_changes`
+beyond the paper                             `least_estimate`, `node_probabilities`
 ===========================================  ==============================
 
 Departures
@@ -314,3 +315,21 @@ def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:
     """Sum of the leaves' terms after 0, 1, ... splits."""
     children = np.bincount(tree.born[1:], terms[1:], minlength=tree.n_splits)
     return np.cumsum(np.concatenate([terms[:1], children - terms[tree.node]]))
+
+
+def node_probabilities(tree: Tree, unseen: str) -> np.ndarray:
+    """Class shares of every node, mixed with one row's worth of the parent's, (n_nodes, K).
+
+    A lead of one row is more than the parent can weigh, so the largest is the node's majority.
+    """
+    n_nodes, n_classes = tree.counts.shape
+    total = tree.counts.sum(axis=1)
+    uniform = np.full(n_classes, 1 / n_classes)
+    above = uniform if unseen == "uniform" else tree.counts[0] / total[0]
+    probability = np.empty((n_nodes, n_classes))
+    probability[0] = (tree.counts[0] + above) / (total[0] + 1)
+    for depth in range(1, int(tree.depth.max()) + 1):
+        at = np.flatnonzero(tree.depth == depth)
+        above = probability[tree.parent[at]]
+        probability[at] = (tree.counts[at] + above) / (total[at, None] + 1)
+    return probability
