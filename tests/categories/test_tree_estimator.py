@@ -12,6 +12,7 @@ import pytest
 from sklearn.model_selection import cross_val_score
 
 from holdfast import GingerForestClassifier, GingerTreeClassifier, TreeDisplay, export_text
+from holdfast.categories import growing, tree_estimator
 from holdfast.categories.columns import quantile_edges
 from holdfast.categories.tree import CRITERIA
 
@@ -247,8 +248,6 @@ def test_renamed_values_change_nothing():
 
 
 def test_an_interrupted_fit_leaves_its_path(monkeypatch):
-    from holdfast.categories import growing
-
     def split(self, node, column, original=growing._Leaves.split):
         if len(self.counts) > 3:
             raise KeyboardInterrupt
@@ -277,6 +276,15 @@ def test_the_forest_beats_its_tree_and_ignores_the_id():
     forest.fit(X, noisy)
     assert not forest.support_[7]
     assert set(np.argsort(forest.ranking_)[:5]) == set(range(5))
+
+
+def test_the_compiled_route_grows_the_same_forest(monkeypatch):
+    columns, y = shop(150)
+    X = pl.DataFrame(columns)
+    forest = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
+    monkeypatch.setattr(tree_estimator, "WORTH_COMPILING", 0)
+    again = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(again, forest)
 
 
 def test_processes_grow_the_same_forest():

@@ -105,6 +105,23 @@ def _numbers(array: pa.Array) -> np.ndarray:
     return array.drop_null().to_numpy(zero_copy_only=False)
 
 
+def _places(array: pa.Array, values: pa.Array) -> np.ndarray:
+    """Place of each value in values; -1 where it is not there, -2 where it is missing."""
+    found = pc.index_in(array, value_set=values.cast(array.type), skip_nulls=True)
+    place = np.asarray(found.fill_null(-1))
+    return np.where(np.asarray(pc.is_null(array)), -2, place) if array.null_count else place
+
+
+def _bins(array: pa.Array, edges: np.ndarray) -> np.ndarray:
+    """Bin of each value; -2 where it is missing."""
+    bins = np.searchsorted(edges, _numbers(array))
+    if not array.null_count:
+        return bins
+    place = np.full(len(array), -2)
+    place[np.asarray(pc.is_valid(array))] = bins
+    return place
+
+
 class ColumnEncoder:
     """Cells of tables, learned from the rows of a fit.
 
@@ -169,23 +186,25 @@ class ColumnEncoder:
         """Cells of each row, shape (n_rows, n_columns); ``offsets[-1]`` for values never seen."""
         unseen = self.offsets[-1]
         # One more number than there are cells is needed.
-        cells: np.ndarray = np.empty(
-            (len(table[0]), len(self.columns)), dtype=cell_type(self.offsets + 1)
-        )
-        for at, column in enumerate(self.columns):
-            array = self._as_at_fit(column.feature, table[column.feature])
-            missing = np.asarray(pc.is_null(array))
-            code = np.full(len(array), unseen, dtype=np.int64)
+        kind = cell_type(self.offsets + 1)
+        cells: np.ndarray = np.empty((len(table[0]), len(self.columns)), dtype=kind)
+        feature, finest = -1, None
+        for at in reversed(range(len(self.columns))):
+            column, first = self.columns[at], self.offsets[at]
+            if column.feature != feature:
+                feature, finest = column.feature, None
+                array = self._as_at_fit(feature, table[feature])
             if column.edges is None:
-                values = column.values.cast(array.type)
-                found = pc.index_in(array, value_set=values, skip_nulls=True)
-                seen = np.asarray(pc.is_valid(found))
-                code[seen] = self.offsets[at] + np.asarray(found.drop_null())
+                place = _places(array, column.values)
+                numbers = np.arange(len(column.values))
             else:
-                code[~missing] = self.offsets[at] + np.searchsorted(column.edges, _numbers(array))
-            if column.has_missing:
-                code[missing] = self.offsets[at + 1] - 1
-            cells[:, at] = code
+                if finest is None:
+                    finest, place = column.edges, _bins(array, column.edges)
+                # A coarse bin is a run of fine ones.
+                numbers = np.append(np.searchsorted(column.edges, finest), len(column.edges))
+            # Place -1 stands for what was never seen, -2 for what is missing.
+            missing = self.offsets[at + 1] - 1 if column.has_missing else unseen
+            cells[:, at] = np.concatenate([first + numbers, [missing, unseen]]).astype(kind)[place]
         return cells
 
     def _as_at_fit(self, feature: int, array: pa.Array) -> pa.Array:
