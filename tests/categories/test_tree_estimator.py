@@ -259,6 +259,10 @@ def test_an_interrupted_fit_leaves_its_path(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         tree.fit(pl.DataFrame(columns), y)
     assert (tree.path_.reason, tree.path_.n_steps) == ("interrupted", 3)
+    forest = GingerForestClassifier(5, max_splits=20)
+    with pytest.raises(KeyboardInterrupt):
+        forest.fit(pl.DataFrame(columns), y)
+    assert forest.path_.reason == "interrupted"
 
 
 # --- forest ---

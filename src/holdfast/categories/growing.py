@@ -53,29 +53,28 @@ def grow_tree(
     leaves = (_CompiledLeaves if compiled else _Leaves)(sample, criterion, draw_columns)
     frontier: _Heap | _Ratios
     frontier = (_Ratios if criterion == "gain_ratio" else _Heap)(leaves, max_splits is None)
-    node: list[int] = []
-    column: list[int] = []
+    splits: list[tuple[int, int]] = []
     stopped = "gain" if max_splits is None else "leaves"
     try:
         made = slice(0, 1)
         while True:
             if max_depth is None or leaves.depth[made.start] < max_depth:
                 frontier.push(leaves.mixed(made, min_rows))
-            if len(node) == max_splits:
+            if len(splits) == max_splits:
                 stopped = "max_splits"
                 break
             best = frontier.pop()
             if best is None:
                 break
             made = leaves.split(*best)
-            node.append(best[0])
-            column.append(best[1])
+            splits.append(best)
     except KeyboardInterrupt:
         stopped = "interrupted"
-    n_splits = len(node)
+    n_splits = len(splits)
+    node, column = np.array(splits, dtype=np.int64).reshape(-1, 2).T
     return Tree(
-        np.array(node, dtype=np.int64),
-        np.array(column, dtype=np.int64),
+        node,
+        column,
         np.repeat(np.arange(-1, n_splits), [len(c) for c in leaves.cells[: n_splits + 1]]),
         np.concatenate(leaves.cells[: n_splits + 1]),
         np.concatenate(leaves.counts[: n_splits + 1]),
@@ -349,4 +348,7 @@ def grow_on_part(
         chosen[rng.permutation(n_features)[:n_drawn]] = True
         return np.flatnonzero(chosen[feature])
 
-    return grow_tree(part, criterion, draw_columns=draw_columns, **limits)
+    tree = grow_tree(part, criterion, draw_columns=draw_columns, **limits)
+    if tree.stopped == "interrupted":
+        raise KeyboardInterrupt  # or the forest would go on with its next tree
+    return tree

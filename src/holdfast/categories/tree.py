@@ -37,10 +37,11 @@ Departures
    steps of 4096 ticks; then unscored leaves come first, then the leaf and the column of lower
    number.
 3. A leaf of one class is not split, nor is a leaf split on a column that is constant in it.
-4. Growing stops by itself when no split lowers the estimate (the paper grows on). A leaf counts
-   here as no worse than chance, 1 - 1/K per row: leaving one row out of a balanced leaf always
-   tips it to the other side, so that its estimate is above chance, and children of one row each,
-   which are charged chance, would beat it.
+4. Growing stops by itself when no split lowers the estimate (the paper grows on). The leaf to be
+   split counts here as no worse than chance, 1 - 1/K per row: leaving one row out of a balanced
+   leaf tips it to the other side, so that its estimate is above chance, and children of one row
+   each, which are charged chance, would beat it. Its children count as they are: capped, a column
+   of pairs would seem to err on a quarter of the rows where its labels are tosses of a coin.
 5. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
 """
 

@@ -243,11 +243,6 @@ class GingerTreeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "tree_")
         return int(self.tree_.depth.max())
 
-    def get_n_leaves(self) -> int:
-        """Number of leaves."""
-        check_is_fitted(self, "tree_")
-        return self.n_leaves_
-
     def to_dict(self) -> dict[str, Any]:
         """The tree as nested dicts of plain values.
 
@@ -389,10 +384,15 @@ class GingerForestClassifier(ClassifierMixin, BaseEstimator):
         limits = {name: getattr(self, name) for name in ("max_splits", "max_depth", "min_rows")}
         limits["compiled"] = sample.cells.size * self.n_trees >= WORTH_COMPILING
         order, feature = row_order(sample), self._encoder.feature
-        self.trees_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(grow_on_part)(sample, order, self.criterion, feature, n_drawn, seed, limits)
-            for seed in seeds
-        )
+        try:
+            self.trees_ = Parallel(n_jobs=self.n_jobs)(
+                delayed(grow_on_part)(sample, order, self.criterion, feature, n_drawn, seed, limits)
+                for seed in seeds
+            )
+        except KeyboardInterrupt:
+            nothing = np.empty(0)
+            self.path_ = SelectionPath(nothing, (), np.append(nothing, np.nan), 0, "interrupted")
+            raise
         self._probability = [node_probabilities(tree, self.unseen) for tree in self.trees_]
         start, removed = 0.0, np.zeros(n_features)
         for tree in self.trees_:
