@@ -291,6 +291,14 @@ def test_the_compiled_route_grows_the_same_forest(monkeypatch):
     np.testing.assert_array_equal(again, forest)
 
 
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_every_criterion_grows_a_forest(criterion):
+    columns, y = shop(200)
+    X = pl.DataFrame(columns).drop("ident")
+    forest = GingerForestClassifier(5, criterion=criterion, max_splits=8, random_state=0)
+    assert forest.fit(X, y).score(X, y) > 0.6
+
+
 def test_processes_grow_the_same_forest():
     columns, y = shop(150)
     X = pl.DataFrame(columns)

@@ -253,8 +253,9 @@ class _Ratios:
         self.only_gains = only_gains
         self.gain, self.entropy = 0.0, 0.0  # A, B
         self.unscored: list[tuple[float, int]] = []
-        self.scored: list[tuple[int, np.ndarray]] = []
-        self.added = np.empty((2, 0, 0))  # a, b: one row per scored leaf, one column per column
+        self.scored: list[int] = []
+        # a, b: one row per scored leaf, and room for more; one column per column.
+        self.added = np.empty((2, 16, len(leaves.all_columns)))
 
     def push(self, nodes: list[int]) -> None:
         """Add leaves that may be split."""
@@ -273,11 +274,9 @@ class _Ratios:
         if best == -np.inf or (self.only_gains and best <= now):
             return None
         ties = np.argwhere(self._ratio(self.added[:, : len(self.scored)]) == best).tolist()
-        node, column, at, place = min(
-            (self.scored[at][0], int(self.scored[at][1][place]), at, place) for at, place in ties
-        )
-        self.gain += self.added[0, at, place]
-        self.entropy += self.added[1, at, place]
+        node, column, at = min((self.scored[at], column, at) for at, column in ties)
+        self.gain += self.added[0, at, column]
+        self.entropy += self.added[1, at, column]
         last = self.scored.pop()
         if at < len(self.scored):
             self.scored[at] = last
@@ -287,16 +286,14 @@ class _Ratios:
     def _score(self, node: int) -> np.ndarray:
         """Ratios of a leaf's columns; what they add is kept."""
         columns, children, logs = self.leaves.score(node)
-        count = len(self.scored)
-        if count >= self.added.shape[1]:
-            room = np.empty((2, 2 * count + 16, len(columns)))
-            if count:
-                room[:, :count] = self.added
-            self.added = room
-        self.added[0, count] = self.leaves.term[node] - children
-        self.added[1, count] = self.leaves.terms.table[self.leaves.total[node]] - logs
-        self.scored.append((node, columns))
-        return self._ratio(self.added[:, count])
+        at = len(self.scored)
+        if at == self.added.shape[1]:
+            self.added = np.concatenate([self.added, np.empty_like(self.added)], axis=1)
+        self.added[0, at], self.added[1, at] = -np.inf, 0.0
+        self.added[0, at, columns] = self.leaves.term[node] - children
+        self.added[1, at, columns] = self.leaves.terms.table[self.leaves.total[node]] - logs
+        self.scored.append(node)
+        return self._ratio(self.added[:, at])
 
     def _ratio(self, added: np.ndarray) -> np.ndarray:
         """``(A + a)/(B + b)``, rounded to 40 bits so that ties are ties."""
