@@ -366,3 +366,10 @@ def test_staged_changes_are_those_of_the_cut_trees():
     rows = np.arange(100)
     expected = [loss(rows, tree.cut(k).apply(new.cells)).sum() for k in range(tree.n_splits + 1)]
     np.testing.assert_array_equal(tree.staged_changes(new.cells, loss), np.diff(expected))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5, 7])
+def test_rounding_never_makes_an_id_worth_a_split(n_classes):
+    codes, label = np.arange(35_000)[:, None], np.arange(35_000) % n_classes
+    for criterion in ("ginger", "majority"):
+        assert grow_tree(Sample.from_codes(codes, label), criterion, compiled=False).n_splits == 0

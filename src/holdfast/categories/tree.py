@@ -32,9 +32,9 @@ Departures
 1. All criteria but gain ratio are sums of non-negative terms over leaves, so a split changes one
    term and can gain no more than that: a leaf is scored only when its own term is the best bound
    left. The tree is the one that scoring every leaf would grow.
-2. Terms are whole multiples of a tick, a power of two far below any difference that matters. Sums
-   of them are exact in every order, so that all routes grow the same tree. Gains are compared in
-   steps of 4096 ticks; then unscored leaves come first, then the leaf and the column of lower
+2. Terms are whole multiples of a tick, which is far below any difference that matters. Sums of
+   them are exact in every order, so that all routes grow the same tree. Gains are compared in
+   steps of 65,536 ticks; then unscored leaves come first, then the leaf and the column of lower
    number.
 3. A leaf of one class is not split, nor is a leaf split on a column that is constant in it.
 4. Growing stops by itself when no split lowers the estimate (the paper grows on). The leaf to be
@@ -62,7 +62,7 @@ CRITERIA = (
 # What a criterion would be on the rows of the fit, without leaving any out.
 IN_SAMPLE = {"ginger": "gini", "majority": "misclassification"}
 
-COARSE = 2.0**-12  # gains are compared in steps of 4096 ticks
+COARSE = 2.0**-16  # gains are compared in steps of 65,536 ticks, which rounding does not reach
 
 
 class Sample(NamedTuple):
@@ -136,9 +136,10 @@ class LeafTerms:
         self.n_classes = n_classes
         self.n_samples = n_samples
         self.uses_logs = criterion in ("information_gain", "gain_ratio")
-        # No sum reaches 2^52 ticks, so that all of them are exact in float64.
+        # No sum reaches 2^52 ticks, so that all of them are exact in float64. Chance, 1 - 1/K, is
+        # a whole number of ticks: rows charged with it add up to chance to the last bit.
         largest = 2.0 * n_samples * (math.log2(n_samples + 1) if self.uses_logs else 1.0)
-        self.scale = 2.0 ** (51 - math.ceil(math.log2(largest)))
+        self.scale = n_classes * 2.0 ** (51 - math.ceil(math.log2(largest * n_classes)))
         # c log₂ c; one table for all routes, whose logarithms may differ in the last bit.
         count = np.arange(n_samples + 1 if self.uses_logs else 1, dtype=np.float64)
         self.table = np.rint(count * np.log2(np.maximum(count, 1.0)) * self.scale)

@@ -78,7 +78,8 @@ class GingerTreeClassifier(ClassifierMixin, BaseEstimator):
     support_, ranking_ : ndarray of shape (n_features,)
         Mask of the columns that are split on, and their order of entry.
     feature_importances_ : ndarray of shape (n_features,)
-        What the splits on each column take off the score: error removed, not shares of 1.
+        What the splits on each column take off the score: error removed, not shares of 1. Below
+        0 where ``max_splits`` led over splits that raise it.
     n_leaves_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of str
