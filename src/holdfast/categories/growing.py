@@ -204,6 +204,8 @@ class _CompiledLeaves(_Leaves):
         self, rows: tuple[np.ndarray, ...], column: int, below: tuple[np.ndarray, ...]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         offsets, n_classes = self.sample.offsets, self.sample.n_classes
+        if offsets[column + 1] - offsets[column] > 4 * len(rows[0]):
+            return super().partition(rows, column, below)
         return self._loops.partition(*rows, column, offsets, n_classes, *below)
 
 

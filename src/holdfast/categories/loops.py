@@ -1,7 +1,7 @@
-"""Compiled loops of the tree. Importing this module imports numba: `tree` does so for large data.
+"""Compiled loops of the tree. Importing this module imports numba; `growing` does so if need be.
 
-`score_columns` and `partition` have twins in NumPy in `tree`, and give the same numbers to the last
-bit. The functions marked inline are copied into `score_columns` twice, once with the number of
+`score_columns` and `partition` have twins in NumPy in `growing`, and give the same numbers to the
+last bit. The functions marked inline are copied into `score_columns` twice, once with the number of
 classes fixed at 2, which makes their inner loops vanish.
 """
 
@@ -118,7 +118,7 @@ def score_columns(
     table: np.ndarray,
     counters: np.ndarray,
 ) -> Any:
-    """Twin of `tree._Leaves.score_columns`. ``counters`` is all zeros before and after."""
+    """Twin of `growing._Leaves.score_columns`. ``counters`` is all zeros before and after."""
     # Row by row: no two increments in succession wait for the same counter. Unsigned numbers
     # index without a test for negative ones.
     width = np.uint64(n_classes)
@@ -154,28 +154,30 @@ def partition(
     new_label: np.ndarray,
     new_weight: np.ndarray,
 ) -> Any:
-    """Twin of `tree._Leaves.partition`: counting sort, unless values are many and rows few."""
+    """Twin of `growing._Leaves.partition`, by counting sort: for values not many more than rows."""
     first = offsets[column]
     n_values = offsets[column + 1] - first
-    own = cells[:, column].astype(np.int64) - first
-    if n_values > 4 * len(cells):
-        values = np.unique(own)
-        own = np.searchsorted(values, own)
-    else:
-        values = np.arange(n_values)
-    size = np.zeros(len(values), dtype=np.int64)
-    for value in own:
-        size[value] += 1
-    present = np.flatnonzero(size)
-    place = np.cumsum(size) - size
-    child = np.cumsum(size > 0) - 1
-    counts = np.zeros((len(present), n_classes), dtype=np.int64)
+    size = np.zeros(n_values, dtype=np.int64)
     for i in range(len(cells)):
-        value = own[i]
+        size[cells[i, column] - first] += 1
+    place, child = np.empty_like(size), np.empty_like(size)
+    filled, n_children = 0, 0
+    for value in range(n_values):
+        place[value], child[value] = filled, n_children
+        filled += size[value]
+        n_children += size[value] > 0
+    values = np.empty(n_children, dtype=np.int64)
+    sizes = np.empty(n_children, dtype=np.int64)
+    for value in range(n_values):
+        if size[value] > 0:
+            values[child[value]], sizes[child[value]] = first + value, size[value]
+    counts = np.zeros((n_children, n_classes), dtype=np.int64)
+    for i in range(len(cells)):
+        value = cells[i, column] - first
         to = place[value]
         place[value] += 1
         for j in range(cells.shape[1]):
             new_cells[to, j] = cells[i, j]
         new_label[to], new_weight[to] = label[i], weight[i]
         counts[child[value], label[i]] += weight[i]
-    return first + values[present], size[present], counts
+    return values, sizes, counts
