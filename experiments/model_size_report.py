@@ -304,10 +304,10 @@ def real(rows: list[dict[str, Any]], folder: Path) -> str:
         f"{rows[0]['splits']} random splits, the other rows are the test set. Median of the test"
         " error over that of the best size (of the path without known inputs), the 90 % quantile in"
         " brackets, the least median of each row in bold. Rivals from scikit-learn, with their"
-        " defaults, see the same terms and may beat every size, so fall below 1. *Inputs known*: the test rows'"
-        " inputs were given as `X_unlabeled`; otherwise 1,000 inputs were drawn from a kernel"
-        " density. Bases were fixed before the first run. longley has 16 rows, so n = 10 alone;"
-        " swiss has 47, so no n = 50.",
+        " defaults, see the same terms and may beat every size, so fall below 1. *Inputs known*:"
+        " the test rows' inputs were given as `X_unlabeled`; otherwise 1,000 inputs were drawn from"
+        " a kernel density. Bases were fixed before the first run. longley has 16 rows, so n = 10"
+        " alone; swiss has 47, so no n = 50.",
         table(MAIN),
         "The other criteria:",
         table(others),

@@ -18,10 +18,10 @@ LAYERS = [
     {"tables"},
     {"tally"},
     {"sums"},
-    {"datasets", "kernel"},
-    {"bases", "bayes", "counting", "folds", "pool", "rivals", "similarity", "tree"},
+    {"datasets", "kernel", "loops", "tree"},
+    {"bases", "bayes", "columns", "counting", "folds", "growing", "pool", "rivals", "similarity"},
     {"table"},
-    {"estimator", "ranking", "rules"},
+    {"estimator", "ranking", "rules", "tree_estimator"},
     {"report"},
     {"cli"},
 ]

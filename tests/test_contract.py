@@ -8,15 +8,27 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast import GingerSelector, NestedRegressor, SelectionPath
+from holdfast import (
+    GingerForestClassifier,
+    GingerSelector,
+    GingerTreeClassifier,
+    NestedRegressor,
+    SelectionPath,
+)
 from holdfast.model_size.bases import NAMES
 
-ESTIMATORS = [GingerSelector(), GingerSelector(mode="forward"), NestedRegressor()]
+ESTIMATORS = [
+    GingerForestClassifier(n_trees=10),
+    GingerSelector(),
+    GingerSelector(mode="forward"),
+    GingerTreeClassifier(),
+    NestedRegressor(),
+]
 # Further settings, for scikit-learn's checks alone.
 SETTINGS = [
     *(NestedRegressor(basis) for basis in NAMES if basis != "cosine"),
@@ -36,10 +48,11 @@ def test_scikit_learn_checks_pass(estimator, check):
 
 
 @pytest.fixture
-def rows():
+def rows(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
-    return X, X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=40)
+    y = X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=40)
+    return X, (np.where(y > 0, "high", "low") if is_classifier(estimator) else y)
 
 
 def seeded(estimator):
@@ -110,12 +123,14 @@ def test_frames_give_what_arrays_give_and_keep_names(estimator, frame, rows):
 
 @every_estimator
 def test_float32_stays_float32(estimator, rows):
-    X, y = (part.astype(np.float32) for part in rows)
-    fitted = seeded(estimator).fit(X, y)
-    assert output(fitted, X).dtype == np.float32
-    wide = X.astype(float), y.astype(float)
-    expected = output(seeded(estimator).fit(*wide), wide[0])
-    np.testing.assert_allclose(output(fitted, X), expected, rtol=1e-5, atol=1e-5)
+    X, y = rows[0].astype(np.float32), rows[1]
+    wide = output(seeded(estimator).fit(X.astype(float), y), X.astype(float))
+    if is_classifier(estimator):
+        np.testing.assert_array_equal(output(seeded(estimator).fit(X, y), X), wide)
+    else:
+        narrow = output(seeded(estimator).fit(X, y.astype(np.float32)), X)
+        assert narrow.dtype == np.float32
+        np.testing.assert_allclose(narrow, wide, rtol=1e-5, atol=1e-5)
 
 
 @every_estimator

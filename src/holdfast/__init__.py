@@ -9,33 +9,33 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "Counts": "holdfast.sums",
     "CriteriaDisplay": "holdfast.report.plots",
+    "GingerForestClassifier": "holdfast.categories",
     "GingerSelector": "holdfast.categories",
+    "GingerTreeClassifier": "holdfast.categories",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "TreeDisplay": "holdfast.report.trees",
     "audit_importances": "holdfast.categories",
     "compare_criteria": "holdfast.report.plots",
+    "export_text": "holdfast.report.trees",
     "rank_columns": "holdfast.categories",
 }
-__all__ = [
-    "Counts",
-    "CriteriaDisplay",
-    "GingerSelector",
-    "Moments",
-    "NestedRegressor",
-    "PathDisplay",
-    "SelectionPath",
-    "audit_importances",
-    "compare_criteria",
-    "rank_columns",
-]
+__all__ = list(_HOME)
 
 if TYPE_CHECKING:
-    from holdfast.categories import GingerSelector, audit_importances, rank_columns
+    from holdfast.categories import (
+        GingerForestClassifier,
+        GingerSelector,
+        GingerTreeClassifier,
+        audit_importances,
+        rank_columns,
+    )
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
+    from holdfast.report.trees import TreeDisplay, export_text
     from holdfast.sums import Counts, Moments
 
 

@@ -1,0 +1,337 @@
+"""Trees grown by a criterion of the column that they construct: one child per value.
+
+Paper
+-----
+Sabato & Shalev-Shwartz, "Ranking Categorical Features Using Generalization Properties", Journal of
+Machine Learning Research 9 (2008) 1083-1114: section 5.3. The criteria are (1), (2) and (7).
+
+Notation
+--------
+===================  ===================================================================
+paper                here
+===================  ===================================================================
+m                    ``n_samples``; with weights their sum, because weights are repetitions
+T: rows → leaves     `_Leaves`, in which the rows of a leaf lie together
+k leaves             the nodes of `Tree` that no split has
+c_v, c_v⁺            row of ``counts``, shape (n_leaves, n_classes): leaves are the values v
+criterion of T       sum of `LeafTerms` over the leaves, over m
+===================  ===================================================================
+
+Where to find it
+----------------
+===========================================  ==============================
+(1), (2), (7), information gain, majority    `LeafTerms`
+growing, section 5.3                         `growing.grow_tree`
+score of the tree after each split           `staged_scores`
+leaf of new rows                             `Tree.apply`, `Tree.staged_changes`
+beyond the paper                             `least_estimate`, `node_probabilities`
+===========================================  ==============================
+
+Departures
+----------
+1. All criteria but gain ratio are sums of non-negative terms over leaves, so a split changes one
+   term and can gain no more than that: a leaf is scored only when its own term is the best bound
+   left. The tree is the one that scoring every leaf would grow.
+2. Terms are whole multiples of a tick, which is far below any difference that matters. Sums of
+   them are exact in every order, so that all routes grow the same tree. Gains are compared in
+   steps of 65,536 ticks; then unscored leaves come first, then the leaf and the column of lower
+   number.
+3. A leaf of one class is not split, nor is a leaf split on a column that is constant in it.
+4. Growing stops by itself when no split lowers the estimate (the paper grows on). The leaf to be
+   split counts here as no worse than chance, 1 - 1/K per row: leaving one row out of a balanced
+   leaf tips it to the other side, so that its estimate is above chance, and children of one row
+   each, which are charged chance, would beat it. Its children count as they are: capped, a column
+   of pairs would seem to err on a quarter of the rows where its labels are tosses of a coin.
+5. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# In this order: the compiled loops know a criterion by its place.
+CRITERIA = (
+    "ginger", "gini", "majority", "misclassification", "information_gain", "gain_ratio",
+)  # fmt: skip
+# What a criterion would be on the rows of the fit, without leaving any out.
+IN_SAMPLE = {"ginger": "gini", "majority": "misclassification"}
+
+COARSE = 2.0**-16  # gains are compared in steps of 65,536 ticks, which rounding does not reach
+
+
+class Sample(NamedTuple):
+    """Rows as whole numbers. A cell is a value of a column: cells are numbered column by column.
+
+    Attributes
+    ----------
+    cells : ndarray of unsigned int, shape (n_rows, n_columns)
+        Cell of each row in each column; rows lie together in memory.
+    offsets : ndarray of int64, shape (n_columns + 1,)
+        Cells of column j are ``offsets[j]`` to ``offsets[j + 1] - 1``. At prediction the number
+        ``offsets[-1]`` stands for a value that no row of the fit had.
+    label : ndarray of int64, shape (n_rows,)
+        From 0 to ``n_classes - 1``.
+    weight : ndarray of int64, shape (n_rows,)
+        Whole and positive: repetitions.
+    n_classes : int
+    """
+
+    cells: np.ndarray
+    offsets: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+    n_classes: int
+
+    @classmethod
+    def from_codes(
+        cls, codes: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None
+    ) -> Sample:
+        """Sample of values coded from 0 in every column, shape (n_rows, n_columns), and labels."""
+        offsets = np.concatenate([[0], np.cumsum(codes.max(axis=0) + 1)]).astype(np.int64)
+        ones = np.ones(len(codes), dtype=np.int64)
+        return cls(
+            np.ascontiguousarray(codes + offsets[:-1], dtype=cell_type(offsets)),
+            offsets,
+            label.astype(np.int64),
+            ones if weight is None else weight.astype(np.int64),
+            int(label.max()) + 1,
+        )
+
+
+def cell_type(offsets: np.ndarray) -> type:
+    """The narrower of two unsigned types that holds all cells: memory is what growing waits for."""
+    return np.uint16 if offsets[-1] < 2**16 else np.uint32
+
+
+class LeafTerms:
+    """A leaf's share of a criterion, times m, in ticks of ``1/scale``.
+
+    ====================  =====================================================================
+    ginger (7)            ``(c² - Σ c_k²)/(c-1)``, for a leaf of one row ``1 - 1/K``
+    gini (2)              ``(c² - Σ c_k²)/c``
+    majority              rows that the majority of the *other* rows gets wrong; a row whose label
+                          ties with t - 1 others counts ``1 - 1/t``
+    misclassification (1) ``c - max c_k``
+    information_gain      ``c log₂ c - Σ c_k log₂ c_k``: the entropy that is left
+    gain_ratio            the same; the ratio is formed of sums
+    ====================  =====================================================================
+
+    Parameters
+    ----------
+    criterion : one of CRITERIA
+    n_classes : int
+    n_samples : int
+        m.
+    """
+
+    def __init__(self, criterion: str, n_classes: int, n_samples: int):
+        self.criterion = criterion
+        self.number = CRITERIA.index(criterion)
+        self.n_classes = n_classes
+        self.n_samples = n_samples
+        self.uses_logs = criterion in ("information_gain", "gain_ratio")
+        # No sum reaches 2^52 ticks, so that all of them are exact in float64. Chance, 1 - 1/K, is
+        # a whole number of ticks: rows charged with it add up to chance to the last bit.
+        largest = 2.0 * n_samples * (math.log2(n_samples + 1) if self.uses_logs else 1.0)
+        self.scale = n_classes * 2.0 ** (51 - math.ceil(math.log2(largest * n_classes)))
+        # c log₂ c; one table for all routes, whose logarithms may differ in the last bit.
+        count = np.arange(n_samples + 1 if self.uses_logs else 1, dtype=np.float64)
+        self.table = np.rint(count * np.log2(np.maximum(count, 1.0)) * self.scale)
+
+    def __call__(self, counts: np.ndarray) -> np.ndarray:
+        """Terms of leaves with these class counts (n_leaves, n_classes), none of them empty."""
+        total = counts.sum(axis=1)
+        if self.uses_logs:
+            return self.table[total] - self.table[counts].sum(axis=1)
+        if self.number <= 1:
+            whole = total.astype(np.float64)
+            mixed = whole * whole - np.square(counts, dtype=np.float64).sum(axis=1)
+            if self.criterion == "gini":
+                return np.rint(mixed / whole * self.scale)
+            once = total == 1
+            term = np.where(
+                once, 1.0 - 1.0 / self.n_classes, mixed / np.where(once, 1.0, whole - 1)
+            )
+            return np.rint(term * self.scale)
+        top = counts.max(axis=1)
+        lost = (total - top).astype(np.float64)
+        if self.criterion == "majority":
+            # A row of the only largest class, left out, ties with the second if that is one
+            # smaller; of two largest classes neither wins without its own row.
+            n_top = (counts == top[:, None]).sum(axis=1)
+            n_next = (counts == top[:, None] - 1).sum(axis=1)
+            tie = np.where(n_next > 0, top * (1.0 - 1.0 / (1.0 + n_next)), 0.0)
+            lost += np.where(n_top > 1, top, tie)
+        return np.rint(lost * self.scale)
+
+    def charged(self, terms: Any, total: Any) -> Any:
+        """Terms of leaves of so many rows, none of them worse than chance (departure 4)."""
+        if self.criterion not in IN_SAMPLE:
+            return terms
+        return np.minimum(terms, np.rint(total * ((1.0 - 1.0 / self.n_classes) * self.scale)))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree of all the splits explored, in order; its first s splits are a tree too.
+
+    Attributes
+    ----------
+    node, column : ndarray of int, shape (n_splits,)
+        What each split splits, and on which column.
+    born : ndarray of int, shape (n_nodes,)
+        The split that made each node; -1 for the root, node 0. Children of a split are
+        neighbours, their cells ascending.
+    cell : ndarray of int, shape (n_nodes,)
+        The node's value in the column of that split; -1 for the root.
+    counts : ndarray of int, shape (n_nodes, n_classes)
+    criterion : str
+    stopped : {"gain", "max_splits", "leaves", "interrupted"}
+        Why growing ended: no split lowers the estimate, as many splits as asked for, no leaf
+        can be split, or `KeyboardInterrupt`.
+    """
+
+    node: np.ndarray
+    column: np.ndarray
+    born: np.ndarray
+    cell: np.ndarray
+    counts: np.ndarray
+    criterion: str
+    stopped: str
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits explored."""
+        return len(self.node)
+
+    @cached_property
+    def parent(self) -> np.ndarray:
+        """Parent of each node, shape (n_nodes,); -1 for the root."""
+        return np.append(self.node, -1)[self.born]
+
+    @cached_property
+    def split(self) -> np.ndarray:
+        """The split of each node, shape (n_nodes,); n_splits for a leaf."""
+        split = np.full(len(self.born), self.n_splits, dtype=np.int64)
+        split[self.node] = np.arange(self.n_splits)
+        return split
+
+    @cached_property
+    def depth(self) -> np.ndarray:
+        """Depth of each node, shape (n_nodes,); 0 for the root."""
+        depth = np.zeros(len(self.born), dtype=np.int64)
+        first = np.searchsorted(self.born, np.arange(self.n_splits + 1))
+        for s in range(self.n_splits):
+            depth[first[s] : first[s + 1]] = depth[self.node[s]] + 1
+        return depth
+
+    def cut(self, n_splits: int) -> Tree:
+        """The tree of the first n_splits splits."""
+        kept = slice(0, int(np.searchsorted(self.born, n_splits)))
+        return Tree(
+            self.node[:n_splits],
+            self.column[:n_splits],
+            self.born[kept],
+            self.cell[kept],
+            self.counts[kept],
+            self.criterion,
+            self.stopped,
+        )
+
+    def apply(self, cells: np.ndarray) -> np.ndarray:
+        """Node that each row of cells (n_rows, n_columns) ends in, shape (n_rows,).
+
+        A row whose value was not seen in a node ends in that node.
+        """
+        node = np.zeros(len(cells), dtype=np.int64)
+        for rows, _, child in self._descend(cells):
+            node[rows] = child
+        return node
+
+    def staged_changes(self, cells: np.ndarray, loss: Callable[..., np.ndarray]) -> np.ndarray:
+        """Change of a summed loss with each split, shape (n_splits,).
+
+        ``loss(rows, nodes)`` is what those rows lose if predicted from those nodes.
+        """
+        change = np.zeros(self.n_splits)
+        for rows, parent, child in self._descend(cells):
+            difference = loss(rows, child) - loss(rows, parent)
+            change += np.bincount(self.split[parent], difference, minlength=self.n_splits)
+        return change
+
+    def _descend(self, cells: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Rows, their nodes and these nodes' children, level by level, for the rows that go on."""
+        width = int(max(self.cell.max(), cells.max(initial=0))) + 1
+        # One sorted list of (node, cell) finds the children of all rows of a level at once.
+        keys = self.parent[1:] * width + self.cell[1:]
+        order = np.argsort(keys)
+        keys = np.append(keys[order], -1)
+        rows, node = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64)
+        while True:
+            inner = self.split[node] < self.n_splits
+            rows, node = rows[inner], node[inner]
+            wanted = node * width + cells[rows, self.column[self.split[node]]]
+            at = np.searchsorted(keys[:-1], wanted)
+            seen = keys[at] == wanted
+            if not seen.any():
+                return
+            rows, child = rows[seen], 1 + order[at[seen]]
+            yield rows, node[seen], child
+            node = child
+
+
+def staged_scores(tree: Tree, criterion: str) -> np.ndarray:
+    """A criterion of the tree after 0, 1, ... splits, shape (n_splits + 1,); lower is better.
+
+    Information gain is given as the entropy that is left, gain ratio as one minus the ratio.
+    """
+    total = int(tree.counts[0].sum())
+    terms = LeafTerms(criterion, tree.counts.shape[1], total)
+    left = _staged(tree, terms(tree.counts))
+    if criterion != "gain_ratio":
+        return left / (terms.scale * total)
+    spread = -_staged(tree, terms.table[tree.counts.sum(axis=1)])
+    gain, entropy = left[0] - left, spread - spread[0]
+    return 1.0 - np.divide(gain, entropy, out=np.zeros_like(gain), where=entropy > 0)
+
+
+def least_estimate(tree: Tree) -> int:
+    """Number of splits after which the estimate is least, leaves counted as in departure 4."""
+    if tree.criterion == "gain_ratio":
+        return int(np.argmin(np.round(staged_scores(tree, "gain_ratio"), 12)))
+    terms = LeafTerms(tree.criterion, tree.counts.shape[1], int(tree.counts[0].sum()))
+    raw = terms(tree.counts)
+    charged = terms.charged(raw, tree.counts.sum(axis=1))
+    children = np.bincount(tree.born[1:], raw[1:], minlength=tree.n_splits)
+    gained = np.rint((charged[tree.node] - children) * COARSE)
+    return int(np.argmax(np.concatenate([[0.0], np.cumsum(gained)])))
+
+
+def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:
+    """Sum of the leaves' terms after 0, 1, ... splits."""
+    children = np.bincount(tree.born[1:], terms[1:], minlength=tree.n_splits)
+    return np.cumsum(np.concatenate([terms[:1], children - terms[tree.node]]))
+
+
+def node_probabilities(tree: Tree, unseen: str) -> np.ndarray:
+    """Class shares of every node, mixed with one row's worth of the parent's, (n_nodes, K).
+
+    A lead of one row is more than the parent can weigh, so the largest is the node's majority.
+    """
+    n_nodes, n_classes = tree.counts.shape
+    total = tree.counts.sum(axis=1)
+    uniform = np.full(n_classes, 1 / n_classes)
+    above = uniform if unseen == "uniform" else tree.counts[0] / total[0]
+    probability = np.empty((n_nodes, n_classes))
+    probability[0] = (tree.counts[0] + above) / (total[0] + 1)
+    for depth in range(1, int(tree.depth.max()) + 1):
+        at = np.flatnonzero(tree.depth == depth)
+        above = probability[tree.parent[at]]
+        probability[at] = (tree.counts[at] + above) / (total[at, None] + 1)
+    return probability

@@ -1,0 +1,422 @@
+"""Trees and forests on tables: column types, weights, exports, bad input."""
+
+import datetime
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from holdfast import GingerForestClassifier, GingerTreeClassifier, TreeDisplay, export_text
+from holdfast.categories import growing, tree_estimator
+from holdfast.categories.columns import quantile_edges
+from holdfast.categories.tree import CRITERIA
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
+
+
+def shop(n=600, seed=0):
+    """Columns of every type; whether something is bought depends on town and price."""
+    rng = np.random.default_rng(seed)
+    town = rng.choice(["Bath", "Cork", "Derby", None], n).astype(object)
+    price = rng.gamma(2.0, size=n)
+    price[rng.random(n) < 0.1] = np.nan
+    member = rng.random(n) < 0.5
+    day = [datetime.date(2024, 1, 1) + datetime.timedelta(int(d)) for d in rng.integers(0, 300, n)]
+    bought = (np.nan_to_num(price, nan=9.0) < 1.2) ^ (town == "Cork") ^ (rng.random(n) < 0.05)
+    columns = {
+        "ident": [f"c{i}" for i in range(n)],
+        "town": town.tolist(),
+        "price": price,
+        "member": member,
+        "visits": rng.integers(0, 200, n),
+        "day": day,
+    }
+    return columns, np.where(bought, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    columns, y = shop()
+    return GingerTreeClassifier().fit(pl.DataFrame(columns), y)
+
+
+# --- tables ---
+
+
+@every_frame
+def test_every_kind_of_column_and_frame_gives_the_same_tree(frame, fitted):
+    columns, y = shop()
+    tree = GingerTreeClassifier().fit(frame(columns), y)
+    assert tree.path_ == fitted.path_
+    new, truth = shop(seed=1)
+    np.testing.assert_array_equal(tree.predict(frame(new)), fitted.predict(pl.DataFrame(new)))
+    assert tree.score(frame(new), truth) > 0.8
+
+
+def test_the_columns_that_matter_are_found_and_the_id_is_not(fitted):
+    names = fitted.feature_names_in_[fitted.support_]
+    assert set(fitted.path_.names[:2]) == {"town", "price"}
+    assert "ident" not in names
+    assert fitted.feature_importances_.sum() == pytest.approx(
+        fitted.path_.scores[0] - fitted.path_.scores[fitted.path_.chosen_size]
+    )
+    assert (fitted.feature_importances_[~fitted.support_] == 0).all()
+
+
+def test_categories_and_text_are_the_same():
+    columns, y = shop()
+    plain = pd.DataFrame(columns)[["town", "member"]]
+    category = plain.assign(town=plain["town"].astype("category"))
+    a, b = (GingerTreeClassifier().fit(X, y) for X in (plain, category))
+    np.testing.assert_array_equal(a.predict_proba(plain), b.predict_proba(category))
+
+
+def test_text_in_arrays_and_lists_is_taken_by_value():
+    X = [["red", 1], ["red", 2], ["red", 1], ["blue", 2], ["blue", 1], ["blue", 2]]
+    y = [1, 1, 1, 0, 0, 0]
+    for rows in (np.array(X, dtype=object), X, pd.DataFrame(X)):
+        if isinstance(rows, pd.DataFrame):
+            rows.columns = ["a", "b"]
+        tree = GingerTreeClassifier().fit(rows, y)
+        assert tree.support_.tolist() == [True, False]
+        assert tree.predict(rows).tolist() == y
+
+
+def test_missing_is_a_value_of_its_own():
+    X = pd.DataFrame({"a": ["x", None] * 20, "b": [1.0, np.nan] * 20})
+    y = np.array([0, 1] * 20)
+    for column in ("a", "b"):
+        tree = GingerTreeClassifier().fit(X[[column]], y)
+        assert tree.predict(X[[column]]).tolist() == y.tolist()
+    assert "is missing" in export_text(tree)
+
+
+def test_a_missing_value_that_the_fit_had_not_is_predicted_from_the_node():
+    tree = GingerTreeClassifier().fit([[0.0]] * 5 + [[1.0]] * 4, [0] * 5 + [1] * 4)
+    assert tree.predict([[np.nan]]).tolist() == [0]
+    assert tree.apply([[np.nan]]).tolist() == [0]
+
+
+def test_whole_numbers_stay_the_same_values_when_missing_ones_make_them_decimal():
+    X, y = pd.DataFrame({"a": [0, 1, 2] * 10}), [0, 1, 0] * 10
+    tree = GingerTreeClassifier().fit(X, y)
+    new = pd.DataFrame({"a": [1.0, 2.0, np.nan, 1.5]})
+    assert tree.predict(new).tolist() == [1, 0, 0, 0]
+    assert tree.apply(new).tolist()[2:] == [0, 0]
+
+
+def test_many_whole_numbers_are_tried_by_value_and_by_bins():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 1000, (3000, 1))
+    by_size = GingerTreeClassifier().fit(X, X[:, 0] > 500)
+    assert by_size.score(X, X[:, 0] > 500) > 0.97
+    assert by_size.n_leaves_ < 100
+    parity = GingerTreeClassifier().fit(X % 200, X[:, 0] % 2)
+    assert parity.score(X % 200, X[:, 0] % 2) == 1.0
+    assert parity.n_leaves_ == 200
+
+
+def test_edges_are_values_of_the_data_and_bins_have_equal_weight():
+    values = np.array([3.0, 1.0, 2.0, 2.0, 10.0])
+    assert quantile_edges(values, np.ones(5), 64).tolist() == [1.0, 2.0, 3.0]
+    # Repeated by weight 1 2 2 3 10 10 10 10: the lower half ends with 3.
+    weighted = quantile_edges(values, np.array([1, 1, 1, 1, 4]), 2)
+    assert weighted.tolist() == [3.0]
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=1000)
+    edges = quantile_edges(values, np.ones(1000), 10)
+    assert np.isin(edges, values).all()
+    assert np.bincount(np.searchsorted(edges, values)).tolist() == [100] * 10
+
+
+def test_bins_depend_on_order_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    a = GingerTreeClassifier().fit(X, y)
+    b = GingerTreeClassifier().fit(np.exp(X), y)
+    np.testing.assert_array_equal(a.predict(X), b.predict(np.exp(X)))
+
+
+def test_categorical_features_by_place_name_and_mask():
+    columns, y = shop()
+    X = pd.DataFrame(columns)[["visits", "price"]]
+    trees = [
+        GingerTreeClassifier("gini", max_splits=1, categorical_features=listed).fit(X, y)
+        for listed in ([1], ["price"], [False, True])
+    ]
+    for tree in trees:
+        assert tree.n_leaves_ > 500
+        assert tree.path_ == trees[0].path_
+
+
+# --- what is fitted ---
+
+
+def test_on_noise_nothing_but_chance_is_promised():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"ident": np.arange(300).astype(str)})
+    y = rng.integers(0, 2, 300)
+    tree = GingerTreeClassifier().fit(X, y)
+    assert (tree.n_leaves_, tree.path_.n_steps, tree.get_depth()) == (1, 0, 0)
+    assert "nothing is split" in tree.path_.reason
+    greedy = GingerTreeClassifier("gini").fit(X, y)
+    assert greedy.n_leaves_ == 300
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_every_criterion_grows_a_tree(criterion):
+    columns, y = shop()
+    X = pl.DataFrame(columns).drop("ident")
+    tree = GingerTreeClassifier(criterion, max_splits=15).fit(X, y)
+    assert tree.path_.n_steps == 15
+    assert tree.path_.chosen_size == np.argmin(np.round(tree.path_.scores, 9))
+    assert tree.get_depth() >= 1
+    probability = tree.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    assert ((probability > 0) & (probability < 1)).all()
+
+
+def test_three_classes_and_their_labels():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (300, 2))
+    y = np.array(["a", "b", "c"])[X[:, 0]]
+    for model in (GingerTreeClassifier(), GingerForestClassifier(10, random_state=0)):
+        model.fit(X, y)
+        assert model.score(X, y) == 1.0
+        assert model.predict_proba(X).shape == (300, 3)
+
+
+def test_predictions_are_the_majority_and_ties_are_broken_above():
+    # Value 2 has one row of each class; the root has more of class 1.
+    X = np.array([0, 0, 0, 1, 1, 1, 1, 1, 2, 2])[:, None]
+    y = np.array([0, 0, 0, 1, 1, 1, 1, 1, 0, 1])
+    tree = GingerTreeClassifier().fit(X, y)
+    assert tree.predict([[0], [1], [2], [7]]).tolist() == [0, 1, 1, 1]
+    # Root (4 + ½)/11 of class 0; value 0 has 3 of 3 rows: (3 + 4.5/11)/4.
+    assert tree.predict_proba([[0]])[0, 0] == pytest.approx((3 + 4.5 / 11) / 4)
+    prior = GingerTreeClassifier(unseen="prior").fit(X, y)
+    assert prior.predict_proba([[7]])[0].tolist() == pytest.approx([0.4, 0.6])
+
+
+def test_staged_errors_are_those_of_smaller_trees():
+    columns, y = shop()
+    new, truth = shop(seed=1)
+    X, X_new = (pl.DataFrame(rows).drop("ident") for rows in (columns, new))
+    tree = GingerTreeClassifier("gini", max_splits=10).fit(X, y)
+    errors = tree.staged_errors(X_new, truth)
+    for n_splits in (0, 3, 10):
+        small = GingerTreeClassifier("gini", max_splits=n_splits).fit(X, y)
+        assert errors[n_splits] == pytest.approx(1 - small.score(X_new, truth))
+    weight = np.arange(len(truth))
+    weighted = tree.staged_errors(X_new, truth, sample_weight=weight)
+    assert weighted[-1] == pytest.approx(1 - tree.score(X_new, truth, sample_weight=weight))
+
+
+def test_weights_are_repetitions_and_zero_is_absence():
+    columns, y = shop(200)
+    weight = np.random.default_rng(0).integers(0, 4, 200)
+    X = pd.DataFrame(columns)
+    rows = np.repeat(np.arange(200), weight)
+    for model in (GingerTreeClassifier(), GingerForestClassifier(5, random_state=0)):
+        weighted = model.fit(X, y, sample_weight=weight).predict_proba(X)
+        np.testing.assert_array_equal(model.fit(X.iloc[rows], y[rows]).predict_proba(X), weighted)
+
+
+def test_permuted_rows_change_nothing():
+    columns, y = shop(200)
+    order = np.random.default_rng(0).permutation(200)
+    X = pd.DataFrame(columns)
+    for model in (GingerTreeClassifier(), GingerForestClassifier(5, random_state=0)):
+        first = model.fit(X, y).predict_proba(X)
+        np.testing.assert_array_equal(model.fit(X.iloc[order], y[order]).predict_proba(X), first)
+
+
+def test_renamed_values_change_nothing():
+    columns, y = shop()
+    town = pd.DataFrame({"town": pd.Series(columns["town"]).fillna("none"), "m": columns["member"]})
+    renamed = town.assign(town=town["town"].map(lambda name: name[::-1]))
+    a, b = GingerTreeClassifier().fit(town, y), GingerTreeClassifier().fit(renamed, y)
+    np.testing.assert_array_equal(a.predict_proba(town), b.predict_proba(renamed))
+    assert a.path_ == b.path_
+
+
+def test_an_interrupted_fit_leaves_its_path(monkeypatch):
+    def split(self, node, column, original=growing._Leaves.split):
+        if len(self.counts) > 3:
+            raise KeyboardInterrupt
+        return original(self, node, column)
+
+    monkeypatch.setattr(growing._Leaves, "split", split)
+    columns, y = shop()
+    tree = GingerTreeClassifier(max_splits=20)
+    with pytest.raises(KeyboardInterrupt):
+        tree.fit(pl.DataFrame(columns), y)
+    assert (tree.path_.reason, tree.path_.n_steps) == ("interrupted", 3)
+    forest = GingerForestClassifier(5, max_splits=20)
+    with pytest.raises(KeyboardInterrupt):
+        forest.fit(pl.DataFrame(columns), y)
+    assert forest.path_.reason == "interrupted"
+
+
+# --- forest ---
+
+
+def test_the_forest_beats_its_tree_and_ignores_the_id():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, (900, 8))
+    noisy = X[:, :5].sum(axis=1) + rng.normal(size=900) > 12
+    X[:, 7] = np.arange(900)
+    settings = {"categorical_features": list(range(8))}
+    tree = cross_val_score(GingerTreeClassifier(**settings), X, noisy, cv=3).mean()
+    forest = GingerForestClassifier(30, random_state=0, **settings)
+    assert cross_val_score(forest, X, noisy, cv=3).mean() > tree + 0.05
+    forest.fit(X, noisy)
+    assert not forest.support_[7]
+    assert set(np.argsort(forest.ranking_)[:5]) == set(range(5))
+
+
+def test_the_compiled_route_grows_the_same_forest(monkeypatch):
+    columns, y = shop(150)
+    X = pl.DataFrame(columns)
+    forest = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
+    monkeypatch.setattr(tree_estimator, "WORTH_COMPILING", 0)
+    again = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(again, forest)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_every_criterion_grows_a_forest(criterion):
+    columns, y = shop(200)
+    X = pl.DataFrame(columns).drop("ident")
+    forest = GingerForestClassifier(5, criterion=criterion, max_splits=8, random_state=0)
+    assert forest.fit(X, y).score(X, y) > 0.6
+
+
+def test_processes_grow_the_same_forest():
+    columns, y = shop(150)
+    X = pl.DataFrame(columns)
+    one, two = (GingerForestClassifier(4, random_state=0, n_jobs=n).fit(X, y) for n in (None, 2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+# --- exports ---
+
+
+def test_exports_show_every_leaf(fitted):
+    text = export_text(fitted, max_children=1000)
+    assert len(text.splitlines()) == len(fitted.tree_.born)
+    assert re.search(r"^  (town|price) ", text, re.MULTILINE)
+    short = export_text(fitted, max_depth=1, max_children=2)
+    assert len(short.splitlines()) <= 4
+    record = fitted.to_dict()
+    assert json.loads(json.dumps(record)) == record
+    assert sum(record["counts"]) == 600
+    assert sum(sum(child["counts"]) for child in record["children"]) == 600
+
+
+def test_dates_are_written_as_dates():
+    columns, _ = shop()
+    X = pl.DataFrame(columns).select("day")
+    tree = GingerTreeClassifier().fit(X, X["day"] > datetime.date(2024, 6, 1))
+    assert "2024-0" in export_text(tree)
+
+
+def test_trees_are_drawn(fitted):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    display = TreeDisplay.from_estimator(fitted, max_children=4)
+    assert display.figure_ is display.ax_.figure
+    words = [text.get_text() for text in display.ax_.texts]
+    assert words[0].startswith("600 rows")
+    plt.close(display.figure_)
+
+
+# --- bad input ---
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"criterion": "giny"}, "criterion must be one of .* Did you mean 'gini'"),
+        ({"unseen": "half"}, "unseen must be one of 'uniform', 'prior'. Got 'half'"),
+        ({"min_rows": 1}, "min_rows must be a whole number of at least 2. Got 1"),
+        ({"max_bins": 1.5}, "max_bins must be a whole number of at least 2. Got 1.5"),
+        ({"max_splits": -1}, "max_splits must be a whole number of at least 0. Got -1"),
+        ({"max_depth": True}, "max_depth must be a whole number of at least 0. Got True"),
+        ({"categorical_features": ["a"]}, "names 'a', which is no column of X"),
+        ({"categorical_features": [True]}, "needs one per column, 2. Got 1"),
+        ({"categorical_features": "all"}, "must be 'from_dtype', or a list"),
+    ],
+)
+def test_parameters_are_checked(parameters, message):
+    for model in (GingerTreeClassifier(), GingerForestClassifier(2)):
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**parameters).fit([[0, 1], [1, 0]], [0, 1])
+
+
+@pytest.mark.parametrize("given", ["log", 0, 1.5, -1])
+def test_the_forest_checks_its_own_parameters(given):
+    with pytest.raises(ValueError, match="max_columns must be"):
+        GingerForestClassifier(2, max_columns=given).fit([[0], [1]], [0, 1])
+    with pytest.raises(ValueError, match="n_trees must be"):
+        GingerForestClassifier(0).fit([[0], [1]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "X, y, error, message",
+    [
+        ([[0.0], [1.0]], [1, 1], ValueError, "needs at least 2 classes. Got 1 class"),
+        ([[0.0]], [1], ValueError, "1 sample"),
+        ([[0.0], [1.0], [2.0]], [0.1, 0.7, 0.2], ValueError, "numbers as targets are not .* yet"),
+        ([[0.0], [1.0]], ["a", None], ValueError, "y has missing values"),
+        ([[0.0], [1.0]], None, ValueError, "requires y"),
+        (pd.DataFrame({"t": [[1], [2]]}), [0, 1], TypeError, "column 't' holds .*list"),
+        (pd.DataFrame({"t": [1, "a"]}), [0, 1], TypeError, "column 't' mixes types"),
+        (pd.DataFrame({"t": []}), [], ValueError, "needs rows and columns"),
+    ],
+)
+def test_bad_tables_are_refused_in_words(X, y, error, message):
+    with pytest.raises(error, match=message):
+        GingerTreeClassifier().fit(X, y)
+
+
+def test_weights_that_are_no_repetitions_are_refused():
+    with pytest.raises(ValueError, match=r"whole numbers .* Got the weight 0.5"):
+        GingerTreeClassifier().fit([[0], [1]], [0, 1], sample_weight=[1, 0.5])
+    with pytest.raises(ValueError, match="a sum of 4e"):
+        GingerTreeClassifier().fit([[0], [1]], [0, 1], sample_weight=[2e9, 2e9])
+
+
+def test_a_column_that_changes_its_type_is_refused():
+    tree = GingerTreeClassifier().fit(pd.DataFrame({"a": ["x", "y"] * 4}), [0, 1] * 4)
+    with pytest.raises(ValueError, match=r"column 'a' was large_string at fit. Got int64"):
+        tree.predict(pd.DataFrame({"a": [1, 2]}))
+    with pytest.raises(ValueError, match="feature names"):
+        tree.predict(pd.DataFrame({"b": ["x"]}))
+
+
+def test_all_missing_columns_are_never_split_on():
+    X = pd.DataFrame({"void": [None] * 8, "a": ["x", "y"] * 4})
+    tree = GingerTreeClassifier().fit(X, [0, 1] * 4)
+    assert tree.support_.tolist() == [False, True]
+    assert GingerTreeClassifier().fit(X[["void"]], [0, 1] * 4).n_leaves_ == 1
+
+
+def test_ids_mislead_gini_and_not_this_tree():
+    columns, y = shop()
+    new, truth = shop(seed=1)
+    used = ["ident", "town", "price"]
+    tree = GingerTreeClassifier().fit(pl.DataFrame(columns)[used], y)
+    gini = GingerTreeClassifier("gini").fit(pl.DataFrame(columns)[used], y)
+    assert tree.score(pl.DataFrame(new)[used], truth) > 0.85
+    assert gini.score(pl.DataFrame(new)[used], truth) < 0.85
