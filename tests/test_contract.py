@@ -8,12 +8,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast import NestedRegressor, SelectionPath
+from holdfast import GreedyTLClassifier, GreedyTLRegressor, NestedRegressor, SelectionPath
 
-ESTIMATORS = [NestedRegressor()]
+ESTIMATORS = [NestedRegressor(), GreedyTLClassifier(), GreedyTLRegressor()]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -26,10 +26,16 @@ def test_scikit_learn_checks_pass(estimator, check):
 
 
 @pytest.fixture
-def rows():
+def rows(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
-    return X, X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=40)
+    y = X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=40)
+    return X, (y > 0).astype(float) if is_classifier(estimator) else y
+
+
+def predictions(fitted, X):
+    """Numbers, whatever the estimator's kind."""
+    return fitted.decision_function(X) if is_classifier(fitted) else fitted.predict(X)
 
 
 def seeded(estimator):
@@ -63,7 +69,7 @@ def test_clone_and_pickle_give_the_same_fit(estimator, rows):
     again = pickle.loads(pickle.dumps(fitted))
     anew = clone(fitted).fit(*rows)
     for other in (again, anew):
-        np.testing.assert_array_equal(other.predict(rows[0]), fitted.predict(rows[0]))
+        np.testing.assert_array_equal(predictions(other, rows[0]), predictions(fitted, rows[0]))
         assert other.path_ == fitted.path_
 
 
@@ -85,7 +91,9 @@ def test_frames_give_what_arrays_give_and_keep_names(estimator, frame, rows):
     table = frame({name: X[:, j] for j, name in enumerate(["age", "dose", "time"])})
     fitted = seeded(estimator).fit(table, y)
     assert list(fitted.feature_names_in_) == ["age", "dose", "time"]
-    np.testing.assert_array_equal(fitted.predict(table), seeded(estimator).fit(X, y).predict(X))
+    np.testing.assert_array_equal(
+        predictions(fitted, table), predictions(seeded(estimator).fit(X, y), X)
+    )
     swapped = frame({name: X[:, j] for j, name in enumerate(["dose", "age", "time"])})
     with pytest.raises(ValueError, match="feature names"):
         fitted.predict(swapped)
@@ -95,9 +103,10 @@ def test_frames_give_what_arrays_give_and_keep_names(estimator, frame, rows):
 def test_float32_stays_float32(estimator, rows):
     X, y = (part.astype(np.float32) for part in rows)
     fitted = seeded(estimator).fit(X, y)
-    assert fitted.predict(X).dtype == np.float32
-    expected = seeded(estimator).fit(X.astype(float), y.astype(float)).predict(X.astype(float))
-    np.testing.assert_allclose(fitted.predict(X), expected, rtol=1e-5, atol=1e-5)
+    assert predictions(fitted, X).dtype == np.float32
+    wide = seeded(estimator).fit(X.astype(float), y.astype(float))
+    expected = predictions(wide, X.astype(float))
+    np.testing.assert_allclose(predictions(fitted, X), expected, rtol=1e-5, atol=1e-5)
 
 
 @every_estimator

@@ -8,18 +8,24 @@ __version__ = "0.1.0.dev0"
 # Names are loaded when first used: scikit-learn alone brings in pandas where it is installed.
 _HOME = {
     "CriteriaDisplay": "holdfast.report.plots",
+    "GreedyTLClassifier": "holdfast.sources",
+    "GreedyTLRegressor": "holdfast.sources",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "SourcePool": "holdfast.sources",
     "compare_criteria": "holdfast.report.plots",
 }
 __all__ = [
     "CriteriaDisplay",
+    "GreedyTLClassifier",
+    "GreedyTLRegressor",
     "Moments",
     "NestedRegressor",
     "PathDisplay",
     "SelectionPath",
+    "SourcePool",
     "compare_criteria",
 ]
 
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
+    from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
     from holdfast.sums import Moments
 
 

@@ -53,7 +53,15 @@ def is_number(value: Any, kind: type = numbers.Real) -> bool:
     )
 
 
-def numeric_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Any:
+def numeric_rows(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    reset: bool,
+    y_numeric: bool = True,
+    accept_sparse: str | bool = False,
+) -> Any:
     """X, or X and y where y is given, as float arrays; float32 is kept.
 
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
@@ -68,11 +76,15 @@ def numeric_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Any:
                     f"{owner}: expected numbers in every column. "
                     f"Got {dtype} in column {column!r}. Encode it or leave it out."
                 )
-    wanted = {"dtype": [np.float64, np.float32], "reset": reset}
+    wanted = {
+        "dtype": [np.float64, np.float32],
+        "reset": reset,
+        "accept_sparse": accept_sparse,
+    }
     try:
         if not reset:
             return validate_data(estimator, X, **wanted)
-        return validate_data(estimator, X, y, y_numeric=True, **wanted)
+        return validate_data(estimator, X, y, y_numeric=y_numeric, **wanted)
     except ValueError as error:
         if "could not convert string to float" not in str(error):
             raise

@@ -178,6 +178,12 @@ def _fit(
     return GreedyFit(np.array(order, dtype=np.intp), R, np.array(q), n_samples, lam, reason)
 
 
+def _reached(max_selected: int, n_total: int) -> str:
+    if max_selected < n_total:
+        return f"max_selected={max_selected} was reached"
+    return "every candidate was chosen" if n_total else "there was no candidate"
+
+
 def _stopped(fall: float, tol: float) -> str:
     """Why no candidate is added, or nothing where one is."""
     if fall <= _NOTHING:
@@ -226,7 +232,7 @@ def greedy(
     score, change, v = np.empty_like(a), np.empty_like(a), np.empty_like(a)
     # What rounding may do to a and den, both of which are at most about m.
     blur = 32 * float(np.finfo(kind).eps) * math.sqrt(len(y)) * n_samples
-    reason = f"max_selected={max_selected} was reached"
+    reason = _reached(max_selected, len(a))
     while len(rows.order) < min(max_selected, len(a)):
         np.multiply(a, a, out=score)
         score /= den
@@ -282,7 +288,7 @@ def greedy_from_gram(
     order: list[int] = []
     q: list[float] = []
     rows: list[np.ndarray] = []
-    reason = f"max_selected={max_selected} was reached"
+    reason = _reached(max_selected, len(a))
     while len(order) < min(max_selected, len(a)):
         score = a * a / den
         i = _lowest_of_ties(score)
@@ -377,7 +383,7 @@ def greedy_sampled(
     y, n_samples, lam, max_selected, tol : as in `greedy`
     """
     rows = _Rows(y, n_samples * lam)
-    reason = f"max_selected={max_selected} was reached"
+    reason = _reached(max_selected, n_total)
     while len(rows.order) < min(max_selected, n_total):
         drawn = draws(len(rows.order))
         drawn = np.sort(drawn[~np.isin(drawn, rows.order)][:size])
@@ -534,30 +540,33 @@ def held_out_errors(
     y: np.ndarray,
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
     search: Search,
-    n_sizes: int,
-) -> np.ndarray:
-    """Mean squared error on left-out rows, shape (n_lams, n_sizes); everything is fitted anew.
+) -> list[np.ndarray]:
+    """Mean squared errors on left-out rows, one array for each λ; everything is fitted anew.
 
     Means, scales and selection are those of the other rows. With the selection kept, the error
-    would fall on pure noise. A path that stops early stays as it is for the larger sizes.
+    would fall on pure noise. Entry t of an array is the error at size t; paths that stop earlier
+    stay as they are, so that the last entry is the error of the whole procedure.
 
     Parameters
     ----------
     lams : sequence of float
     columns, y, search : as in `fit_target`
     folds : iterable of (weight to fit with, weight to test with), each of shape (n_rows,)
-    n_sizes : int
-        Sizes 0..n_sizes - 1.
     """
-    total, weight = np.zeros((len(lams), n_sizes)), 0.0
+    errors: list[list[np.ndarray]] = [[] for _ in lams]
+    weight = 0.0
     for train, test in folds:
         held_out = np.flatnonzero(test)
-        for row, fit in enumerate(fit_target_for(lams, columns, y, train, search)):
+        for own, fit in zip(errors, fit_target_for(lams, columns, y, train, search), strict=True):
             predicted = fit.predictions(columns(fit.greedy.order)[held_out])
-            errors = (predicted - y[held_out]) ** 2 @ test[held_out]
-            total[row] += errors[np.minimum(np.arange(n_sizes), len(errors) - 1)]
+            own.append((predicted - y[held_out]) ** 2 @ test[held_out])
         weight += test.sum()
-    return total / weight
+    totals = []
+    for own in errors:
+        sizes = np.arange(max(map(len, own)))
+        padded = [path[np.minimum(sizes, len(path) - 1)] for path in own]
+        totals.append(np.sum(padded, axis=0) / weight)
+    return totals
 
 
 def ridge_leave_one_out(
