@@ -223,7 +223,7 @@ def test_grid_search_over_lam_in_a_pipeline(task, routing):
     with sklearn.config_context(enable_metadata_routing=routing):
         inner = GreedyTLClassifier([("old", fitted)], passthrough=False)
         if routing:
-            inner.set_fit_request(sample_weight=True)
+            inner.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         scaler = StandardScaler(with_mean=False, with_std=False)
         if routing:
             scaler.set_fit_request(sample_weight=False)

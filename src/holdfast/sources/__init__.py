@@ -3,5 +3,24 @@
 from holdfast.sources.estimator import GreedyTLClassifier, GreedyTLRegressor
 from holdfast.sources.kernel import candidate_count
 from holdfast.sources.pool import SourcePool
+from holdfast.sources.rivals import (
+    DAM,
+    AverageKT,
+    BestSource,
+    ForwardRegression,
+    MultiKT,
+    RegularizedLeastSquares,
+)
 
-__all__ = ["GreedyTLClassifier", "GreedyTLRegressor", "SourcePool", "candidate_count"]
+__all__ = [
+    "AverageKT",
+    "BestSource",
+    "DAM",
+    "ForwardRegression",
+    "GreedyTLClassifier",
+    "GreedyTLRegressor",
+    "MultiKT",
+    "RegularizedLeastSquares",
+    "SourcePool",
+    "candidate_count",
+]

@@ -570,7 +570,11 @@ def held_out_errors(
 
 
 def ridge_leave_one_out(
-    Z: np.ndarray, y: np.ndarray, weight: np.ndarray, lams: Sequence[float]
+    Z: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    lams: Sequence[float],
+    one: np.ndarray | float = 1.0,
 ) -> np.ndarray:
     """Left-out predictions of ridge regression on all columns of Z, shape (n_lams, n_rows).
 
@@ -585,6 +589,8 @@ def ridge_leave_one_out(
         Standardised.
     weight : ndarray of shape (n_rows,)
     lams : sequence of float
+    one : ndarray of shape (n_rows,) or float
+        Share of a row to leave out: 1/3 for a row that stands for three.
     """
     n = weight.sum()
     values, vectors = np.linalg.eigh(Z @ Z.T)
@@ -595,5 +601,5 @@ def ridge_leave_one_out(
         shrink = values / (values + n * lam)
         leverage = weight / n + vectors**2 @ shrink
         residual = y - vectors @ (shrink * image)
-        predicted[row] = y - residual / np.maximum(1 - leverage, _EPS)
+        predicted[row] = y - residual / np.maximum(1 - one * leverage, _EPS)
     return predicted / np.sqrt(weight)
