@@ -15,7 +15,9 @@ _HOME = {
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
     "SourcePool": "holdfast.sources",
+    "TransferDisplay": "holdfast.report.source_plots",
     "compare_criteria": "holdfast.report.plots",
+    "transfer_matrix": "holdfast.report.source_plots",
 }
 __all__ = [
     "CriteriaDisplay",
@@ -26,13 +28,16 @@ __all__ = [
     "PathDisplay",
     "SelectionPath",
     "SourcePool",
+    "TransferDisplay",
     "compare_criteria",
+    "transfer_matrix",
 ]
 
 if TYPE_CHECKING:
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
+    from holdfast.report.source_plots import TransferDisplay, transfer_matrix
     from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
     from holdfast.sums import Moments
 
