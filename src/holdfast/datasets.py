@@ -93,20 +93,20 @@ def make_curve(
     return Bunch(X=X, y=y, X_unlabeled=X_unlabeled, curve=curve)
 
 
-class _Direction:
-    """A source: the rows' coordinate along one direction."""
+class _Model:
+    """A source that knows a product of two directions, and has a fault of its own."""
 
-    def __init__(self, direction: np.ndarray):
-        self.direction = direction
+    def __init__(self, first: np.ndarray, second: np.ndarray, fault: np.ndarray):
+        self.first, self.second, self.fault = first, second, fault
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        return X @ self.direction
+        return np.tanh((X @ self.first) * (X @ self.second)) + 1.2 * np.sin(3 * X @ self.fault)
 
 
 def make_sources(
-    n_samples: int = 12,
+    n_samples: int = 20,
     n_sources: int = 1000,
-    n_helpful: int = 3,
+    n_helpful: int = 20,
     *,
     n_features: int = 40,
     n_test: int = 1000,
@@ -114,10 +114,10 @@ def make_sources(
 ) -> Bunch:
     """Rows with two classes, and a shelf of trained models of which a few help.
 
-    The classes are Gaussian and lie 4 standard deviations apart along one direction, which no
-    single feature shows. Each helpful source scores along a direction close to it (cosine 0.9),
-    with a fault of its own, so that several are better than one. The others score along directions
-    orthogonal to it: whatever they seem to say about the class is chance.
+    The class is the sign of the product of two hidden directions, which no linear function of the
+    features shows. Each helpful source knows this product and has a fault of its own: alone it is
+    right in about 80 % of the rows, together with four others in about 95 %. The other sources know
+    products of other directions: whatever they seem to say about the class is chance.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def make_sources(
     n_helpful : int
         How many of the sources help.
     n_features : int
-        More than ``n_helpful``.
+        At least 6.
     n_test : int
         Further rows.
     random_state : int, RandomState or None
@@ -148,22 +148,30 @@ def make_sources(
     _check_count("make_sources", "n_samples", n_samples, 2)
     _check_count("make_sources", "n_helpful", n_helpful, 1)
     _check_count("make_sources", "n_sources", n_sources, n_helpful)
-    _check_count("make_sources", "n_features", n_features, n_helpful + 1)
+    _check_count("make_sources", "n_features", n_features, 6)
     _check_count("make_sources", "n_test", n_test, 0)
     rng = check_random_state(random_state)
     basis = np.linalg.qr(rng.standard_normal((n_features, n_features)))[0]
-    apart, others = basis[:, 0], basis[:, 1:]
-    faults = others[:, :n_helpful]
-    pool = [_Direction(0.9 * apart + math.sqrt(0.19) * faults[:, j]) for j in range(n_helpful)]
-    mixes = rng.standard_normal((n_sources - n_helpful, n_features - 1))
-    pool += [_Direction(others @ mix) for mix in mixes]
+    hidden, others = basis[:, :2], basis[:, 2:]
+
+    def direction() -> np.ndarray:
+        mix = rng.standard_normal(n_features - 2)
+        return others @ (mix / np.linalg.norm(mix))
+
+    pool = [_Model(2 * hidden[:, 0], 2 * hidden[:, 1], direction()) for _ in range(n_helpful)]
+    pool += [
+        _Model(2 * direction(), 2 * direction(), direction()) for _ in range(n_sources - n_helpful)
+    ]
     helpful = [f"helpful{j}" for j in range(n_helpful)]
     names = helpful + [f"other{j}" for j in range(n_sources - n_helpful)]
     sources = [(names[i], pool[i]) for i in rng.permutation(n_sources)]
 
     def rows(count: int) -> tuple[np.ndarray, np.ndarray]:
         y = rng.permutation(np.arange(count) % 2)
-        return rng.standard_normal((count, n_features)) + np.outer(4 * y - 2, apart), y
+        first = rng.choice([-2.0, 2.0], size=count)
+        X = rng.standard_normal((count, n_features))
+        X += np.outer(first, hidden[:, 0]) + np.outer(first * (2 * y - 1), hidden[:, 1])
+        return X, y
 
     (X, y), (X_test, y_test) = rows(n_samples), rows(n_test)
     return Bunch(X=X, y=y, X_test=X_test, y_test=y_test, sources=sources, helpful=helpful)

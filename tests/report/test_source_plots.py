@@ -19,7 +19,7 @@ def _close_figures():
 
 @pytest.fixture(scope="module")
 def task():
-    return make_sources(n_samples=12, n_sources=30, random_state=1)
+    return make_sources(n_samples=12, n_sources=30, n_helpful=10, random_state=1)
 
 
 @pytest.fixture(scope="module")

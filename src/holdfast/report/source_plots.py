@@ -128,7 +128,7 @@ def transfer_matrix(models: Any, *, targets: Sequence[str] | None = None) -> Tra
     --------
     >>> from holdfast import GreedyTLClassifier, transfer_matrix
     >>> from holdfast.datasets import make_sources
-    >>> data = make_sources(n_sources=50, random_state=1)
+    >>> data = make_sources(n_sources=50, random_state=0)
     >>> model = GreedyTLClassifier(data.sources, max_selected=3).fit(data.X, data.y)
     >>> transfer_matrix({"the task": model}).weights.shape
     (1, 50)

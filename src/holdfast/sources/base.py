@@ -46,7 +46,11 @@ class Candidates:
         self.on = on
         self.n_sources = n_sources
         self.indices = np.concatenate([features, X.shape[1] + np.arange(n_sources)])
-        self._whole: np.ndarray | None = None
+        # Columns read so far, and where each candidate's is; -1 where it was not read.
+        self._read = np.empty((X.shape[0], 0), dtype=X.dtype)
+        self._slot = np.full(len(self.indices), -1)
+        self._n_read = 0
+        self._whole = False
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -54,10 +58,22 @@ class Candidates:
     def columns(self, wanted: np.ndarray | slice) -> np.ndarray:
         """Raw columns of the given candidates, or of all, shape (n_rows, n_wanted)."""
         if isinstance(wanted, slice):
-            if self._whole is None:
-                self._whole = self._read(np.arange(len(self)))
-            return self._whole[:, wanted]
-        return self._read(wanted) if self._whole is None else self._whole[:, wanted]
+            if not self._n_read:
+                self._read = self._fetch(np.arange(len(self)))
+                self._slot, self._n_read = np.arange(len(self)), len(self)
+                self._whole = True
+            return self._read if self._whole else self.columns(np.arange(len(self)))
+        new = wanted[self._slot[wanted] < 0]
+        if len(new):
+            stop = self._n_read + len(new)
+            if stop > self._read.shape[1]:
+                grown = np.empty((len(self._read), 2 * stop), dtype=self._read.dtype)
+                grown[:, : self._n_read] = self._read[:, : self._n_read]
+                self._read = grown
+            self._read[:, self._n_read : stop] = self._fetch(new)
+            self._slot[new] = np.arange(self._n_read, stop)
+            self._n_read = stop
+        return self._read[:, self._slot[wanted]]
 
     def feature_columns(self, wanted: np.ndarray | slice) -> np.ndarray:
         """As `columns`, of the features alone."""
@@ -72,7 +88,7 @@ class Candidates:
         """Sources that were run and gave one score in every row."""
         return self.on.constant()
 
-    def _read(self, wanted: np.ndarray) -> np.ndarray:
+    def _fetch(self, wanted: np.ndarray) -> np.ndarray:
         n_features = len(self.features)
         of_x = self.X[:, self.features[wanted[wanted < n_features]]]
         scores = self.on.columns(wanted[wanted >= n_features] - n_features)
