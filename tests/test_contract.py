@@ -17,6 +17,8 @@ from holdfast import (
     GingerForestClassifier,
     GingerSelector,
     GingerTreeClassifier,
+    GreedyTLClassifier,
+    GreedyTLRegressor,
     NestedRegressor,
     SelectionPath,
 )
@@ -27,6 +29,8 @@ ESTIMATORS = [
     GingerSelector(),
     GingerSelector(mode="forward"),
     GingerTreeClassifier(),
+    GreedyTLClassifier(),
+    GreedyTLRegressor(),
     NestedRegressor(),
 ]
 # Further settings, for scikit-learn's checks alone.
@@ -61,9 +65,11 @@ def seeded(estimator):
 
 
 def output(fitted, X):
-    """What a fitted estimator makes of X: predictions, or the columns it keeps."""
-    made = fitted.predict(X) if hasattr(fitted, "predict") else fitted.transform(X)
-    return np.asarray(made)
+    """What a fitted estimator makes of X: scores, predictions, or the columns it keeps."""
+    for method in ("decision_function", "predict", "transform"):
+        if hasattr(fitted, method):
+            return np.asarray(getattr(fitted, method)(X))
+    raise AssertionError(f"{fitted} makes nothing")
 
 
 @every_estimator
@@ -125,12 +131,12 @@ def test_frames_give_what_arrays_give_and_keep_names(estimator, frame, rows):
 def test_float32_stays_float32(estimator, rows):
     X, y = rows[0].astype(np.float32), rows[1]
     wide = output(seeded(estimator).fit(X.astype(float), y), X.astype(float))
-    if is_classifier(estimator):
-        np.testing.assert_array_equal(output(seeded(estimator).fit(X, y), X), wide)
-    else:
-        narrow = output(seeded(estimator).fit(X, y.astype(np.float32)), X)
+    narrow = output(seeded(estimator).fit(X, y if y.dtype.kind == "U" else y.astype("f")), X)
+    if wide.dtype.kind == "f":
         assert narrow.dtype == np.float32
         np.testing.assert_allclose(narrow, wide, rtol=1e-5, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(narrow, wide)
 
 
 @every_estimator

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.datasets import make_curve
+from holdfast.datasets import make_curve, make_sources
 
 
 @pytest.mark.parametrize("target", ["sinc", "step", "parabola", "four_terms"])
@@ -36,3 +36,23 @@ def test_a_seed_gives_the_same_data():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_curve(**arguments)
+
+
+def test_helpful_sources_know_the_class_and_the_others_do_not():
+    data = make_sources(12, 30, 5, n_test=4000, random_state=0)
+    assert data.X.shape == (12, 40)
+    assert data.y.sum() == 6
+    assert len(data.sources) == 30
+    for name, source in data.sources:
+        right = np.mean((source(data.X_test) > 0) == data.y_test)
+        if name in data.helpful:
+            assert right == pytest.approx(0.79, abs=0.04)
+        else:
+            assert right == pytest.approx(0.5, abs=0.05)
+    together = sum(source(data.X_test) for name, source in data.sources if name in data.helpful)
+    assert np.mean((together > 0) == data.y_test) > 0.93
+
+
+def test_more_helpful_sources_than_sources_are_refused():
+    with pytest.raises(ValueError, match=r"n_sources must be a whole number of at least 3. Got 2"):
+        make_sources(n_sources=2, n_helpful=3)

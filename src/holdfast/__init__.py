@@ -12,15 +12,20 @@ _HOME = {
     "GingerForestClassifier": "holdfast.categories",
     "GingerSelector": "holdfast.categories",
     "GingerTreeClassifier": "holdfast.categories",
+    "GreedyTLClassifier": "holdfast.sources",
+    "GreedyTLRegressor": "holdfast.sources",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "SourcePool": "holdfast.sources",
+    "TransferDisplay": "holdfast.report.source_plots",
     "TreeDisplay": "holdfast.report.trees",
     "audit_importances": "holdfast.categories",
     "compare_criteria": "holdfast.report.plots",
     "export_text": "holdfast.report.trees",
     "rank_columns": "holdfast.categories",
+    "transfer_matrix": "holdfast.report.source_plots",
 }
 __all__ = list(_HOME)
 
@@ -35,7 +40,9 @@ if TYPE_CHECKING:
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
+    from holdfast.report.source_plots import TransferDisplay, transfer_matrix
     from holdfast.report.trees import TreeDisplay, export_text
+    from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
     from holdfast.sums import Counts, Moments
 
 

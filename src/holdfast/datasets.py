@@ -11,7 +11,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from holdfast.validation import check_choice, is_number
 
-__all__ = ["make_curve"]
+__all__ = ["make_curve", "make_sources"]
 
 
 def _sinc(x: np.ndarray) -> np.ndarray:
@@ -83,14 +83,102 @@ def make_curve(
     check_choice("make_curve", "target", target, _CURVES)
     if not is_number(noise) or noise < 0:
         raise ValueError(f"make_curve: noise must be a number of at least 0. Got {noise!r}.")
-    for name, count, least in (("n_samples", n_samples, 1), ("n_unlabeled", n_unlabeled, 0)):
-        if not is_number(count) or count != int(count) or count < least:
-            raise ValueError(
-                f"make_curve: {name} must be a whole number of at least {least}. Got {count!r}."
-            )
+    _check_count("make_curve", "n_samples", n_samples, 1)
+    _check_count("make_curve", "n_unlabeled", n_unlabeled, 0)
     rng = check_random_state(random_state)
     X = rng.uniform(-np.pi, np.pi, size=(int(n_samples), 1))
     curve = _CURVES[target]
     y = curve(X[:, 0]) + noise * rng.standard_normal(int(n_samples))
     X_unlabeled = rng.uniform(-np.pi, np.pi, size=(int(n_unlabeled), 1))
     return Bunch(X=X, y=y, X_unlabeled=X_unlabeled, curve=curve)
+
+
+class _Model:
+    """A source that knows a product of two directions, and has a fault of its own."""
+
+    def __init__(self, first: np.ndarray, second: np.ndarray, fault: np.ndarray):
+        self.first, self.second, self.fault = first, second, fault
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        return np.tanh((X @ self.first) * (X @ self.second)) + 1.2 * np.sin(3 * X @ self.fault)
+
+
+def make_sources(
+    n_samples: int = 20,
+    n_sources: int = 1000,
+    n_helpful: int = 20,
+    *,
+    n_features: int = 40,
+    n_test: int = 1000,
+    random_state: Any = None,
+) -> Bunch:
+    """Rows with two classes, and a shelf of trained models of which a few help.
+
+    The class is the sign of the product of two hidden directions, which no linear function of the
+    features shows. Each helpful source knows this product and has a fault of its own: alone it is
+    right in about 80 % of the rows, together with four others in about 95 %. The other sources know
+    products of other directions: whatever they seem to say about the class is chance.
+
+    Parameters
+    ----------
+    n_samples : int
+        Labelled rows, as many of one class as of the other.
+    n_sources : int
+    n_helpful : int
+        How many of the sources help.
+    n_features : int
+        At least 6.
+    n_test : int
+        Further rows.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    data : Bunch
+        ``X``, ``y``, ``X_test``, ``y_test``, ``sources`` (a list of (name, callable), in random
+        order) and ``helpful`` (the names of those that help).
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_sources
+    >>> data = make_sources(n_samples=12, n_sources=50, n_helpful=2, random_state=0)
+    >>> data.X.shape, len(data.sources), data.helpful
+    ((12, 40), 50, ['helpful0', 'helpful1'])
+    """
+    _check_count("make_sources", "n_samples", n_samples, 2)
+    _check_count("make_sources", "n_helpful", n_helpful, 1)
+    _check_count("make_sources", "n_sources", n_sources, n_helpful)
+    _check_count("make_sources", "n_features", n_features, 6)
+    _check_count("make_sources", "n_test", n_test, 0)
+    rng = check_random_state(random_state)
+    basis = np.linalg.qr(rng.standard_normal((n_features, n_features)))[0]
+    hidden, others = basis[:, :2], basis[:, 2:]
+
+    def direction() -> np.ndarray:
+        mix = rng.standard_normal(n_features - 2)
+        return others @ (mix / np.linalg.norm(mix))
+
+    pool = [_Model(2 * hidden[:, 0], 2 * hidden[:, 1], direction()) for _ in range(n_helpful)]
+    pool += [
+        _Model(2 * direction(), 2 * direction(), direction()) for _ in range(n_sources - n_helpful)
+    ]
+    helpful = [f"helpful{j}" for j in range(n_helpful)]
+    names = helpful + [f"other{j}" for j in range(n_sources - n_helpful)]
+    sources = [(names[i], pool[i]) for i in rng.permutation(n_sources)]
+
+    def rows(count: int) -> tuple[np.ndarray, np.ndarray]:
+        y = rng.permutation(np.arange(count) % 2)
+        first = rng.choice([-2.0, 2.0], size=count)
+        X = rng.standard_normal((count, n_features))
+        X += np.outer(first, hidden[:, 0]) + np.outer(first * (2 * y - 1), hidden[:, 1])
+        return X, y
+
+    (X, y), (X_test, y_test) = rows(n_samples), rows(n_test)
+    return Bunch(X=X, y=y, X_test=X_test, y_test=y_test, sources=sources, helpful=helpful)
+
+
+def _check_count(owner: str, name: str, count: Any, least: int) -> None:
+    if not is_number(count) or count != int(count) or count < least:
+        raise ValueError(
+            f"{owner}: {name} must be a whole number of at least {least}. Got {count!r}."
+        )

@@ -54,7 +54,15 @@ def is_number(value: Any, kind: type = numbers.Real) -> bool:
     )
 
 
-def numeric_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Any:
+def numeric_rows(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    reset: bool,
+    y_numeric: bool = True,
+    accept_sparse: str | bool = False,
+) -> Any:
     """X, or X and y where y is given, as float arrays; float32 is kept.
 
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
@@ -62,12 +70,18 @@ def numeric_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Any:
     """
     owner = type(estimator).__name__
     _column_names(owner, "X", X)
-    wanted = {"dtype": [np.float64, np.float32], "reset": reset}
+    wanted = {
+        "dtype": [np.float64, np.float32],
+        "reset": reset,
+        "accept_sparse": accept_sparse,
+    }
     try:
         if not reset:
             return validate_data(estimator, X, **wanted)
-        X, y = validate_data(estimator, X, y, y_numeric=True, **wanted)
-        return X, y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
+        X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **wanted)
+        if y_numeric:
+            y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
+        return X, y
     except ValueError as error:
         raise _no_text(owner, error) from error
 

@@ -1,0 +1,302 @@
+"""What GreedyTL and its rivals share: candidates, labels, weights, and a linear prediction."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import _safe_indexing, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from holdfast.sources.formats import Refused
+from holdfast.sources.pool import PoolOn, SourcePool
+from holdfast.validation import check_weights, numeric_rows
+
+LAMBDAS = tuple(10.0**power for power in range(-4, 5))
+# Up to this many rows each is left out by itself; above, a tenth of the rows at a time.
+_MOST_LEFT_OUT = 50
+_N_FOLDS = 10
+
+
+class Candidates:
+    """Columns of X and scores of sources, side by side, read when asked for.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_columns)
+    features : ndarray of int
+        The columns of X that are candidates.
+    on : PoolOn
+    n_sources : int
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape (n_candidates,)
+        Place of each candidate where columns of X come first, then sources in pool order.
+    """
+
+    def __init__(self, X: Any, features: np.ndarray, on: PoolOn, n_sources: int):
+        self.X = X
+        self.features = features
+        self.on = on
+        self.n_sources = n_sources
+        self.indices = np.concatenate([features, X.shape[1] + np.arange(n_sources)])
+        # Columns read so far, and where each candidate's is; -1 where it was not read.
+        self._read = np.empty((X.shape[0], 0), dtype=X.dtype)
+        self._slot = np.full(len(self.indices), -1)
+        self._n_read = 0
+        self._whole = False
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def columns(self, wanted: np.ndarray | slice) -> np.ndarray:
+        """Raw columns of the given candidates, or of all, shape (n_rows, n_wanted)."""
+        if isinstance(wanted, slice):
+            if not self._n_read:
+                self._read = self._fetch(np.arange(len(self)))
+                self._slot, self._n_read = np.arange(len(self)), len(self)
+                self._whole = True
+            return self._read if self._whole else self.columns(np.arange(len(self)))
+        new = wanted[self._slot[wanted] < 0]
+        if len(new):
+            stop = self._n_read + len(new)
+            if stop > self._read.shape[1]:
+                grown = np.empty((len(self._read), 2 * stop), dtype=self._read.dtype)
+                grown[:, : self._n_read] = self._read[:, : self._n_read]
+                self._read = grown
+            self._read[:, self._n_read : stop] = self._fetch(new)
+            self._slot[new] = np.arange(self._n_read, stop)
+            self._n_read = stop
+        return self._read[:, self._slot[wanted]]
+
+    def feature_columns(self, wanted: np.ndarray | slice) -> np.ndarray:
+        """As `columns`, of the features alone."""
+        wanted = np.arange(len(self.features)) if isinstance(wanted, slice) else wanted
+        return self.columns(wanted)
+
+    def source_columns(self) -> np.ndarray:
+        """Scores of all sources."""
+        return self.columns(np.arange(len(self.features), len(self)))
+
+    def constant_sources(self) -> list[int]:
+        """Sources that were run and gave one score in every row."""
+        return self.on.constant()
+
+    def _fetch(self, wanted: np.ndarray) -> np.ndarray:
+        n_features = len(self.features)
+        of_x = self.X[:, self.features[wanted[wanted < n_features]]]
+        scores = self.on.columns(wanted[wanted >= n_features] - n_features)
+        made = np.empty((self.X.shape[0], len(wanted)), dtype=self.X.dtype)
+        made[:, wanted < n_features] = of_x.toarray() if sparse.issparse(of_x) else of_x
+        made[:, wanted >= n_features] = scores
+        return made
+
+
+class SourceEstimator(BaseEstimator):
+    """Linear predictor on columns of X and scores of sources.
+
+    A child fits weights in `fit` and hands them to `_keep`.
+    """
+
+    sources: Any
+
+    def __sklearn_clone__(self) -> Any:
+        # A fitted source must stay fitted: hyperparameters are cloned, sources shared.
+        given = self.get_params(deep=False)
+        twin = type(self)(
+            **{
+                name: value if name == "sources" else clone(value, safe=False)
+                for name, value in given.items()
+            }
+        )
+        if hasattr(self, "_metadata_request"):
+            twin._metadata_request = copy.deepcopy(self._metadata_request)
+        return twin
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _owner(self) -> str:
+        return type(self).__name__
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, *, passthrough: bool
+    ) -> tuple[Candidates, np.ndarray, np.ndarray]:
+        """Candidates, targets of shape (n_rows, n_targets) and weights, rows of weight 0 gone."""
+        given = X
+        X, y = numeric_rows(
+            self, X, y, reset=True, y_numeric=not hasattr(self, "_classes"), accept_sparse="csr"
+        )
+        weight = check_weights(self._owner, sample_weight, X.shape[0])
+        used = weight > 0
+        if used.sum() < 2:
+            count = int(used.sum())
+            raise ValueError(
+                f"{self._owner}: needs at least 2 rows. Got {count} sample"
+                f"{'s' if count != 1 else ''}{' of positive weight' * (len(used) > 1)}."
+            )
+        given_pool = isinstance(self.sources, SourcePool)
+        self._pool: SourcePool = self.sources if given_pool else SourcePool(self.sources)
+        names = getattr(self, "feature_names_in_", None)
+        own = self._own_columns(X.shape[1], names)
+        features = np.setdiff1d(np.arange(X.shape[1]), own) if passthrough else np.empty(0, int)
+        self.source_names_ = list(self._pool.names)
+        if not len(features) and not self.source_names_:
+            raise ValueError(
+                f"{self._owner}: there is nothing to choose from. Got no sources and "
+                f"passthrough={passthrough}. Pass sources, or passthrough=True to use the columns "
+                "of X."
+            )
+        targets = self._targets(y, used)
+        if not used.all():
+            X, targets, weight = X[used], targets[used], weight[used]
+            columns = hasattr(given, "columns")
+            given = _safe_indexing(given, np.flatnonzero(used)) if columns else X
+        on = PoolOn(self._pool, X, given, names)
+        return Candidates(X, features, on, len(self.source_names_)), targets, weight
+
+    def _own_columns(self, n_columns: int, names: Any) -> list[int]:
+        """Columns of X that are sources."""
+        places = []
+        for i, (name, given) in enumerate(self._pool._given):
+            if hasattr(given, "place"):
+                try:
+                    places.append(given.place(n_columns, names))
+                except Refused as error:
+                    raise ValueError(f"{self._owner}: source {i} ({name!r}) {error}") from error
+        return places
+
+    def _targets(self, y: np.ndarray, used: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _weights(self, weight: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Weights of the rows for one target, with the same sum."""
+        return weight
+
+    def _folds(
+        self, weight: np.ndarray, target: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Weights to fit and to test with: one copy of a row left out at a time, or a tenth."""
+        full = self._weights(weight, target)
+        if weight.sum() <= _MOST_LEFT_OUT:
+            for i in range(len(weight)):
+                rest, test = weight.copy(), np.zeros(len(weight))
+                rest[i] = max(weight[i] - 1, 0)
+                test[i] = full[i]
+                yield self._weights(rest, target), test
+            return
+        # Dealt in order of the target, so that every part has its share of each class.
+        part = np.empty(len(weight), dtype=np.intp)
+        part[np.argsort(target, kind="stable")] = np.arange(len(weight)) % _N_FOLDS
+        for fold in range(_N_FOLDS):
+            left_out = part == fold
+            rest = np.where(left_out, 0, weight)
+            yield self._weights(rest, target), np.where(left_out, full, 0)
+
+    def _keep(self, intercepts: np.ndarray, raw: np.ndarray, effects: np.ndarray) -> None:
+        """Store a fit: raw weights and effects have shape (n_columns + n_sources, n_targets)."""
+        d = self.n_features_in_
+        self._raw = raw
+        self._intercepts = intercepts
+        one = effects.shape[1] == 1
+        self.intercept_ = float(intercepts[0]) if one else intercepts
+        self.feature_weights_ = effects[:d, 0] if one else effects[:d].T
+        self.source_weights_ = effects[d:, 0] if one else effects[d:].T
+
+    def _candidate_names(self, indices: np.ndarray) -> list[str]:
+        d = self.n_features_in_
+        features = getattr(self, "feature_names_in_", None)
+        return [
+            self.source_names_[i - d]
+            if i >= d
+            else (f"x{i}" if features is None else str(features[i]))
+            for i in indices
+        ]
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Predictions of every target, shape (n_rows, n_targets); runs the chosen sources only."""
+        check_is_fitted(self, "_raw")
+        given = X
+        X = numeric_rows(self, X, reset=False, accept_sparse="csr")
+        d = self.n_features_in_
+        features = np.flatnonzero(self._raw[:d].any(axis=1))
+        sources = np.flatnonzero(self._raw[d:].any(axis=1))
+        made = self._intercepts + X[:, features].astype(np.float64) @ self._raw[features]
+        if len(sources):
+            names = getattr(self, "feature_names_in_", None)
+            on = PoolOn(self._pool, X, given, names, predicting=True)
+            made = made + on.columns(sources) @ self._raw[d + sources]
+        return made.astype(X.dtype, copy=False)
+
+
+class TransferRegressor(RegressorMixin, SourceEstimator):
+    """A `SourceEstimator` for numbers."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions for X, shape (n_samples,); float32 for float32."""
+        return self._decisions(X)[:, 0]
+
+    def _targets(self, y: np.ndarray, used: np.ndarray) -> np.ndarray:
+        return y.astype(np.float64)[:, None]
+
+
+class TransferClassifier(ClassifierMixin, SourceEstimator):
+    """A `SourceEstimator` for classes: ±1 for two, one against the rest for more."""
+
+    class_weight: Any
+    _classes = True
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the second class, shape (n_samples,), or of each class if there are more."""
+        made = self._decisions(X)
+        return made[:, 0] if made.shape[1] == 1 else made
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Classes of the rows of X, shape (n_samples,)."""
+        made = self.decision_function(X)
+        return self.classes_[(made > 0).astype(int) if made.ndim == 1 else made.argmax(axis=1)]
+
+    def _targets(self, y: np.ndarray, used: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        present = np.unique(codes[used])
+        if len(present) < 2:
+            raise ValueError(
+                f"{self._owner}: needs rows of at least 2 classes. "
+                f"Got one class ({self.classes_[present[0]]!r}) in all rows of positive weight."
+            )
+        self.classes_ = self.classes_[present]
+        codes = np.searchsorted(present, codes)
+        if isinstance(self.class_weight, dict):
+            self._row_weights = compute_sample_weight(self.class_weight, y)[used]
+        positive = codes == 1 if len(present) == 2 else codes[:, None] == np.arange(len(present))
+        return np.where(positive, 1.0, -1.0).reshape(len(y), -1)
+
+    def _weights(self, weight: np.ndarray, target: np.ndarray) -> np.ndarray:
+        total = weight.sum()
+        if isinstance(self.class_weight, dict):
+            made = weight * self._row_weights
+            return made * (total / made.sum()) if made.sum() > 0 else weight
+        if self.class_weight is None or not total:
+            return weight
+        sides = [weight @ (target < 0), weight @ (target > 0)]
+        present = sum(side > 0 for side in sides)
+        share = [total / (present * side) if side else 0.0 for side in sides]
+        return weight * np.where(target > 0, share[1], share[0])
+
+    def _check_class_weight(self) -> None:
+        given = self.class_weight
+        if given is not None and not isinstance(given, dict) and given != "balanced":
+            raise ValueError(
+                f"{self._owner}: class_weight must be 'balanced', None or a dict of weights by "
+                f"class. Got {given!r}."
+            )

@@ -1,0 +1,458 @@
+"""GreedyTL: a few sources and features, chosen for a new task with a dozen labels."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from holdfast.path import SelectionPath
+from holdfast.sources import bounds, kernel
+from holdfast.sources.base import (
+    LAMBDAS,
+    Candidates,
+    SourceEstimator,
+    TransferClassifier,
+    TransferRegressor,
+)
+from holdfast.validation import is_number
+
+# A Gram matrix of more candidates than this (512 MB) is not formed.
+_MOST_IN_GRAM = 8_000
+
+
+class _GreedyTL(SourceEstimator):
+    """Search, guard and path, for classes and numbers alike."""
+
+    lam: Any
+    max_selected: Any
+    tol: Any
+    n_candidates: Any
+    passthrough: Any
+    random_state: Any
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Choose sources and features, and their weights.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            What the sources read. Its columns are candidates too, unless ``passthrough=False``.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights are repetitions: n is their sum.
+
+        Returns
+        -------
+        self : the fitted estimator
+        """
+        self._check_parameters()
+        candidates, targets, weight = self._prepare(
+            X, y, sample_weight, passthrough=self.passthrough
+        )
+        try:
+            self._select(candidates, targets, weight)
+        except KeyboardInterrupt:
+            nothing = np.empty(0, dtype=np.intp)
+            self.path_ = SelectionPath(nothing, (), np.array([np.nan]), 0, "interrupted")
+            raise
+        return self
+
+    def _check_parameters(self) -> None:
+        who, lam = self._owner, self.lam
+        if not (isinstance(lam, str) and lam == "loo") and not (is_number(lam) and lam > 0):
+            raise ValueError(
+                f"{who}: lam must be a number above 0, or 'loo' to choose it by leave-one-out. "
+                f"Got {lam!r}."
+            )
+        for name in ("max_selected", "n_candidates"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value, numbers.Integral) and value >= 1):
+                raise ValueError(
+                    f"{who}: {name} must be a whole number of at least 1, or None. Got {value!r}."
+                )
+        if not (is_number(self.tol) and self.tol >= 0):
+            raise ValueError(f"{who}: tol must be a number of at least 0. Got {self.tol!r}.")
+        if not isinstance(self.passthrough, (bool, np.bool_)):
+            raise ValueError(f"{who}: passthrough must be True or False. Got {self.passthrough!r}.")
+
+    def _select(self, candidates: Candidates, targets: np.ndarray, weight: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        lams = LAMBDAS if isinstance(self.lam, str) else (float(self.lam),)
+        n_features = len(candidates.features)
+        searches = {"with_sources": self._search(len(candidates), rng)}
+        if candidates.n_sources:
+            searches["without_sources"] = self._search(n_features, rng)
+        errors = {
+            kind: self._held_out(lams, kind, candidates, targets, weight, search)
+            for kind, search in searches.items()
+        }
+        # The larger λ of equals.
+        best = {
+            kind: len(lams) - 1 - int(np.argmin([path[-1] for path in paths[::-1]]))
+            for kind, paths in errors.items()
+        }
+        final = {kind: float(errors[kind][best[kind]][-1]) for kind in errors}
+        kind = min(final, key=lambda name: final[name])
+        self.lam_ = lams[best[kind]]
+        if candidates.n_sources:
+            self.loo_errors_ = final
+        else:
+            self.loo_errors_ = {"without_sources": final["with_sources"]}
+        search = kernel.Search(**{**vars(searches[kind]), "lam": self.lam_})
+        fits = self._fits(kind, candidates, targets, weight, search)
+        self._finish(fits, errors[kind][best[kind]], kind, candidates)
+
+    def _search(self, n_total: int, rng: np.random.RandomState) -> kernel.Search:
+        most = n_total if self.max_selected is None else min(int(self.max_selected), n_total)
+        size = None if self.n_candidates is None else int(self.n_candidates)
+        if size is None or size >= n_total:
+            return kernel.Search(0.0, most, float(self.tol), n_total)
+        draws = kernel.candidate_draws(rng, n_total, size)
+        return kernel.Search(0.0, most, float(self.tol), n_total, draws, size)
+
+    def _held_out(
+        self,
+        lams: tuple[float, ...],
+        kind: str,
+        candidates: Candidates,
+        targets: np.ndarray,
+        weight: np.ndarray,
+        search: kernel.Search,
+    ) -> list[np.ndarray]:
+        """Error on left-out rows for every λ and size, the mean over the targets."""
+        columns = _columns(kind, candidates)
+        made = [
+            kernel.held_out_errors(lams, columns, y, self._folds(weight, y), search)
+            for y in targets.T
+        ]
+        return [_mean_paths(paths) for paths in zip(*made, strict=True)]
+
+    def _fits(
+        self,
+        kind: str,
+        candidates: Candidates,
+        targets: np.ndarray,
+        weight: np.ndarray,
+        search: kernel.Search,
+    ) -> list[kernel.TargetFit]:
+        columns = _columns(kind, candidates)
+        weights = [self._weights(weight, y) for y in targets.T]
+        shared = all(np.array_equal(own, weights[0]) for own in weights[1:])
+        reach = 8 * len(weights) * min(search.max_selected, len(weight))
+        if (
+            shared
+            and len(weights) > 1
+            and search.draws is None
+            and 0 < search.n_total <= min(reach, _MOST_IN_GRAM)
+        ):
+            return kernel.fit_targets(columns, targets, weights[0], search)
+        return [
+            kernel.fit_target(columns, y, own, search)
+            for y, own in zip(targets.T, weights, strict=True)
+        ]
+
+    def _finish(
+        self,
+        fits: list[kernel.TargetFit],
+        held_out: np.ndarray,
+        kind: str,
+        candidates: Candidates,
+    ) -> None:
+        n_all = self.n_features_in_ + candidates.n_sources
+        raw, effects = np.zeros((n_all, len(fits))), np.zeros((n_all, len(fits)))
+        intercepts = np.empty(len(fits))
+        for t, fit in enumerate(fits):
+            chosen = candidates.indices[fit.greedy.order]
+            intercepts[t], raw[chosen, t] = fit.raw()
+            effects[chosen, t] = fit.effects
+        self._keep(intercepts, raw, effects)
+        self.used_sources_ = bool(raw[self.n_features_in_ :].any())
+
+        # Targets take turns: each one's first pick, then each one's second.
+        turns = [
+            (step, t)
+            for step in range(max(len(fit.greedy.order) for fit in fits))
+            for t, fit in enumerate(fits)
+            if step < len(fit.greedy.order)
+        ]
+        order = candidates.indices[[fits[t].greedy.order[step] for step, t in turns]]
+        train = [fit.greedy.train_errors * fit.y_scale**2 for fit in fits]
+        changes = [(train[t][step + 1] - train[t][step]) / len(fits) for step, t in turns]
+        start = float(np.mean([path[0] for path in train]))
+        # The error of a round stands at its last turn; between, it is that of the round before.
+        rounds = np.array([0, *(step + 1 for step, _ in turns)])
+        if len(fits) > 1:
+            last = np.append(rounds[1:] != rounds[:-1], True)
+            rounds = np.where(last, rounds, rounds - 1)
+            rounds[0] = 0
+        self.path_ = SelectionPath(
+            order=order,
+            names=tuple(self._candidate_names(order)),
+            scores=held_out[np.minimum(rounds, len(held_out) - 1)],
+            chosen_size=len(order),
+            reason=self._reason(fits, kind, candidates),
+            unit="mean squared error",
+            train_scores=np.maximum(start + np.append(0.0, np.cumsum(changes)), 0.0),
+        )
+        self.selected_ = self._candidate_names(self.path_.chosen)
+        self.support_ = self.path_.support(n_all)
+        self.ranking_ = self.path_.ranking(n_all)
+
+    def _reason(self, fits: list[kernel.TargetFit], kind: str, candidates: Candidates) -> str:
+        said = fits[0].greedy.reason
+        if len(fits) > 1 and len({fit.greedy.reason for fit in fits}) > 1:
+            said = "each class stopped where no candidate was worth adding, or at max_selected"
+        if not candidates.n_sources:
+            return said
+        with_sources = self.loo_errors_["with_sources"]
+        without = self.loo_errors_["without_sources"]
+        figures = f"left-out error {with_sources:.3g} with sources, {without:.3g} without"
+        if kind == "without_sources" and not len(candidates.features):
+            said = f"sources do not help ({figures}): none is used"
+        elif kind == "without_sources":
+            said = f"sources do not help ({figures}): features alone; {said}"
+        else:
+            said = f"sources help ({figures}); {said}"
+        if candidates.on.skipped:
+            said += f"; {_count(len(candidates.on.skipped))} failed"
+        if stuck := candidates.constant_sources():
+            names = ", ".join(repr(self.source_names_[i]) for i in stuck[:3])
+            more = ", ..." if len(stuck) > 3 else ""
+            said += f"; {_count(len(stuck))} gave one score in every row: {names}{more}"
+        return said
+
+
+class GreedyTLClassifier(_GreedyTL, TransferClassifier):
+    """Classifier on the few sources and features that help a new task with a dozen labels.
+
+    Answers *which of a thousand trained models help here?* Candidates, sources and columns of X
+    alike, enter one at a time; each is the one that most lowers the squared error with an L2
+    penalty [1]_. Sources are black boxes: only their scores on the new rows are used.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+        Trained models; see `SourcePool`. Without any, the columns of X are the candidates. Cloning
+        the estimator shares them.
+    lam : float or "loo", default=1.0
+        The penalty λ per row: the larger, the more sources share the weight. ``"loo"`` takes the
+        best of 10⁻⁴, 10⁻³, ..., 10⁴ by leave-one-out. The paper's pseudocode read to the letter
+        has ``lam = 1/n_samples``.
+    max_selected : int, optional
+        Most candidates to choose. Default: as many as ``tol`` lets in.
+    tol : float, default=1e-4
+        A candidate that lowers the regularised error by less, where the target's variance is 1,
+        stays out.
+    n_candidates : int, optional
+        Look at this many random candidates at each step, 59 for GreedyTL-59: sources that are
+        never drawn are never run. See `candidate_count`. Default: look at all.
+    class_weight : "balanced", dict or None, default="balanced"
+        With 2 positives and 10 negatives the threshold matters more than the method: balanced
+        weights give both sides the same sum.
+    passthrough : bool, default=True
+        Whether the columns of X are candidates beside the sources.
+    random_state : int, RandomState or None, default=None
+        Draws the candidates if ``n_candidates`` is given.
+
+    Attributes
+    ----------
+    selected_ : list of str
+        Names of the chosen sources and features in order of entry.
+    source_weights_ : ndarray of shape (n_sources,) or (n_classes, n_sources)
+        What one standard deviation of a source adds to the score; 0 where it was not chosen.
+    feature_weights_ : ndarray of shape (n_features_in_,) or (n_classes, n_features_in_)
+        The same for the columns of X.
+    intercept_ : float or ndarray of shape (n_classes,)
+        Score where all chosen sources and features are 0.
+    used_sources_ : bool
+        Whether any source was chosen. Where leave-one-out finds that sources do not help, the fit
+        is that of the features alone, and ``path_.reason`` says so.
+    loo_errors_ : dict of float
+        Mean squared error on left-out rows, ``"with_sources"`` and ``"without_sources"``. The
+        selection is repeated without each row. Above 50 rows a tenth is left out at a time.
+    lam_ : float
+        The penalty that was used.
+    path_ : SelectionPath
+        Candidates in order of entry with the error on left-out rows. With more than two classes
+        they take turns, and a candidate may enter for several.
+    support_, ranking_ : ndarray of shape (n_features_in_ + n_sources,)
+        Mask of the chosen, and order of entry: columns of X first, then sources in pool order.
+    source_names_ : list of str
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        When the columns of X have names.
+
+    See Also
+    --------
+    GreedyTLRegressor : The same for numbers.
+    SourcePool : Models, callables and files as sources.
+    transfer_matrix : Which source serves which target.
+    sklearn.ensemble.StackingClassifier : Fits the models too, and weighs all of them.
+
+    Notes
+    -----
+    When **not** to use it: with thousands of labels, train on them. With a handful of sources,
+    weigh them all (`sklearn.ensemble.StackingClassifier` with ``cv="prefit"``). If sources were
+    trained on the rows of this fit, their scores are too good to be true and so is the error here.
+
+    References
+    ----------
+    .. [1] I. Kuzborskij, F. Orabona, B. Caputo, "Scalable Greedy Algorithms for Transfer Learning",
+       Computer Vision and Image Understanding 156 (2017) 174-185.
+
+    Examples
+    --------
+    >>> from holdfast import GreedyTLClassifier
+    >>> from holdfast.datasets import make_sources
+    >>> data = make_sources(n_samples=20, n_sources=1000, n_helpful=20, random_state=0)
+    >>> model = GreedyTLClassifier(data.sources, max_selected=5).fit(data.X, data.y)
+    >>> model.selected_
+    ['helpful4', 'other422', 'helpful10', 'other569', 'helpful18']
+    >>> model.score(data.X_test, data.y_test) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        lam: Any = 1.0,
+        max_selected: int | None = None,
+        tol: float = 1e-4,
+        n_candidates: int | None = None,
+        class_weight: Any = "balanced",
+        passthrough: bool = True,
+        random_state: Any = None,
+    ):
+        self.sources = sources
+        self.lam = lam
+        self.max_selected = max_selected
+        self.tol = tol
+        self.n_candidates = n_candidates
+        self.class_weight = class_weight
+        self.passthrough = passthrough
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_class_weight()
+
+    def guarantees(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """What the paper's theorems say of this fit, from the rows that it was fitted on.
+
+        The theorems hide constants and logarithms, and standardised columns leave the unit ball
+        that they assume: read the numbers as what drives the error, not as a bound on it.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`; two classes
+
+        Returns
+        -------
+        numbers : dict
+            See `holdfast.sources.bounds.guarantees`. With ``n_candidates``, only the chosen
+            candidates are looked at.
+        """
+        fitted = type(self)(**self.get_params(deep=False))
+        candidates, targets, weight = fitted._prepare(
+            X, y, sample_weight, passthrough=self.passthrough
+        )
+        if targets.shape[1] > 1:
+            raise ValueError(
+                f"{self._owner}.guarantees: the theorems are about 2 classes. "
+                f"Got {targets.shape[1]}."
+            )
+        wanted = np.arange(len(candidates))
+        if self.n_candidates is not None:
+            wanted = wanted[self.support_[candidates.indices]]
+        own = fitted._weights(weight, targets[:, 0])
+        Z, _, _ = kernel.standardised(candidates.columns(wanted).astype(np.float64), own)
+        target, _, y_scale = kernel.standardised(targets, own)
+        effects = np.concatenate([self.feature_weights_, self.source_weights_])
+        n_features = int((wanted < len(candidates.features)).sum())
+        weights = effects[candidates.indices[wanted]] / float(y_scale[0])
+        return bounds.guarantees(Z, target[:, 0], own, weights, n_features, self.lam_)
+
+
+class GreedyTLRegressor(_GreedyTL, TransferRegressor):
+    """Regressor on the few sources and features that help a new task with a dozen labels.
+
+    As `GreedyTLClassifier`, for numbers: the squared error is the aim itself.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+        Trained models; see `SourcePool`. Without any, the columns of X are the candidates.
+    lam : float or "loo", default=1.0
+        The penalty λ per row.
+    max_selected : int, optional
+        Most candidates to choose. Default: as many as ``tol`` lets in.
+    tol : float, default=1e-4
+        A candidate that lowers the regularised error by less, where the target's variance is 1,
+        stays out.
+    n_candidates : int, optional
+        Look at this many random candidates at each step; sources never drawn are never run.
+    passthrough : bool, default=True
+        Whether the columns of X are candidates beside the sources.
+    random_state : int, RandomState or None, default=None
+        Draws the candidates if ``n_candidates`` is given.
+
+    Attributes
+    ----------
+    selected_, source_weights_, feature_weights_, intercept_, used_sources_, loo_errors_, lam_
+        As in `GreedyTLClassifier`.
+    path_, support_, ranking_, source_names_, n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    See Also
+    --------
+    GreedyTLClassifier : The same for classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import GreedyTLRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(15, 2))
+    >>> sources = [("old_site", lambda X: X.sum(axis=1)), ("noise", lambda X: np.sin(99 * X[:, 0]))]
+    >>> model = GreedyTLRegressor(sources, max_selected=1).fit(X, 3 * X.sum(axis=1))
+    >>> model.selected_
+    ['old_site']
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        lam: Any = 1.0,
+        max_selected: int | None = None,
+        tol: float = 1e-4,
+        n_candidates: int | None = None,
+        passthrough: bool = True,
+        random_state: Any = None,
+    ):
+        self.sources = sources
+        self.lam = lam
+        self.max_selected = max_selected
+        self.tol = tol
+        self.n_candidates = n_candidates
+        self.passthrough = passthrough
+        self.random_state = random_state
+
+
+def _count(count: int) -> str:
+    return "1 source" if count == 1 else f"{count} sources"
+
+
+def _columns(kind: str, candidates: Candidates) -> kernel.Columns:
+    return candidates.columns if kind == "with_sources" else candidates.feature_columns
+
+
+def _mean_paths(paths: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Mean of error paths; those that stop earlier stay as they are."""
+    sizes = np.arange(max(map(len, paths)))
+    return np.mean([path[np.minimum(sizes, len(path) - 1)] for path in paths], axis=0)

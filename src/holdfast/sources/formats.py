@@ -1,0 +1,258 @@
+"""From a model, a callable or a file to columns of scores. Files are opened here, and only here."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from holdfast.validation import did_you_mean
+
+_PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+class Refused(Exception):  # noqa: N818  (not an error yet: the pool decides)
+    """A source that cannot be used; the message continues "source 'name' ..."."""
+
+
+class Output:
+    """One column of scores: the model that makes it, and which of its columns it is."""
+
+    def __init__(
+        self,
+        name: str,
+        model: Callable[[Any], Any],
+        fingerprint: Callable[[], str],
+        *,
+        position: int = 0,
+        width: int = 1,
+        wants_names: bool = False,
+    ):
+        self.name = name
+        self.model = model
+        self.fingerprint = fingerprint
+        self.position = position
+        self.width = width
+        self.wants_names = wants_names
+
+
+class Column:
+    """A column of X that holds scores already."""
+
+    def __init__(self, key: str | int):
+        self.key = key
+
+    def place(self, n_columns: int, names: Sequence[str] | None) -> int:
+        """Which column of X it is."""
+        if isinstance(self.key, str):
+            known = [] if names is None else [str(name) for name in names]
+            if self.key not in known:
+                hint = did_you_mean(self.key, known) or " Name a column of the fitted table."
+                raise Refused(f"must be a column of X.{hint}")
+            return known.index(self.key)
+        if not 0 <= self.key < n_columns:
+            raise Refused(f"must be a column of X, from 0 to {n_columns - 1}.")
+        return self.key
+
+    def scores(self, X: Any, names: Sequence[str] | None) -> Any:
+        """The column, shape (n_rows, 1)."""
+        column = X[:, [self.place(X.shape[1], names)]]
+        return column.toarray() if sparse.issparse(column) else column
+
+
+def model_outputs(name: str, model: Any) -> list[Output]:
+    """Outputs of a fitted estimator, a callable or a column."""
+    if isinstance(model, Column) or not hasattr(model, "predict"):
+        return [Output(name, model, lambda: _function_fingerprint(name, model))]
+    score = _Scorer(model)
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
+    except TypeError:
+        pass  # not of scikit-learn's kind: its own predict will tell
+    classes = getattr(model, "classes_", None)
+    labels = [] if classes is None or not score.by_class else list(classes)
+
+    def fingerprint() -> str:
+        return str(joblib.hash(model))
+
+    options = {"wants_names": hasattr(model, "feature_names_in_")}
+    if len(labels) <= 2:
+        return [Output(name, score, fingerprint, **options)]
+    return [
+        Output(f"{name}: {label}", score, fingerprint, position=j, width=len(labels), **options)
+        for j, label in enumerate(labels)
+    ]
+
+
+class _Scorer:
+    """Scores of a fitted estimator: decision function, log-odds or predictions."""
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.method = next(
+            name
+            for name in ("decision_function", "predict_proba", "predict")
+            if hasattr(model, name)
+        )
+        self.by_class = self.method != "predict"
+
+    def __call__(self, X: Any) -> np.ndarray:
+        made = np.asarray(getattr(self.model, self.method)(X))
+        if self.method == "predict_proba":
+            return _log_odds(made)
+        if self.method == "predict" and made.dtype.kind not in "fiub":
+            raise Refused("returned labels that are not numbers. A source must return scores.")
+        return made
+
+
+def _log_odds(probability: np.ndarray) -> np.ndarray:
+    """``log(p/(1 - p))`` of each class, of the second where there are two; bounded at 1e-15."""
+    if probability.ndim == 2 and probability.shape[1] == 2:
+        probability = probability[:, 1]
+    p = np.clip(probability.astype(np.float64), 1e-15, 1 - 1e-15)
+    return np.log(p) - np.log1p(-p)
+
+
+def _function_fingerprint(name: str, function: Any) -> str:
+    code = getattr(function, "__code__", None)
+    inner = "" if code is None else f"{code.co_code.hex()}{code.co_consts!r}{code.co_names!r}"
+    return hashlib.sha256(f"{name}\n{type(function)}\n{inner}".encode()).hexdigest()
+
+
+def _said(error: BaseException) -> str:
+    return f"{str(error).strip().rstrip('.')}."
+
+
+# --- files ---
+
+
+def _check_format(file: Path, *, starts: tuple[bytes, ...], wanted: str) -> None:
+    """Refuse a file whose first bytes are not those of its format, without reading further."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(8)
+    except OSError as error:
+        raise Refused(f"cannot be read: {_said(error)}") from error
+    if not head:
+        raise Refused(f"({file.name}) is empty.")
+    if not head.startswith(starts):
+        looks = " It looks like a pickle, which runs code when loaded." if head[0] == 0x80 else ""
+        raise Refused(f"({file.name}) is not {wanted}, whatever its name says.{looks}")
+
+
+def _pickle_outputs(name: str, file: Path, allow_pickle: bool) -> list[Output]:
+    if not allow_pickle:
+        raise Refused(
+            f"({file.name}) is a pickle, and loading one runs whatever code it holds. Save the "
+            "model as .onnx or .skops, or pass allow_pickle=True if you trust who wrote it."
+        )
+    try:
+        model = joblib.load(file)  # reads plain pickles too
+    except Exception as error:
+        raise Refused(f"({file.name}) cannot be loaded: {_said(error)}") from error
+    return model_outputs(name, model)
+
+
+def _skops_outputs(name: str, file: Path, _: bool) -> list[Output]:
+    _check_format(file, starts=(b"PK\x03\x04",), wanted="a skops file")
+    with zipfile.ZipFile(file) if zipfile.is_zipfile(file) else _no_zip(file) as archive:
+        if "schema.json" not in archive.namelist():
+            raise Refused(f"({file.name}) is a zip archive, not a skops file.")
+    try:
+        from skops import io
+    except ImportError as error:
+        raise ImportError(
+            f"SourcePool: reading {file.name} needs skops, which is not installed. "
+            "Run `pip install 'holdfast[skops]'`."
+        ) from error
+    try:
+        unknown = io.get_untrusted_types(file=file)
+        if unknown:
+            raise Refused(
+                f"({file.name}) holds types that skops does not know as safe: "
+                f"{', '.join(map(str, unknown))}. Look at them; if you trust them, load the file "
+                "with skops.io.load(file, trusted=[...]) and pass the model itself."
+            )
+        model = io.load(file, trusted=[])
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"({file.name}) cannot be loaded: {_said(error)}") from error
+    return model_outputs(name, model)
+
+
+def _no_zip(file: Path) -> zipfile.ZipFile:
+    raise Refused(f"({file.name}) is not a skops file, whatever its name says.")
+
+
+def _onnx_outputs(name: str, file: Path, _: bool) -> list[Output]:
+    # The first field of an ONNX model is its ir_version: tag 0x08.
+    _check_format(file, starts=(b"\x08",), wanted="an ONNX model")
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            f"SourcePool: reading {file.name} needs onnxruntime, which is not installed. "
+            "Run `pip install 'holdfast[onnx]'`."
+        ) from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(
+            file, sess_options=options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        raise Refused(f"({file.name}) cannot be opened as ONNX: {_said(error)}") from error
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    floats = [o for o in outputs if o.type in ("tensor(float)", "tensor(double)")]
+    if len(inputs) != 1 or inputs[0].type not in ("tensor(float)", "tensor(double)"):
+        raise Refused(f"({file.name}) must have one input of numbers.")
+    if not floats:
+        raise Refused(
+            f"({file.name}) gives no table of numbers. Convert a classifier with "
+            "options={'zipmap': False}."
+        )
+    kind = np.float32 if inputs[0].type == "tensor(float)" else np.float64
+    output = floats[0]
+    # A label beside it makes the numbers those of a classifier.
+    classifier = len(outputs) > len(floats)
+    odds = classifier and "prob" in output.name.lower()
+    shape = output.shape
+    width = shape[1] if len(shape) == 2 and isinstance(shape[1], int) else 1
+    if classifier and width == 2:
+        width = 1
+
+    def score(X: Any) -> np.ndarray:
+        rows = X.toarray() if sparse.issparse(X) else X
+        made = session.run([output.name], {inputs[0].name: np.asarray(rows, dtype=kind)})[0]
+        if odds:
+            return _log_odds(made)
+        # Two raw scores of a classifier are -s and s.
+        return made[:, 1] if classifier and made.ndim == 2 and made.shape[1] == 2 else made
+
+    def fingerprint() -> str:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+
+    if width == 1:
+        return [Output(name, score, fingerprint)]
+    return [
+        Output(f"{name}: {j}", score, fingerprint, position=j, width=width) for j in range(width)
+    ]
+
+
+FILES: dict[str, Callable[[str, Path, bool], list[Output]]] = {
+    ".onnx": _onnx_outputs,
+    ".skops": _skops_outputs,
+    **dict.fromkeys(_PICKLES, _pickle_outputs),
+}

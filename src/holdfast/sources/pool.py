@@ -1,0 +1,430 @@
+"""SourcePool: trained models as columns of scores, run when they are needed and not before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing, gen_batches
+
+from holdfast.sources.formats import FILES, Column, Output, Refused, model_outputs
+from holdfast.validation import check_choice
+
+__all__ = ["SourcePool"]
+
+_BATCH = 10_000
+_FORMATS = tuple(FILES)
+
+
+class SourcePool:
+    """Trained models, each a column of scores or, with K > 2 classes, K columns.
+
+    A model that no fit asks for is never run. Files are opened when the pool is first used, not
+    when it is made.
+
+    Parameters
+    ----------
+    sources : iterable of (name, source) or of sources
+        A source is one of
+
+        - a fitted estimator: its ``decision_function``, else the log-odds of ``predict_proba``,
+          else ``predict``. With K > 2 classes it gives K sources, ``"name: class"``;
+        - a callable: rows in, one score per row out;
+        - the path of a file: ``.onnx`` (needs ``holdfast[onnx]``), ``.skops`` (needs
+          ``holdfast[skops]``), or ``.pkl``, ``.pickle`` and ``.joblib`` with ``allow_pickle``.
+    allow_pickle : bool, default=False
+        Whether files may be unpickled. **Unpickling runs whatever code the file holds**, with your
+        rights, before anything can be checked: pass True only for files that you or people you
+        trust have written and nobody else could have changed. ONNX and skops files run no code of
+        theirs; skops files with types that skops does not know as safe are refused all the same.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a source that cannot be opened, fails, returns NaN or the wrong shape:
+        raise an error that names it, or leave it out with a warning.
+    cache : path, optional
+        Folder in which scores are kept, in one memory-mapped matrix for each pool and set of rows.
+        A second fit on the same rows runs no source again, and an interrupted one goes on where it
+        stopped. A callable is recognised by its name and code, not by what it refers to. Default:
+        scores live as long as the fit.
+
+    Attributes
+    ----------
+    n_runs : int
+        How often a source was run on a batch of rows since the pool was made.
+
+    See Also
+    --------
+    GreedyTLClassifier : Chooses among the sources of a pool.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import SourcePool
+    >>> pool = SourcePool([("sum", lambda X: X.sum(axis=1)), ("first", lambda X: X[:, 0])])
+    >>> pool.names
+    ['sum', 'first']
+    >>> pool.scores(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[3., 1.], [7., 3.]])
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[Any],
+        *,
+        allow_pickle: bool = False,
+        on_error: str = "raise",
+        cache: Any = None,
+    ):
+        check_choice("SourcePool", "on_error", on_error, ("raise", "skip"))
+        if not isinstance(allow_pickle, bool):
+            raise ValueError(
+                f"SourcePool: allow_pickle must be True or False. Got {allow_pickle!r}."
+            )
+        self.allow_pickle = allow_pickle
+        self.on_error = on_error
+        self.cache = None if cache is None else Path(cache)
+        self.n_runs = 0
+        self._given = [_named(i, source) for i, source in enumerate(_listed(sources))]
+        _check_names([name for name, _ in self._given])
+        self._outputs: list[Output] | None = None
+
+    @classmethod
+    def from_columns(cls, columns: Iterable[str | int]) -> SourcePool:
+        """Pool of columns of X that hold scores already, by name or by number.
+
+        These columns are sources and no longer features.
+
+        Examples
+        --------
+        >>> from holdfast import SourcePool
+        >>> SourcePool.from_columns(["cars_2019", "dogs"]).names
+        ['cars_2019', 'dogs']
+        """
+        if isinstance(columns, str):
+            columns = [columns]
+        return cls([(str(column), Column(column)) for column in columns])
+
+    @classmethod
+    def from_folder(cls, path: Any, **options: Any) -> SourcePool:
+        """Pool of the model files in a folder, sorted by name; other files are left alone.
+
+        Parameters
+        ----------
+        path : path
+        **options
+            ``allow_pickle``, ``on_error`` and ``cache`` of the pool.
+        """
+        folder = Path(path)
+        if not folder.is_dir():
+            raise ValueError(f"SourcePool.from_folder: {str(folder)!r} is not a folder.")
+        files = sorted(file for file in folder.iterdir() if file.suffix.lower() in _FORMATS)
+        if not files:
+            raise ValueError(
+                f"SourcePool.from_folder: no model files in {str(folder)!r}. "
+                f"Expected names that end in {', '.join(_FORMATS)}."
+            )
+        stems = [file.stem for file in files]
+        names = [f.name if stems.count(f.stem) > 1 else f.stem for f in files]
+        return cls(list(zip(names, files, strict=True)), **options)
+
+    # --- what the pool holds ---
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The columns that the pool gives, in order. Opens the files, runs nothing."""
+        if self._outputs is None:
+            self._outputs = [output for i in range(len(self._given)) for output in self._open(i)]
+            _check_names([output.name for output in self._outputs])
+        return self._outputs
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the sources, one for each column of scores."""
+        return [output.name for output in self.outputs]
+
+    @property
+    def columns(self) -> list[str | int]:
+        """The columns of X that are sources, for a pool made with `from_columns`."""
+        return [given.key for _, given in self._given if isinstance(given, Column)]
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def __repr__(self) -> str:
+        return f"SourcePool({len(self._given)} models)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Sessions of onnxruntime cannot be copied: a copy opens its files anew.
+        return {**self.__dict__, "_outputs": None}
+
+    def _open(self, i: int) -> list[Output]:
+        name, given = self._given[i]
+        try:
+            if isinstance(given, Path):
+                return FILES[given.suffix.lower()](name, given, self.allow_pickle)
+            return model_outputs(name, given)
+        except Refused as error:
+            self._fail(i, name, error, skip=self.on_error == "skip")
+            return []
+
+    def _fail(self, i: int, name: str, error: Refused, *, skip: bool) -> None:
+        message = f"SourcePool: source {i} ({name!r}) {error}"
+        if not skip:
+            raise ValueError(message) from error
+        warnings.warn(f"{message} It is left out.", UserWarning, stacklevel=2)
+
+    # --- scores ---
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of all sources for the rows of X, shape (n_samples, n_sources)."""
+        rows = X if sparse.issparse(X) else np.asarray(X)
+        return PoolOn(self, rows, X, getattr(X, "columns", None)).columns(np.arange(len(self)))
+
+
+class PoolOn:
+    """A pool on given rows: columns of scores, each computed when it is first asked for.
+
+    Parameters
+    ----------
+    pool : SourcePool
+    X : ndarray or sparse matrix
+    given : array-like, frame or sparse matrix
+        The same rows as the caller passed them, for models that were fitted on named columns.
+    names : sequence of str or None
+        Names of the columns of X, for a pool of columns.
+    predicting : bool
+        Every source asked for is needed: an error is raised whatever ``on_error`` says. Nothing is
+        kept.
+    """
+
+    def __init__(
+        self,
+        pool: SourcePool,
+        X: Any,
+        given: Any,
+        names: Sequence[str] | None,
+        *,
+        predicting: bool = False,
+    ):
+        self.pool = pool
+        self.X = X
+        self.given = given
+        self.names = names
+        self.skip = pool.on_error == "skip" and not predicting
+        self.skipped: set[int] = set()
+        self._asked: set[int] = set()
+        self._scores: _Scores | _KeptScores = (
+            _Scores()
+            if pool.cache is None or predicting
+            else _KeptScores(pool.cache, pool.outputs, X)
+        )
+
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        """Scores of the given sources, shape (n_rows, len(indices)); zeros where one failed."""
+        self._asked.update(int(i) for i in indices)
+        wanted = [int(i) for i in indices if int(i) not in self._scores]
+        with _progress(len(wanted)) as tick:
+            for i in wanted:
+                # A model of several classes was run for all of them at once.
+                if i not in self._scores and i not in self.skipped:
+                    self._run(i)
+                tick()
+        made = np.zeros((self.X.shape[0], len(indices)))
+        for column, i in enumerate(indices):
+            if i not in self.skipped:
+                made[:, column] = self._scores[int(i)]
+        return made
+
+    def _run(self, i: int) -> None:
+        output = self.pool.outputs[i]
+        first = i - output.position
+        try:
+            made = self._batches(output)
+            if not np.isfinite(made).all():
+                bad = int((~np.isfinite(made)).sum())
+                raise Refused(f"returned {bad} scores that are NaN or infinite.")
+        except Refused as error:
+            self.pool._fail(i, output.name, error, skip=self.skip)
+            self.skipped.update(range(first, first + output.width))
+            return
+        for j in range(output.width):
+            self._scores[first + j] = made[:, j]
+
+    def constant(self) -> list[int]:
+        """Sources that were asked for and gave one score in every row."""
+        return sorted(
+            i for i in self._asked - self.skipped if np.ptp(np.asarray(self._scores[i])) == 0
+        )
+
+    def _batches(self, output: Output) -> np.ndarray:
+        n_rows = self.X.shape[0]
+        named = output.wants_names and hasattr(self.given, "columns")
+        rows = self.given if named else self.X
+        made = np.empty((n_rows, output.width))
+        for batch in gen_batches(n_rows, _BATCH):
+            part = rows if n_rows <= _BATCH else _safe_indexing(rows, batch)
+            self.pool.n_runs += 1
+            try:
+                if isinstance(output.model, Column):
+                    scores = output.model.scores(part, self.names)
+                else:
+                    scores = output.model(part)
+                scores = np.asarray(scores, dtype=np.float64)
+            except Refused:
+                raise
+            except Exception as error:
+                raise Refused(f"failed: {type(error).__name__}: {error}.") from error
+            expected = (batch.stop - batch.start, output.width)
+            if scores.shape == expected[:1] and output.width == 1:
+                scores = scores[:, None]
+            if scores.shape != expected:
+                wanted = expected if output.width > 1 else expected[:1]
+                raise Refused(
+                    f"returned shape {scores.shape}, expected {wanted}. "
+                    "A source must return one score per row."
+                )
+            made[batch] = scores
+        return made
+
+
+def _listed(sources: Any) -> list[Any]:
+    if isinstance(sources, (str, Path)):
+        raise ValueError(
+            f"SourcePool: expected a list of sources. Got the path {str(sources)!r}. "
+            "Call SourcePool.from_folder for a folder, or pass [path] for one file."
+        )
+    try:
+        if hasattr(sources, "predict"):  # a Pipeline can be listed, but into its steps
+            raise TypeError
+        return list(sources)
+    except TypeError as error:
+        raise ValueError(
+            f"SourcePool: expected a list of (name, source). Got {type(sources).__name__}."
+        ) from error
+
+
+def _named(i: int, source: Any) -> tuple[str, Any]:
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str):
+        name, source = source
+    else:
+        name = Path(source).stem if isinstance(source, (str, Path)) else f"source{i}"
+    if isinstance(source, (str, Path)):
+        source = Path(source)
+        if source.suffix.lower() not in _FORMATS:
+            raise ValueError(
+                f"SourcePool: source {name!r} must be a file that ends in {', '.join(_FORMATS)}. "
+                f"Got {source.name!r}."
+            )
+    elif isinstance(source, type) or not (
+        isinstance(source, Column) or hasattr(source, "predict") or callable(source)
+    ):
+        raise ValueError(
+            f"SourcePool: source {name!r} must be a fitted model, a callable or the path of a "
+            f"file. Got {source!r}."
+        )
+    return name, source
+
+
+def _check_names(names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"SourcePool: names must differ. Got {name!r} twice. Rename one of the sources."
+            )
+        seen.add(name)
+
+
+# --- scores that are kept ---
+
+
+class _Scores(dict[int, np.ndarray]):
+    """Scores by source, in memory."""
+
+
+class _KeptScores:
+    """Scores by source in a memory-mapped matrix (n_sources, n_rows), for one pool and its rows.
+
+    What another pool has computed for the same rows is taken over.
+    """
+
+    def __init__(self, folder: Path, outputs: list[Output], X: Any):
+        parts = (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
+        place = folder / f"rows-{joblib.hash(parts)}"
+        place.mkdir(parents=True, exist_ok=True)
+        keys = [f"{output.fingerprint()}/{output.position}" for output in outputs]
+        stem = "pool-" + hashlib.sha256("\n".join(keys).encode()).hexdigest()[:32]
+        values, done, listed = (place / f"{stem}.{end}" for end in ("npy", "done.npy", "json"))
+        if not listed.exists():
+            _make_matrix(place, stem, keys, X.shape[0])
+        self._values = np.load(values, mmap_mode="r+")
+        self._done = np.load(done, mmap_mode="r+")
+
+    def __contains__(self, i: int) -> bool:
+        return bool(self._done[i])
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        return self._values[i]
+
+    def __setitem__(self, i: int, scores: np.ndarray) -> None:
+        self._values[i] = scores
+        # The scores must be on disk before the mark that says so.
+        self._values.flush()
+        self._done[i] = True
+
+
+def _make_matrix(place: Path, stem: str, keys: list[str], n_rows: int) -> None:
+    """Empty matrix with its marks and its list of sources, filled with what is known already."""
+    # Made under another name and moved: another process may be making the same.
+    mine = place / f"{stem}.{os.getpid()}.part"
+    shape = (len(keys), n_rows)
+    matrix = np.lib.format.open_memmap(mine, mode="w+", dtype=np.float64, shape=shape)
+    done = np.zeros(len(keys), dtype=bool)
+    where = {key: i for i, key in enumerate(keys)}
+    for listed in place.glob("pool-*.json"):
+        theirs = np.load(listed.with_suffix(".npy"), mmap_mode="r")
+        ready = np.load(listed.with_suffix(".done.npy"), mmap_mode="r")
+        for j, key in enumerate(json.loads(listed.read_text(encoding="utf-8"))):
+            if ready[j] and key in where:
+                matrix[where[key]], done[where[key]] = theirs[j], True
+    matrix.flush()
+    del matrix
+    mine.replace(place / f"{stem}.npy")
+    with mine.open("wb") as stream:
+        np.save(stream, done)
+    mine.replace(place / f"{stem}.done.npy")
+    mine.write_text(json.dumps(keys), encoding="utf-8")
+    mine.replace(place / f"{stem}.json")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar for runs worth one, in a terminal; else nothing."""
+    if total < 20 or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    width = min(shutil.get_terminal_size().columns, 100) - 30
+    state = {"done": 0, "shown": -1}
+
+    def tick() -> None:
+        state["done"] += 1
+        filled = width * state["done"] // total
+        if filled != state["shown"]:
+            state["shown"] = filled
+            bar = "#" * filled + "." * (width - filled)
+            print(f"\rsources {bar} {state['done']}/{total}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tick
+    finally:
+        print(file=sys.stderr)

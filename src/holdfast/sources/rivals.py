@@ -1,0 +1,582 @@
+"""Other ways to use a pool of sources, to compare with GreedyTL: the baselines of its paper.
+
+All are classifiers on the same pool, with balanced weights by default, standardised columns, and
+penalties chosen over the paper's grids by leave-one-out where none is given. Without sources they
+take the columns of X for sources.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from holdfast.sources import kernel
+from holdfast.sources.base import LAMBDAS, Candidates, TransferClassifier
+from holdfast.validation import is_number
+
+__all__ = [
+    "AverageKT",
+    "BestSource",
+    "DAM",
+    "ForwardRegression",
+    "MultiKT",
+    "RegularizedLeastSquares",
+]
+
+TAUS = tuple(10.0**power for power in range(-3, 4))
+_N_STEPS = 300
+
+
+class _Rival(TransferClassifier):
+    """A child fits one target in `_fit_target`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the weights of sources and features.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : the fitted estimator
+        """
+        self._check_class_weight()
+        self._check_parameters()
+        passthrough = getattr(self, "passthrough", True)
+        candidates, targets, weight = self._prepare(X, y, sample_weight, passthrough=passthrough)
+        n_all = self.n_features_in_ + candidates.n_sources
+        raw, effects = np.zeros((n_all, targets.shape[1])), np.zeros((n_all, targets.shape[1]))
+        intercepts = np.empty(targets.shape[1])
+        whole = candidates.columns(slice(None)).astype(np.float64)
+        # A row of weight 3 stands for three: one of them is left out at a time.
+        one = np.minimum(1.0, 1.0 / weight)
+        for t, target in enumerate(targets.T):
+            own = self._weights(weight, target)
+            intercepts[t], weights = self._fit_target(candidates, target, own, one)
+            raw[candidates.indices, t] = weights
+            spread = np.sqrt(own @ (whole - own @ whole / own.sum()) ** 2 / own.sum())
+            effects[candidates.indices, t] = weights * spread
+        self._keep(intercepts, raw, effects)
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("lam", "tau"):
+            value = getattr(self, name, 1.0)
+            if value != "loo" and not (is_number(value) and value > 0):
+                raise ValueError(
+                    f"{self._owner}: {name} must be a number above 0, or 'loo' to choose it by "
+                    f"leave-one-out. Got {value!r}."
+                )
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Intercept and raw weights of the candidates; ``one`` is the share of a row left out."""
+        raise NotImplementedError
+
+
+def _sources_of(candidates: Candidates) -> tuple[np.ndarray, slice]:
+    """Scores of the sources and their place among the candidates; columns of X if none."""
+    first = len(candidates.features) if candidates.n_sources else 0
+    place = slice(first, len(candidates))
+    return candidates.columns(np.arange(first, len(candidates))).astype(np.float64), place
+
+
+def _ridge(Z: np.ndarray, y: np.ndarray, n: float, lam: float) -> np.ndarray:
+    """Weights that minimise ``(1/m)‖Zw - y‖² + λ‖w‖²``, through the rows."""
+    return Z.T @ np.linalg.solve(Z @ Z.T + n * lam * np.eye(len(y)), y)
+
+
+class RegularizedLeastSquares(_Rival):
+    """Ridge regression on all sources and features: RLS src+feat, or no transfer.
+
+    ``min (1/m) Σ (h(x_i) - y_i)² + λ‖w‖²``. Without sources it is the paper's *no transfer*, with
+    ``passthrough=False`` it uses the sources alone.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+    lam : float or "loo", default="loo"
+        λ per row; ``"loo"`` takes the best of 10⁻⁴, ..., 10⁴.
+    class_weight : "balanced", dict or None, default="balanced"
+    passthrough : bool, default=True
+        Whether the columns of X take part.
+
+    Attributes
+    ----------
+    lam_ : list of float
+        The penalty of each target.
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_sources
+    >>> from holdfast.sources import RegularizedLeastSquares
+    >>> data = make_sources(random_state=0)
+    >>> model = RegularizedLeastSquares(data.sources).fit(data.X, data.y)
+    >>> int((model.source_weights_ != 0).sum())
+    1000
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        lam: Any = "loo",
+        class_weight: Any = "balanced",
+        passthrough: bool = True,
+    ):
+        self.sources = sources
+        self.lam = lam
+        self.class_weight = class_weight
+        self.passthrough = passthrough
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As in `GreedyTLClassifier.fit`."""
+        self.lam_: list[float] = []
+        return super().fit(X, y, sample_weight)
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        n = weight.sum()
+        columns = candidates.columns(slice(None)).astype(np.float64)
+        Z, mean, scale = kernel.standardised(columns, weight)
+        centre = weight @ y / n
+        target = np.sqrt(weight) * (y - centre)
+        lam = self.lam
+        if lam == "loo":
+            left_out = kernel.ridge_leave_one_out(Z, target, weight, LAMBDAS, one)
+            errors = (left_out + centre - y) ** 2 @ weight
+            lam = LAMBDAS[int(np.argmin(errors))]
+        self.lam_.append(float(lam))
+        weights = _ridge(Z, target, n, float(lam)) / scale
+        return float(centre - weights @ mean), weights
+
+
+class BestSource(_Rival):
+    """The one source that classifies the rows of the fit best, as it is.
+
+    The paper picks it by its score on the test rows, which is a ceiling and no method; here it is
+    the largest weighted accuracy of the scores' signs on the rows of the fit, then the largest
+    correlation with the class.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+    class_weight : "balanced", dict or None, default="balanced"
+
+    Attributes
+    ----------
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_sources
+    >>> from holdfast.sources import BestSource
+    >>> data = make_sources(n_sources=20, n_helpful=5, random_state=0)
+    >>> model = BestSource(data.sources).fit(data.X, data.y)
+    >>> model.source_names_[model.source_weights_.argmax()] in data.helpful
+    True
+    """
+
+    def __init__(self, sources: Any = (), *, class_weight: Any = "balanced"):
+        self.sources = sources
+        self.class_weight = class_weight
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        scores, place = _sources_of(candidates)
+        right = weight @ (np.where(scores > 0, 1.0, -1.0) == y[:, None])
+        Z, _, _ = kernel.standardised(scores, weight)
+        correlation = (np.sqrt(weight) * y) @ Z
+        best = np.lexsort((correlation, np.round(right, 9)))[-1]
+        weights = np.zeros(len(candidates))
+        weights[place.start + best] = 1.0
+        return 0.0, weights
+
+
+class AverageKT(_Rival):
+    """The mean of all sources' scores, for two classes.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+    class_weight : "balanced", dict or None, default="balanced"
+        Without effect: nothing is fitted.
+
+    Attributes
+    ----------
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_sources
+    >>> from holdfast.sources import AverageKT
+    >>> data = make_sources(n_sources=5, n_helpful=5, random_state=0)
+    >>> AverageKT(data.sources).fit(data.X, data.y).score(data.X_test, data.y_test) > 0.95
+    True
+    """
+
+    def __init__(self, sources: Any = (), *, class_weight: Any = "balanced"):
+        self.sources = sources
+        self.class_weight = class_weight
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "AverageKT: needs 2 classes, because all classes would get the same score. "
+                f"Got {len(self.classes_)} classes."
+            )
+        _, place = _sources_of(candidates)
+        weights = np.zeros(len(candidates))
+        weights[place] = 1.0 / (place.stop - place.start)
+        return 0.0, weights
+
+
+class MultiKT(_Rival):
+    """Sources weighted so that the leave-one-out error of the rest is least, ``‖β‖ ≤ τ``.
+
+    ``h(x) = w·x + b + Σ β_j s_j(x)``, where w and b are the ridge regression of ``y - Sβ`` on the
+    features. With ``P`` the rows' block of the inverse of that regression's system, the left-out
+    prediction is ``y_i - (P(y - Sβ))_i / P_ii``: linear in β. β minimises the hinge loss of it, by
+    projected subgradient steps [1]_.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+    norm : {1, 2}, default=2
+        Of β.
+    lam : float or "loo", default="loo"
+        Penalty of w; ``"loo"`` takes it from 10⁻⁴, ..., 10⁴.
+    tau : float or "loo", default="loo"
+        Bound on β; ``"loo"`` takes it from 10⁻³, ..., 10³. As the error never rises with τ, the
+        smallest τ within 0.001 of the least error is taken.
+    class_weight : "balanced", dict or None, default="balanced"
+
+    Attributes
+    ----------
+    lam_, tau_ : list of float
+        Of each target.
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    References
+    ----------
+    .. [1] T. Tommasi, F. Orabona, B. Caputo, "Learning Categories from Few Examples with Multi
+       Model Knowledge Transfer", IEEE Transactions on Pattern Analysis and Machine Intelligence 36
+       (2014) 928-941.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_sources
+    >>> from holdfast.sources import MultiKT
+    >>> data = make_sources(n_sources=20, n_helpful=5, random_state=0)
+    >>> MultiKT(data.sources, norm=1).fit(data.X, data.y).score(data.X_test, data.y_test) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        norm: int = 2,
+        lam: Any = "loo",
+        tau: Any = "loo",
+        class_weight: Any = "balanced",
+    ):
+        self.sources = sources
+        self.norm = norm
+        self.lam = lam
+        self.tau = tau
+        self.class_weight = class_weight
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.norm not in (1, 2):
+            raise ValueError(f"MultiKT: norm must be 1 or 2. Got {self.norm!r}.")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As in `GreedyTLClassifier.fit`."""
+        self.lam_: list[float] = []
+        self.tau_: list[float] = []
+        return super().fit(X, y, sample_weight)
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        scores, place = _sources_of(candidates)
+        root = np.sqrt(weight)[:, None]
+        S, s_mean, s_scale = kernel.standardised(scores, weight)
+        features = candidates.feature_columns(slice(None)).astype(np.float64)
+        F, f_mean, f_scale = kernel.standardised(features, weight)
+        S, F = S / root, F / root
+        n = weight.sum()
+        lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
+        taus = TAUS if self.tau == "loo" else (float(self.tau),)
+        tried = []
+        for lam in lams:
+            P = rows_inverse(F, weight, lam)
+            scaled = y / left_out_scale(P, weight, lam, one)
+            offset, slopes = scaled * (P @ y), scaled[:, None] * (P @ S)
+            for tau in taus:
+                beta, error = least_hinge(offset, slopes, weight / n, tau, self.norm)
+                tried.append((error, tau, -lam, beta))
+        least = min(error for error, *_ in tried)
+        _, tau, lam, beta = min(
+            (entry for entry in tried if entry[0] <= least + 1e-3), key=lambda entry: entry[1:3]
+        )
+        lam = -lam
+        self.lam_.append(lam)
+        self.tau_.append(tau)
+        rest = y - S @ beta
+        dual = rows_inverse(F, weight, lam) @ rest
+        w = F.T @ dual
+        weights = np.zeros(len(candidates))
+        weights[: len(candidates.features)] = w / f_scale
+        weights[place] += beta / s_scale
+        centre = weight @ (rest - F @ w) / n
+        return float(centre - w / f_scale @ f_mean - beta / s_scale @ s_mean), weights
+
+
+def rows_inverse(F: np.ndarray, weight: np.ndarray, lam: float) -> np.ndarray:
+    """``P``: rows' block of the inverse of ``[[K + mλ diag(1/ζ), 1], [1ᵀ, 0]]``, ``K = FFᵀ``.
+
+    ``α = P t`` are the dual weights of the ridge regression of t with intercept, and
+    ``α_i / P_ii`` its left-out residuals.
+    """
+    n = len(weight)
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = F @ F.T + np.diag(weight.sum() * lam / weight)
+    system[n, n] = 0
+    return np.linalg.inv(system)[:n, :n]
+
+
+def left_out_scale(P: np.ndarray, weight: np.ndarray, lam: float, one: np.ndarray) -> np.ndarray:
+    """What α is divided by for left-out residuals: P_ii, or more where part of a row stays."""
+    own = weight.sum() * lam / weight
+    return (1 - one * (1 - own * P.diagonal())) / own
+
+
+def least_hinge(
+    offset: np.ndarray, slopes: np.ndarray, share: np.ndarray, tau: float, norm: int
+) -> tuple[np.ndarray, float]:
+    """β with ``‖β‖ ≤ τ`` that minimises ``Σ share_i max(0, offset_i - slopes_i·β)``, and the loss.
+
+    Projected subgradient: steps of length ``τ/sqrt(t)``; the best point on the way is returned.
+    """
+    beta = np.zeros(slopes.shape[1])
+    best, least = beta, float(share @ np.maximum(offset, 0))
+    for t in range(1, _N_STEPS + 1):
+        active = offset - slopes @ beta > 0
+        gradient = -(share * active) @ slopes
+        length = math.sqrt(gradient @ gradient)
+        if length == 0:
+            break
+        beta = projected(beta - tau / math.sqrt(t) * gradient / length, tau, norm)
+        loss = float(share @ np.maximum(offset - slopes @ beta, 0))
+        if loss < least:
+            best, least = beta, loss
+    return best, least
+
+
+def projected(beta: np.ndarray, tau: float, norm: int) -> np.ndarray:
+    """Nearest point with ``‖β‖ ≤ τ``; for the 1-norm by sorting (Duchi and others 2008)."""
+    if norm == 2:
+        return beta * min(1.0, tau / max(math.sqrt(beta @ beta), 1e-300))
+    size = np.abs(beta)
+    if size.sum() <= tau:
+        return beta
+    falling = np.sort(size)[::-1]
+    excess = (np.cumsum(falling) - tau) / np.arange(1, len(beta) + 1)
+    threshold = excess[np.flatnonzero(falling > excess)[-1]]
+    return np.sign(beta) * np.maximum(size - threshold, 0)
+
+
+class DAM(_Rival):
+    """Ridge regression on the features, drawn towards the sources' opinion.
+
+    ``min (1/m) Σ (f(x_i) - y_i)² + τ/m Σ (f(x_i) - s̄(x_i))² + λ‖w‖²`` with ``s̄ = Σ γ_j s_j``, the
+    sources' weighted mean [1]_. Sources are not run at prediction. The original sets γ_j by how
+    close a source's *rows* lie to the target's. They are not at hand here, so γ_j falls with the
+    source's own squared error d_j, as ``exp(-d_j)``; and the second sum is over the labelled rows.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+    lam : float or "loo", default="loo"
+        Penalty of w; ``"loo"`` takes it from 10⁻⁴, ..., 10⁴.
+    tau : float or "loo", default="loo"
+        Weight of the sources' opinion; ``"loo"`` takes it from 10⁻³, ..., 10³.
+    class_weight : "balanced", dict or None, default="balanced"
+
+    Attributes
+    ----------
+    lam_, tau_ : list of float
+        Of each target.
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    References
+    ----------
+    .. [1] L. Duan, I. W. Tsang, D. Xu, T.-S. Chua, "Domain Adaptation from Multiple Sources via
+       Auxiliary Classifiers", ICML 2009, 289-296.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_sources
+    >>> from holdfast.sources import DAM
+    >>> data = make_sources(n_sources=20, n_helpful=5, random_state=0)
+    >>> model = DAM(data.sources).fit(data.X, data.y)
+    >>> model.source_weights_.any(), model.feature_weights_.any()  # it learns from the sources
+    (np.False_, np.True_)
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        lam: Any = "loo",
+        tau: Any = "loo",
+        class_weight: Any = "balanced",
+    ):
+        self.sources = sources
+        self.lam = lam
+        self.tau = tau
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As in `GreedyTLClassifier.fit`."""
+        self.lam_: list[float] = []
+        self.tau_: list[float] = []
+        return super().fit(X, y, sample_weight)
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        scores, _ = _sources_of(candidates)
+        n, root = weight.sum(), np.sqrt(weight)
+        S = kernel.standardised(scores, weight)[0] / root[:, None]
+        distance = weight @ (S - y[:, None]) ** 2 / n
+        gamma = np.exp(-(distance - distance.min()))
+        opinion = S @ (gamma / gamma.sum())
+        features = candidates.feature_columns(slice(None)).astype(np.float64)
+        F, mean, scale = kernel.standardised(features, weight)
+        lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
+        taus = TAUS if self.tau == "loo" else (float(self.tau),)
+
+        def blend(tau: float) -> tuple[np.ndarray, float]:
+            """The one target that both squares amount to, and its mean."""
+            made = (y + tau * opinion) / (1 + tau)
+            centre = float(weight @ made / n)
+            return root * (made - centre), centre
+
+        errors = {}
+        for tau in taus:
+            target, centre = blend(tau)
+            # Both squares together weigh 1 + τ, so the penalty counts as λ/(1 + τ).
+            shrunk = [lam / (1 + tau) for lam in lams]
+            left_out = kernel.ridge_leave_one_out(F, target, weight, shrunk, one) + centre
+            for lam, row in zip(lams, left_out, strict=True):
+                errors[lam, tau] = float(weight @ (row - y) ** 2)
+        lam, tau = min(itertools.product(lams, taus), key=lambda pair: errors[pair])
+        self.lam_.append(lam)
+        self.tau_.append(tau)
+        target, centre = blend(tau)
+        w = _ridge(F, target, n, lam / (1 + tau)) / scale
+        weights = np.zeros(len(candidates))
+        weights[: len(candidates.features)] = w
+        return float(centre - w @ mean), weights
+
+
+class ForwardRegression(_Rival):
+    """Greedy least squares without a penalty: GreedyTL with λ = 0.
+
+    Parameters
+    ----------
+    sources : SourcePool or iterable of (name, source), default=()
+    max_selected : int, optional
+        Most candidates to choose. Default: as many as ``tol`` lets in.
+    tol : float, default=1e-4
+        A candidate that lowers the error by less, where the target's variance is 1, stays out.
+    class_weight : "balanced", dict or None, default="balanced"
+    passthrough : bool, default=True
+        Whether the columns of X are candidates beside the sources.
+
+    Attributes
+    ----------
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_sources
+    >>> from holdfast.sources import ForwardRegression
+    >>> data = make_sources(random_state=0)
+    >>> model = ForwardRegression(data.sources, max_selected=2).fit(data.X, data.y)
+    >>> int((model.source_weights_ != 0).sum() + (model.feature_weights_ != 0).sum())
+    2
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        max_selected: int | None = None,
+        tol: float = 1e-4,
+        class_weight: Any = "balanced",
+        passthrough: bool = True,
+    ):
+        self.sources = sources
+        self.max_selected = max_selected
+        self.tol = tol
+        self.class_weight = class_weight
+        self.passthrough = passthrough
+
+    def _check_parameters(self) -> None:
+        most = self.max_selected
+        if most is not None and not (is_number(most, numbers.Integral) and most >= 1):
+            raise ValueError(
+                "ForwardRegression: max_selected must be a whole number of at least 1, or None. "
+                f"Got {most!r}."
+            )
+        if not (is_number(self.tol) and self.tol >= 0):
+            raise ValueError(
+                f"ForwardRegression: tol must be a number of at least 0. Got {self.tol!r}."
+            )
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        total = len(candidates)
+        most = total if self.max_selected is None else int(self.max_selected)
+        search = kernel.Search(0.0, most, float(self.tol), total)
+        fit = kernel.fit_target(candidates.columns, y, weight, search)
+        weights = np.zeros(total)
+        intercept, weights[fit.greedy.order] = fit.raw()
+        return intercept, weights

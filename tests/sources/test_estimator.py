@@ -1,0 +1,334 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from holdfast import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
+from holdfast.datasets import make_sources
+from holdfast.sources import kernel
+from holdfast.sources.base import LAMBDAS
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_sources(n_samples=20, n_sources=200, n_helpful=20, random_state=0)
+
+
+def three_classes(n=30, seed=0):
+    rng = np.random.default_rng(seed)
+    centres = 3 * rng.normal(size=(3, 4))
+    y = np.arange(n) % 3
+    X = centres[y] + rng.normal(size=(n, 4))
+    sources = [(f"centre{k}", lambda X, k=k: -np.square(X - centres[k]).sum(1)) for k in range(3)]
+    sources += [(f"noise{j}", lambda X, j=j: np.sin(37 * (j + 1) * X[:, 0])) for j in range(20)]
+    return X, np.array(["ant", "bee", "cow"])[y], sources
+
+
+def test_the_sources_that_help_are_found_and_help(task):
+    model = GreedyTLClassifier(task.sources, max_selected=3).fit(task.X, task.y)
+    alone = GreedyTLClassifier(max_selected=3).fit(task.X, task.y)
+    assert len(set(model.selected_) & set(task.helpful)) >= 2  # of 3; a tenth of the pool helps
+    assert model.used_sources_
+    assert model.score(task.X_test, task.y_test) > alone.score(task.X_test, task.y_test) + 0.1
+    assert model.loo_errors_["with_sources"] < model.loo_errors_["without_sources"]
+    assert "sources help (left-out error" in model.path_.reason
+    assert "max_selected=3 was reached" in model.path_.reason
+    assert model.source_names_ == [name for name, _ in task.sources]
+
+
+def test_weights_path_and_support_tell_the_same(task):
+    model = GreedyTLClassifier(task.sources, max_selected=4).fit(task.X, task.y)
+    d, n = 40, 200
+    assert model.feature_weights_.shape == (d,)
+    assert model.source_weights_.shape == (n,)
+    effects = np.concatenate([model.feature_weights_, model.source_weights_])
+    np.testing.assert_array_equal(np.flatnonzero(effects), np.flatnonzero(model.support_))
+    assert set(model.path_.order) == set(np.flatnonzero(model.support_))
+    assert model.ranking_[model.path_.order].tolist() == [1, 2, 3, 4]
+    assert model.path_.train_scores[0] == pytest.approx(1.0)  # balanced ±1
+    assert model.path_.train_scores[-1] < model.path_.train_scores[0]
+    assert model.path_.scores[-1] == pytest.approx(min(model.loo_errors_.values()))
+    # An effect is what one standard deviation adds.
+    on_average = np.array([source(task.X) for _, source in task.sources])
+    j = int(np.flatnonzero(model.source_weights_)[0])
+    moved = model._raw[d + j, 0] * on_average[j].std()
+    assert model.source_weights_[j] == pytest.approx(moved)
+
+
+def test_the_fit_is_the_kernels(task):
+    model = GreedyTLRegressor(task.sources, passthrough=False, lam=0.3, max_selected=5)
+    y = 5.0 + 2.0 * task.y + np.linspace(0, 1, 20)
+    model.fit(task.X, y)
+    Z = np.column_stack([source(task.X) for _, source in task.sources])
+    fit = kernel.fit_target(lambda i: Z[:, i], y, np.ones(20), kernel.Search(0.3, 5, 1e-4, 200))
+    np.testing.assert_array_equal(model.path_.order, 40 + fit.greedy.order)
+    np.testing.assert_allclose(model.source_weights_[fit.greedy.order], fit.effects)
+    intercept, weights = fit.raw()
+    np.testing.assert_allclose(model.predict(task.X), intercept + Z[:, fit.greedy.order] @ weights)
+
+
+def test_with_harmful_sources_the_fit_is_that_of_the_features():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(16, 2))
+    y = X[:, 0] > 0
+    sources = [(f"s{j}", lambda X, j=j: np.sin(1e3 * (j + 1) * X[:, 0])) for j in range(300)]
+    model = GreedyTLClassifier(sources).fit(X, y)
+    assert not model.used_sources_
+    assert not model.source_weights_.any()
+    assert model.loo_errors_["with_sources"] > model.loo_errors_["without_sources"]
+    assert "sources do not help" in model.path_.reason
+    assert "features alone" in model.path_.reason
+    alone = GreedyTLClassifier().fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X))
+    nothing = GreedyTLClassifier(sources, passthrough=False).fit(X, y)
+    assert nothing.path_.chosen_size == 0
+    np.testing.assert_allclose(nothing.decision_function(X), 0, atol=1e-12)
+
+
+def test_the_penalty_can_be_chosen_by_leave_one_out(task):
+    model = GreedyTLClassifier(task.sources, lam="loo", max_selected=5).fit(task.X, task.y)
+    assert model.lam_ in LAMBDAS
+    errors = {}
+    for lam in LAMBDAS:
+        one = GreedyTLClassifier(task.sources, lam=lam, max_selected=5).fit(task.X, task.y)
+        errors[lam] = one.loo_errors_["with_sources"]
+    assert model.loo_errors_["with_sources"] == pytest.approx(min(errors.values()))
+    assert errors[model.lam_] == pytest.approx(min(errors.values()))
+
+
+def test_more_classes_are_one_against_the_rest():
+    X, y, sources = three_classes()
+    model = GreedyTLClassifier(sources, max_selected=2).fit(X, y)
+    assert model.decision_function(X).shape == (30, 3)
+    assert model.source_weights_.shape == (3, 23)
+    assert model.score(X, y) > 0.9
+    assert len(model.path_.order) == 6
+    assert model.path_.train_scores[-1] < 0.5
+    alone = GreedyTLClassifier(max_selected=2).fit(X, y)
+    for k, label in enumerate(["ant", "bee", "cow"]):
+        own = GreedyTLClassifier(max_selected=2).fit(X, y == label)
+        np.testing.assert_allclose(alone.decision_function(X)[:, k], own.decision_function(X))
+
+
+def test_classes_that_share_their_weights_share_one_gram():
+    X, y, sources = three_classes()
+    X = np.column_stack([X, *(source(X) for _, source in sources)])
+    model = GreedyTLClassifier(class_weight=None, max_selected=4).fit(X, y)
+    for k, label in enumerate(["ant", "bee", "cow"]):
+        own = GreedyTLClassifier(class_weight=None, max_selected=4).fit(X, y == label)
+        np.testing.assert_allclose(model.decision_function(X)[:, k], own.decision_function(X))
+
+
+def test_balanced_weights_move_the_threshold_between_unequal_classes():
+    rng = np.random.default_rng(0)
+    y = np.arange(24) < 3
+    X = rng.normal(size=(24, 3)) + 1.2 * y[:, None]
+    balanced = GreedyTLClassifier().fit(X, y)
+    plain = GreedyTLClassifier(class_weight=None).fit(X, y)
+    assert balanced.predict(X)[y].mean() > plain.predict(X)[y].mean()
+    by_hand = GreedyTLClassifier(class_weight={True: 7, False: 1}).fit(X, y)
+    np.testing.assert_allclose(by_hand.decision_function(X), balanced.decision_function(X))
+
+
+def test_weights_are_repetitions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(14, 6))
+    y = X[:, 0] + rng.normal(size=14)
+    weight = rng.integers(0, 3, size=14)
+    copies = np.repeat(np.arange(14), weight)
+    sources = [("s", lambda X: X[:, 0] - X[:, 1])]
+    for model, target in ((GreedyTLRegressor(sources), y), (GreedyTLClassifier(sources), y > 0)):
+        weighted = clone(model).fit(X, target, weight)
+        repeated = clone(model).fit(X[copies], target[copies])
+        np.testing.assert_allclose(weighted.path_.scores, repeated.path_.scores)
+        assert weighted.selected_ == repeated.selected_
+        np.testing.assert_allclose(weighted._decisions(X), repeated._decisions(X))
+
+
+def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 5))
+    y = X[:, 0] + 0.5 * rng.normal(size=80)
+    model = GreedyTLRegressor([("s", lambda X: X[:, 0] + X[:, 1])]).fit(X, y)
+    folds = list(model._folds(np.ones(80), y))
+    assert len(folds) == 10
+    np.testing.assert_array_equal(sum(test for _, test in folds), np.ones(80))
+    assert all(not (train * test).any() for train, test in folds)
+    assert 0.2 < model.loo_errors_["with_sources"] < 0.6
+
+
+def test_randomised_search_is_repeatable_and_runs_few_sources(task):
+    pool = SourcePool(task.sources)
+    one = GreedyTLClassifier(pool, n_candidates=59, max_selected=3, random_state=0)
+    one.fit(task.X, task.y)
+    assert pool.n_runs < 3 * 62 * 200 / 240 + 30
+    two = clone(one).fit(task.X, task.y)
+    assert one.path_ == two.path_
+    every = GreedyTLClassifier(pool, n_candidates=10_000, max_selected=3).fit(task.X, task.y)
+    exact = GreedyTLClassifier(pool, max_selected=3).fit(task.X, task.y)
+    assert every.selected_ == exact.selected_
+
+
+def test_columns_that_are_scores_are_sources_and_no_longer_features(task):
+    scores = np.column_stack([source(task.X) for _, source in task.sources[:20]])
+    names = [*(f"x{j}" for j in range(40)), *(name for name, _ in task.sources[:20])]
+    table = pd.DataFrame(np.column_stack([task.X, scores]), columns=names)
+    pool = SourcePool.from_columns(names[40:])
+    model = GreedyTLClassifier(pool).fit(table, task.y)
+    run = GreedyTLClassifier(task.sources[:20]).fit(task.X, task.y)
+    assert model.selected_ == run.selected_
+    np.testing.assert_allclose(model.decision_function(table), run.decision_function(task.X))
+    assert len(model.support_) == 60 + 20
+    assert not model.support_[40:60].any()
+    with pytest.raises(ValueError, match=r"source 0 \('gone'\) must be a column of X"):
+        GreedyTLClassifier(SourcePool.from_columns(["gone"])).fit(table, task.y)
+
+
+def test_indices_put_columns_first_whatever_passthrough_says(task):
+    both = GreedyTLClassifier(task.sources, max_selected=3).fit(task.X, task.y)
+    only = GreedyTLClassifier(task.sources, max_selected=3, passthrough=False)
+    only.fit(task.X, task.y)
+    np.testing.assert_array_equal(both.path_.order, only.path_.order)
+    assert (only.path_.order >= 40).all()
+    assert len(only.support_) == 240
+
+
+# --- in scikit-learn's company ------------------------------------------------------------------
+
+
+def test_cloning_shares_the_sources_and_clones_the_rest(task):
+    fitted = LogisticRegression().fit(task.X, task.y)
+    rng = np.random.RandomState(0)
+    model = GreedyTLClassifier([("old", fitted)], lam=2.0, random_state=rng)
+    twin = clone(model)
+    assert twin.sources is model.sources
+    assert twin.sources[0][1] is fitted
+    assert twin.lam == 2.0
+    assert twin.random_state is not rng
+    assert not hasattr(twin, "path_")
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_grid_search_over_lam_in_a_pipeline(task, routing):
+    fitted = SVC().fit(task.X_test[500:], task.y_test[500:])
+    with sklearn.config_context(enable_metadata_routing=routing):
+        inner = GreedyTLClassifier([("old", fitted)], passthrough=False)
+        if routing:
+            inner.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        scaler = StandardScaler(with_mean=False, with_std=False)
+        if routing:
+            scaler.set_fit_request(sample_weight=False)
+        steps = make_pipeline(scaler, inner)
+        grid = GridSearchCV(steps, {"greedytlclassifier__lam": [0.1, 1.0, "loo"]}, cv=3)
+        grid.fit(task.X, task.y, **({"sample_weight": np.ones(20)} if routing else {}))
+        assert grid.score(task.X_test[:500], task.y_test[:500]) > 0.8
+        best = grid.best_estimator_[-1]
+        assert best.sources[0][1] is fitted
+
+
+def test_probabilities_come_from_calibration(task):
+    model = GreedyTLClassifier(task.sources[:50], max_selected=2)
+    calibrated = CalibratedClassifierCV(model, cv=3).fit(task.X, task.y)
+    assert calibrated.predict_proba(task.X_test).shape == (1000, 2)
+    assert not hasattr(model, "predict_proba")
+
+
+def test_sparse_rows_give_what_dense_rows_give(task):
+    X = np.where(np.abs(task.X) > 0.5, task.X, 0)
+    csr = sparse.csr_array(X)
+    sources = [("sum", lambda X: np.asarray(X.sum(axis=1)).ravel())]
+    one = GreedyTLClassifier(sources).fit(csr, task.y)
+    two = GreedyTLClassifier(sources).fit(X, task.y)
+    np.testing.assert_allclose(one.decision_function(csr), two.decision_function(X))
+
+
+def test_the_path_is_drawn(task):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    model = GreedyTLClassifier(task.sources, max_selected=4).fit(task.X, task.y)
+    display = PathDisplay.from_estimator(model)
+    assert len(display.line_.get_xdata()) == 5
+    matplotlib.pyplot.close("all")
+
+
+def test_guarantees_are_numbers_with_what_they_assume(task):
+    model = GreedyTLClassifier(task.sources, max_selected=3).fit(task.X, task.y)
+    numbers = model.guarantees(task.X, task.y)
+    assert 0 <= numbers["source_risk"] <= 4
+    assert numbers["rate"] > 0
+    assert numbers["regime"] in ("fast", "slow")
+    assert not numbers["coherence_holds"]
+    assert numbers["labels_are_signs"]
+    assert not numbers["rows_within_unit_ball"]
+    drawn = GreedyTLClassifier(task.sources, max_selected=3, n_candidates=59, random_state=0)
+    drawn.fit(task.X, task.y).guarantees(task.X, task.y)
+    X, y, sources = three_classes()
+    with pytest.raises(ValueError, match=r"the theorems are about 2 classes. Got 3"):
+        GreedyTLClassifier(sources).fit(X, y).guarantees(X, y)
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"lam": 0}, r"lam must be a number above 0, or 'loo'.*Got 0"),
+        ({"lam": -1.0}, "lam must be a number above 0"),
+        ({"lam": "LOO"}, "Got 'LOO'"),
+        ({"lam": np.nan}, "Got nan"),
+        ({"max_selected": 0}, "max_selected must be a whole number of at least 1, or None. Got 0"),
+        ({"n_candidates": 2.5}, "n_candidates must be a whole number"),
+        ({"tol": -1}, "tol must be a number of at least 0. Got -1"),
+        ({"passthrough": "yes"}, "passthrough must be True or False. Got 'yes'"),
+        ({"class_weight": "auto"}, "class_weight must be 'balanced', None or a dict.*Got 'auto'"),
+        ({"passthrough": False}, "nothing to choose from. Got no sources and passthrough=False"),
+    ],
+)
+def test_bad_parameters_are_refused(options, message, task):
+    with pytest.raises(ValueError, match=f"GreedyTLClassifier: .*{message}"):
+        GreedyTLClassifier(**options).fit(task.X, task.y)
+
+
+def test_bad_rows_are_refused(task):
+    model = GreedyTLClassifier(task.sources[:3])
+    with pytest.raises(ValueError, match=r"needs rows of at least 2 classes\. Got one class"):
+        model.fit(task.X, np.ones(20))
+    with pytest.raises(ValueError, match=r"needs at least 2 rows\. Got 1 sample"):
+        model.fit(task.X[:1], task.y[:1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(task.X, task.y[:-1])
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(np.where(task.X > 2, np.nan, task.X), task.y)
+    with pytest.raises(ValueError, match=r"must differ. Got 'a' twice"):
+        GreedyTLClassifier([("a", len), ("a", len)]).fit(task.X, task.y)
+    with pytest.raises(ValueError, match=r"source 0 \('nan'\) returned 20 scores that are NaN"):
+        GreedyTLClassifier([("nan", lambda X: X[:, 0] * np.nan)]).fit(task.X, task.y)
+
+
+def test_a_constant_source_is_never_chosen_and_said_to_be_one(task):
+    sources = [("stuck", lambda X: np.full(len(X), 0.1)), *task.sources[:10]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GreedyTLClassifier(sources, passthrough=False).fit(task.X, task.y)
+    assert "stuck" not in model.selected_
+    assert "1 source gave one score in every row: 'stuck'" in model.path_.reason
+
+
+def test_a_constant_target_is_predicted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 3))
+    model = GreedyTLRegressor([("s", lambda X: X[:, 0])]).fit(X, np.full(10, 2.5))
+    assert model.path_.chosen_size == 0
+    np.testing.assert_allclose(model.predict(X), 2.5)

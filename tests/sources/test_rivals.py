@@ -1,0 +1,252 @@
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from holdfast.datasets import make_sources
+from holdfast.sources import (
+    DAM,
+    AverageKT,
+    BestSource,
+    ForwardRegression,
+    MultiKT,
+    RegularizedLeastSquares,
+    rivals,
+)
+from holdfast.sources.base import LAMBDAS
+
+ALL = [
+    RegularizedLeastSquares(),
+    BestSource(),
+    AverageKT(),
+    MultiKT(),
+    MultiKT(norm=1),
+    DAM(),
+    ForwardRegression(),
+]
+every_rival = pytest.mark.parametrize("rival", ALL, ids=str)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_sources(n_samples=14, n_sources=30, n_helpful=10, random_state=0)
+
+
+@pytest.fixture
+def signs(task):
+    return np.where(task.y == 1, 1.0, -1.0)
+
+
+@every_rival
+def test_every_rival_works_on_the_pool_and_shares_its_sources(rival, task):
+    model = clone(rival).set_params(sources=task.sources).fit(task.X, task.y)
+    assert model.source_weights_.shape == (30,)
+    assert model.feature_weights_.shape == (40,)
+    assert clone(model).sources is task.sources
+    # DAM predicts from the features, which show nothing here.
+    assert model.score(task.X_test, task.y_test) > (0.45 if "DAM" in str(rival) else 0.65)
+    assert set(model.predict(task.X)) <= {0, 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rival",
+    [RegularizedLeastSquares(), DAM(), ForwardRegression()],
+    ids=str,
+)
+def test_rivals_that_fit_features_pass_scikit_learns_checks(rival):
+    for instance, check in estimator_checks_generator(rival):
+        if "array_api" not in str(check):
+            check(instance)
+
+
+def test_grid_search_over_a_rival(task):
+    fitted = LogisticRegression().fit(task.X_test, task.y_test)
+    model = RegularizedLeastSquares([("old", fitted)])
+    grid = GridSearchCV(model, {"lam": [0.1, 1.0]}, cv=2).fit(task.X, task.y)
+    assert grid.best_estimator_.sources[0][1] is fitted
+
+
+def test_least_squares_are_scikit_learns(task, signs):
+    S = np.column_stack([source(task.X) for _, source in task.sources])
+    Z = np.column_stack([task.X, S])
+    Z = (Z - Z.mean(0)) / Z.std(0)
+    model = RegularizedLeastSquares(task.sources, lam=0.5).fit(task.X, task.y)
+    ridge = Ridge(alpha=14 * 0.5).fit(Z, signs)
+    np.testing.assert_allclose(model.decision_function(task.X), ridge.predict(Z))
+    effects = np.concatenate([model.feature_weights_, model.source_weights_])
+    np.testing.assert_allclose(effects, ridge.coef_)
+
+
+def test_the_penalty_of_least_squares_is_the_one_of_least_leave_one_out_error(task, signs):
+    Z = (task.X - task.X.mean(0)) / task.X.std(0)
+    errors = []
+    for lam in LAMBDAS:
+        left_out = []
+        for i in range(14):
+            rest = np.arange(14) != i
+            # The penalty is that of all 14 rows, and so are the scales.
+            ridge = Ridge(alpha=14 * lam).fit(Z[rest], signs[rest])
+            left_out.append(ridge.predict(Z[[i]])[0])
+        errors.append(np.sum((np.array(left_out) - signs) ** 2))
+    model = RegularizedLeastSquares().fit(task.X, task.y)
+    assert model.lam_ == [LAMBDAS[int(np.argmin(errors))]]
+
+
+def test_the_best_source_is_used_as_it_is(task):
+    y = task.y
+    sources = [
+        ("half", lambda X: np.ones(len(X))),
+        ("right", lambda X: np.where(y == 1, 0.1, -0.2)),
+        ("inverse", lambda X: np.where(y == 1, -3.0, 3.0)),
+        ("almost", lambda X: np.where(np.arange(14) == 0, -9.0, 9.0) * np.where(y == 1, 1, -1)),
+    ]
+    model = BestSource(sources).fit(task.X, y)
+    assert np.flatnonzero(model.source_weights_).tolist() == [1]
+    np.testing.assert_allclose(model.decision_function(task.X), np.where(y == 1, 0.1, -0.2))
+
+
+def test_the_average_is_the_mean_of_the_scores(task):
+    model = AverageKT(task.sources).fit(task.X, task.y)
+    mean = np.mean([source(task.X_test) for _, source in task.sources], axis=0)
+    np.testing.assert_allclose(model.decision_function(task.X_test), mean)
+    with pytest.raises(ValueError, match=r"needs 2 classes.*Got 3 classes"):
+        AverageKT(task.sources).fit(task.X, np.arange(14) % 3)
+
+
+# --- MultiKT ------------------------------------------------------------------------------------
+
+
+def hinge_problem(m=6, seed=0):
+    rng = np.random.default_rng(seed)
+    n = 9
+    return rng.normal(size=n) + 0.5, rng.normal(size=(n, m)), rng.dirichlet(np.ones(n))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_hinge_loss_under_the_1_norm_is_that_of_linear_programming(seed):
+    offset, slopes, share = hinge_problem(seed=seed)
+    n, m = slopes.shape
+    tau = 0.7
+    # Variables β⁺, β⁻, ξ: min share·ξ with ξ ≥ offset - slopes·β and Σ(β⁺ + β⁻) ≤ τ.
+    exact = linprog(
+        np.concatenate([np.zeros(2 * m), share]),
+        A_ub=np.vstack(
+            [
+                np.column_stack([-slopes, slopes, -np.eye(n)]),
+                np.concatenate([np.ones(2 * m), np.zeros(n)])[None],
+            ]
+        ),
+        b_ub=np.append(-offset, tau),
+    )
+    beta, loss = rivals.least_hinge(offset, slopes, share, tau, 1)
+    assert np.abs(beta).sum() <= tau * (1 + 1e-9)
+    assert exact.fun - 1e-9 <= loss <= exact.fun + 0.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_hinge_loss_under_the_2_norm_is_that_of_a_general_solver(seed):
+    offset, slopes, share = hinge_problem(m=2, seed=seed)
+    angles, radii = np.meshgrid(np.linspace(0, 2 * np.pi, 721), np.linspace(0, 0.7, 141))
+    grid = np.stack([radii * np.cos(angles), radii * np.sin(angles)], axis=-1)
+    least = (np.maximum(offset - grid @ slopes.T, 0) @ share).min()
+    beta, loss = rivals.least_hinge(offset, slopes, share, 0.7, 2)
+    assert np.linalg.norm(beta) <= 0.7 * (1 + 1e-9)
+    assert loss == pytest.approx(least, abs=0.01)
+
+
+def test_projections_are_the_nearest_points():
+    rng = np.random.default_rng(0)
+    for norm in (1, 2):
+        beta = rng.normal(size=4)
+        made = rivals.projected(beta, 1.0, norm)
+        assert np.linalg.norm(made, norm) == pytest.approx(1)
+        bound = {"type": "ineq", "fun": lambda b, norm=norm: 1 - np.linalg.norm(b, norm)}
+        exact = minimize(
+            lambda b, beta=beta: np.sum((b - beta) ** 2), np.zeros(4), constraints=bound
+        )
+        np.testing.assert_allclose(made, exact.x, atol=1e-3)
+        np.testing.assert_array_equal(rivals.projected(0.01 * beta, 1.0, norm), 0.01 * beta)
+
+
+def test_left_out_residuals_of_multikt_are_those_of_refitting(task, signs):
+    rng = np.random.default_rng(0)
+    F, weight = rng.normal(size=(14, 3)), rng.uniform(0.5, 2, size=14)
+    P = rivals.rows_inverse(F, weight, 0.3)
+    got = (P @ signs) / P.diagonal()
+    for i in range(14):
+        rest = np.arange(14) != i
+        ridge = Ridge(alpha=weight.sum() * 0.3)
+        ridge.fit(F[rest], signs[rest], sample_weight=weight[rest])
+        assert got[i] == pytest.approx(signs[i] - ridge.predict(F[[i]])[0])
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_multikt_trusts_a_source_that_knows_the_answer(norm, task, signs):
+    rng = np.random.default_rng(0)
+    sources = [
+        ("noise", lambda X: rng.normal(size=len(X))),
+        ("knows", lambda X: signs),
+    ]
+    model = MultiKT(sources, norm=norm).fit(rng.normal(size=(14, 3)), task.y)
+    noise, knows = np.abs(model.source_weights_)
+    assert knows > 5 * noise
+
+
+# --- DAM and forward regression -----------------------------------------------------------------
+
+
+def test_dam_is_the_minimiser_of_its_objective(task, signs):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(14, 2))
+    scores = rng.normal(size=(14, 3)) + signs[:, None]
+    sources = [(f"s{j}", lambda X, j=j: scores[:, j]) for j in range(3)]
+    model = DAM(sources, lam=0.2, tau=3.0, class_weight=None).fit(X, task.y)
+    S = (scores - scores.mean(0)) / scores.std(0)
+    gamma = np.exp(-np.mean((S - signs[:, None]) ** 2, axis=0))
+    opinion = S @ gamma / gamma.sum()
+    F = (X - X.mean(0)) / X.std(0)
+
+    def objective(p):
+        f = F @ p[:2] + p[2]
+        return (
+            np.mean((f - signs) ** 2) + 3 * np.mean((f - opinion) ** 2) + 0.2 * np.sum(p[:2] ** 2)
+        )
+
+    best = minimize(objective, np.zeros(3), tol=1e-12).x
+    np.testing.assert_allclose(model.decision_function(X), F @ best[:2] + best[2], atol=1e-5)
+    assert not model.source_weights_.any()
+
+
+def test_dam_listens_to_good_sources(task, signs):
+    sources = [("knows", lambda X: signs)]
+    assert DAM(sources).fit(task.X, task.y).tau_[0] > 0
+
+
+def test_forward_regression_fits_exactly_where_it_can(task):
+    model = ForwardRegression(task.sources, tol=0.0).fit(task.X, task.y)
+    np.testing.assert_allclose(
+        model.decision_function(task.X), np.where(task.y == 1, 1, -1), atol=1e-6
+    )
+    chosen = np.count_nonzero(model.source_weights_) + np.count_nonzero(model.feature_weights_)
+    assert chosen <= 13
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        (RegularizedLeastSquares(lam=0), "RegularizedLeastSquares: lam must be a number above 0"),
+        (DAM(tau=-1), "DAM: tau must be a number above 0"),
+        (MultiKT(norm=3), "MultiKT: norm must be 1 or 2. Got 3"),
+        (ForwardRegression(max_selected=0), "ForwardRegression: max_selected must be a whole"),
+        (ForwardRegression(tol=-1), "ForwardRegression: tol must be"),
+        (BestSource(class_weight="even"), "BestSource: class_weight must be 'balanced'"),
+        (RegularizedLeastSquares(passthrough=False), "nothing to choose from"),
+    ],
+)
+def test_bad_parameters_are_refused(model, message, task):
+    with pytest.raises(ValueError, match=message):
+        model.fit(task.X, task.y)
