@@ -121,7 +121,7 @@ class _Rows:
         self.order: list[int] = []
         self.q: list[float] = []
         self._U = np.empty((16, len(y)))
-        self._R: list[np.ndarray] = []
+        self._R: list[tuple[np.ndarray, float]] = []
         self._next: tuple[np.ndarray, np.ndarray, float, float]
 
     @property
@@ -140,8 +140,9 @@ class _Rows:
 
     def score(self, z: np.ndarray) -> float:
         """``a²/(Λ + c)`` of the column z; what it takes is kept for `enter`."""
-        g = self.entered @ z
-        u = z - g @ self.entered
+        entered = self.entered
+        g = entered @ z
+        u = z - g @ entered
         d = self.Lam + float(u @ z)
         self._next = g, u, math.sqrt(d), float(self.residual @ z)
         return self._next[3] ** 2 / d
@@ -157,7 +158,7 @@ class _Rows:
         self._U[t] = u
         self.order.append(int(i))
         self.q.append(a / root)
-        self._R.append(np.append(g, root))
+        self._R.append((g, root))
         return u
 
     def result(self, n_samples: float, lam: float, reason: str) -> GreedyFit:
@@ -166,15 +167,16 @@ class _Rows:
 
 def _fit(
     order: list[int],
-    rows: list[np.ndarray],
+    rows: list[tuple[np.ndarray, float]],
     q: list[float],
     n_samples: float,
     lam: float,
     reason: str,
 ) -> GreedyFit:
     R = np.zeros((len(order), len(order)))
-    for t, row in enumerate(rows):
-        R[: t + 1, t] = row
+    for t, (above, root) in enumerate(rows):
+        R[:t, t] = above
+        R[t, t] = root
     return GreedyFit(np.array(order, dtype=np.intp), R, np.array(q), n_samples, lam, reason)
 
 
@@ -287,7 +289,7 @@ def greedy_from_gram(
     V = np.empty((16, len(a)))
     order: list[int] = []
     q: list[float] = []
-    rows: list[np.ndarray] = []
+    rows: list[tuple[np.ndarray, float]] = []
     reason = _reached(max_selected, len(a))
     while len(order) < min(max_selected, len(a)):
         score = a * a / den
@@ -302,7 +304,7 @@ def greedy_from_gram(
         root = math.sqrt(den[i])
         V[t] = (C[i] - g @ V[:t]) / root
         q.append(float(a[i] / root))
-        rows.append(np.append(g, root))
+        rows.append((g, root))
         order.append(i)
         a -= q[-1] * V[t]
         den -= V[t] ** 2
