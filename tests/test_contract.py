@@ -8,19 +8,40 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
-from holdfast import NestedRegressor, SelectionPath
+from holdfast import (
+    NestedRegressor,
+    SelectionPath,
+    SimilarityLearner,
+    TGreedyClassifier,
+    TGreedyRegressor,
+    TGreedySelector,
+)
 
-ESTIMATORS = [NestedRegressor()]
+ESTIMATORS = [
+    NestedRegressor(),
+    SimilarityLearner(),
+    TGreedyClassifier(),
+    TGreedyRegressor(),
+    TGreedySelector(),
+]
+# Further settings, for scikit-learn's checks alone.
+SETTINGS = [
+    SimilarityLearner("t", pairs=30),
+    TGreedyClassifier(stepwise=True, fit_intercept=False),
+    TGreedyRegressor("auto", stop="held_out_domain", max_steps=5),
+    TGreedySelector("greedy", stop="sign_flip"),
+]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS + SETTINGS)
 def test_scikit_learn_checks_pass(estimator, check):
     check(estimator)
 
@@ -37,12 +58,30 @@ def seeded(estimator):
     return estimator.set_params(random_state=0) if hasattr(estimator, "random_state") else estimator
 
 
+def output(fitted, X):
+    """What a fitted estimator makes of X: scores, predictions, or the columns it keeps."""
+    for method in ("decision_function", "predict", "transform"):
+        if hasattr(fitted, method):
+            return np.asarray(getattr(fitted, method)(X))
+    raise AssertionError(f"{fitted} makes nothing")
+
+
+def target(estimator, y):
+    """y as the estimator wants it: numbers, or their sign as classes."""
+    classes = is_classifier(estimator) or isinstance(estimator, SimilarityLearner)
+    return np.where(y > 0, "up", "down") if classes else y
+
+
+def fit(estimator, X, y, **arguments):
+    return seeded(estimator).fit(X, target(estimator, y), **arguments)
+
+
 @every_estimator
 def test_every_parameter_and_attribute_is_documented(estimator, rows):
     text = inspect.getdoc(type(estimator))
     for name in estimator.get_params():
         assert f"\n{name} : " in text, name
-    fitted = seeded(estimator).fit(pd.DataFrame(rows[0], columns=list("abc")), rows[1])
+    fitted = fit(estimator, pd.DataFrame(rows[0], columns=list("abc")), rows[1])
     attributes = text[text.index("Attributes\n") :]
     for name in vars(fitted):
         if name.endswith("_") and not name.startswith("_") and name != "basis_":
@@ -53,23 +92,23 @@ def test_every_parameter_and_attribute_is_documented(estimator, rows):
 def test_fit_leaves_constructor_arguments_alone(estimator, rows):
     fitted = seeded(estimator)
     before = fitted.get_params()
-    fitted.fit(*rows)
+    fitted.fit(rows[0], target(estimator, rows[1]))
     assert all(fitted.get_params()[name] is value for name, value in before.items())
 
 
 @every_estimator
 def test_clone_and_pickle_give_the_same_fit(estimator, rows):
-    fitted = seeded(estimator).fit(*rows)
+    fitted = fit(estimator, *rows)
     again = pickle.loads(pickle.dumps(fitted))
-    anew = clone(fitted).fit(*rows)
+    anew = fit(fitted, *rows)
     for other in (again, anew):
-        np.testing.assert_array_equal(other.predict(rows[0]), fitted.predict(rows[0]))
+        np.testing.assert_array_equal(output(other, rows[0]), output(fitted, rows[0]))
         assert other.path_ == fitted.path_
 
 
 @every_estimator
 def test_the_path_explains_the_fit(estimator, rows):
-    fitted = seeded(estimator).fit(*rows)
+    fitted = fit(estimator, *rows)
     path = fitted.path_
     assert isinstance(path, SelectionPath)
     assert len(path.scores) == len(path.order) + 1
@@ -83,21 +122,22 @@ def test_the_path_explains_the_fit(estimator, rows):
 def test_frames_give_what_arrays_give_and_keep_names(estimator, frame, rows):
     X, y = rows
     table = frame({name: X[:, j] for j, name in enumerate(["age", "dose", "time"])})
-    fitted = seeded(estimator).fit(table, y)
+    fitted = fit(estimator, table, y)
     assert list(fitted.feature_names_in_) == ["age", "dose", "time"]
-    np.testing.assert_array_equal(fitted.predict(table), seeded(estimator).fit(X, y).predict(X))
+    np.testing.assert_array_equal(output(fitted, table), output(fit(estimator, X, y), X))
     swapped = frame({name: X[:, j] for j, name in enumerate(["dose", "age", "time"])})
     with pytest.raises(ValueError, match="feature names"):
-        fitted.predict(swapped)
+        output(fitted, swapped)
 
 
 @every_estimator
 def test_float32_stays_float32(estimator, rows):
     X, y = (part.astype(np.float32) for part in rows)
-    fitted = seeded(estimator).fit(X, y)
-    assert fitted.predict(X).dtype == np.float32
-    expected = seeded(estimator).fit(X.astype(float), y.astype(float)).predict(X.astype(float))
-    np.testing.assert_allclose(fitted.predict(X), expected, rtol=1e-5, atol=1e-5)
+    fitted = fit(estimator, X, y)
+    assert output(fitted, X).dtype == np.float32
+    wide = X.astype(float), y.astype(float)
+    expected = output(fit(estimator, *wide), wide[0])
+    np.testing.assert_allclose(output(fitted, X), expected, rtol=1e-5, atol=1e-5)
 
 
 @every_estimator
@@ -106,5 +146,6 @@ def test_read_only_input_is_fine_and_left_alone(estimator, rows):
     X.flags.writeable = y.flags.writeable = False
     weight = np.ones(len(y))
     weight.flags.writeable = False
-    seeded(estimator).fit(X, y, sample_weight=weight).predict(X)
+    weights = {"sample_weight": weight} if has_fit_parameter(estimator, "sample_weight") else {}
+    output(fit(estimator, X, y, **weights), X)
     np.testing.assert_array_equal(X, rows[0])

@@ -12,6 +12,10 @@ _HOME = {
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "SimilarityLearner": "holdfast.domains",
+    "TGreedyClassifier": "holdfast.domains",
+    "TGreedyRegressor": "holdfast.domains",
+    "TGreedySelector": "holdfast.domains",
     "compare_criteria": "holdfast.report.plots",
 }
 __all__ = [
@@ -20,10 +24,20 @@ __all__ = [
     "NestedRegressor",
     "PathDisplay",
     "SelectionPath",
+    "SimilarityLearner",
+    "TGreedyClassifier",
+    "TGreedyRegressor",
+    "TGreedySelector",
     "compare_criteria",
 ]
 
 if TYPE_CHECKING:
+    from holdfast.domains import (
+        SimilarityLearner,
+        TGreedyClassifier,
+        TGreedyRegressor,
+        TGreedySelector,
+    )
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria

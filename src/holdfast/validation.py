@@ -12,7 +12,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 _NOT_NUMBERS = (
     nw.String,
@@ -53,8 +53,16 @@ def is_number(value: Any, kind: type = numbers.Real) -> bool:
     )
 
 
-def numeric_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Any:
-    """X, or X and y where y is given, as float arrays; float32 is kept.
+def numeric_rows(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    reset: bool,
+    accept_sparse: bool = False,
+    y_numeric: bool = True,
+) -> Any:
+    """X, or X and y where y is given, as float arrays; float32 is kept, and CSR where accepted.
 
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
     message that names the column when one holds no numbers.
@@ -68,11 +76,15 @@ def numeric_rows(estimator: Any, X: Any, y: Any = None, *, reset: bool) -> Any:
                     f"{owner}: expected numbers in every column. "
                     f"Got {dtype} in column {column!r}. Encode it or leave it out."
                 )
-    wanted = {"dtype": [np.float64, np.float32], "reset": reset}
+    wanted = {
+        "dtype": [np.float64, np.float32],
+        "reset": reset,
+        "accept_sparse": "csr" if accept_sparse else False,
+    }
     try:
         if not reset:
             return validate_data(estimator, X, **wanted)
-        return validate_data(estimator, X, y, y_numeric=True, **wanted)
+        return validate_data(estimator, X, y, y_numeric=y_numeric, **wanted)
     except ValueError as error:
         if "could not convert string to float" not in str(error):
             raise
@@ -106,3 +118,54 @@ def check_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray:
             f"{n_rows} rows."
         )
     return weight
+
+
+def check_unlabeled(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = False) -> Any:
+    """Unlabelled rows as float64; no rows where none are given."""
+    owner, n_features = type(estimator).__name__, estimator.n_features_in_
+    if X_unlabeled is None:
+        return np.empty((0, n_features))
+    columns = getattr(X_unlabeled, "columns", None)
+    if columns is not None and hasattr(estimator, "feature_names_in_"):
+        given = [str(name) for name in columns]
+        if given != list(estimator.feature_names_in_):
+            raise ValueError(
+                f"{owner}: the columns of X_unlabeled must be those of X, in the same "
+                f"order. Expected {list(estimator.feature_names_in_)}. Got {given}."
+            )
+    extra = check_array(
+        X_unlabeled,
+        dtype=np.float64,
+        input_name="X_unlabeled",
+        accept_sparse="csr" if accept_sparse else False,
+    )
+    if extra.shape[1] != n_features:
+        raise ValueError(
+            f"{owner}: X_unlabeled must have the columns of X, shape "
+            f"(n_unlabeled, {n_features}). Got shape {extra.shape}."
+        )
+    return extra
+
+
+def check_groups(owner: str, groups: Any, n_rows: int) -> np.ndarray:
+    """Domain of each row, shape (n_rows,), none missing."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise ValueError(
+            f"{owner}.fit: groups must have one value per row, shape ({n_rows},). "
+            f"Got shape {labels.shape}."
+        )
+    missing = labels != labels
+    if labels.dtype == object:
+        missing = np.array([label is None or label != label for label in labels], dtype=bool)
+        if len({isinstance(label, str) for label in labels}) > 1 and not missing.any():
+            raise ValueError(
+                f"{owner}.fit: groups must be all text or all numbers. Got both. "
+                "Pass [str(group) for group in groups]."
+            )
+    if missing.any():
+        raise ValueError(
+            f"{owner}.fit: groups must name a domain for every row. "
+            f"Got a missing value in row {int(np.argmax(missing))}. Name it or leave the row out."
+        )
+    return labels

@@ -11,13 +11,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.model_size import bases, kernel
 from holdfast.model_size.table import CRITERIA, UNITS, criteria, empty_score
 from holdfast.path import SelectionPath
 from holdfast.sums import Moments
-from holdfast.validation import check_choice, check_weights, is_number, numeric_rows
+from holdfast.validation import (
+    check_choice,
+    check_unlabeled,
+    check_weights,
+    is_number,
+    numeric_rows,
+)
 
 _MIN_ROWS = 3
 _N_DRAWS = 1000
@@ -166,7 +172,7 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
         X, y = numeric_rows(self, X, y, reset=True)
         X, y = X.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
         weight = check_weights("NestedRegressor", sample_weight, len(X))
-        unlabeled = self._check_unlabeled(X_unlabeled)
+        unlabeled = check_unlabeled(self, X_unlabeled)
         used = weight > 0
         max_terms = self._check_size(weight[used])
         rng = check_random_state(self.random_state)
@@ -280,26 +286,6 @@ class NestedRegressor(RegressorMixin, BaseEstimator):
             )
         if isinstance(self.cv, numbers.Integral) and (isinstance(self.cv, bool) or self.cv < 2):
             raise ValueError(f"{who}: cv must be at least 2 folds. Got cv={self.cv!r}.")
-
-    def _check_unlabeled(self, X_unlabeled: Any) -> np.ndarray:
-        """Unlabelled rows as float64; no rows where none are given."""
-        if X_unlabeled is None:
-            return np.empty((0, self.n_features_in_))
-        columns = getattr(X_unlabeled, "columns", None)
-        if columns is not None and hasattr(self, "feature_names_in_"):
-            given = [str(name) for name in columns]
-            if given != list(self.feature_names_in_):
-                raise ValueError(
-                    "NestedRegressor: the columns of X_unlabeled must be those of X, in the same "
-                    f"order. Expected {list(self.feature_names_in_)}. Got {given}."
-                )
-        extra = check_array(X_unlabeled, dtype=np.float64, input_name="X_unlabeled")
-        if extra.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"NestedRegressor: X_unlabeled must have the columns of X, shape "
-                f"(n_unlabeled, {self.n_features_in_}). Got shape {extra.shape}."
-            )
-        return extra
 
     def _check_size(self, weight: np.ndarray) -> int:
         """The largest number of terms to consider."""
