@@ -352,7 +352,8 @@ class Moments:
     def load(cls, path: str | os.PathLike[str]) -> Moments:
         """The sums that `save` wrote. Anything else is refused with a `ValueError`."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # Opened here: NumPy leaves a broken file open.
+            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 head = json.loads(str(file["head"]))
                 if head["format"] != _FORMAT or head["version"] != 1:
                     raise ValueError(f"it says {head['format']!r}, version {head['version']!r}")

@@ -390,7 +390,10 @@ class SampledPairs:
             products.append(block[one] * block[other])
             mine = block[rng.randint(len(block), size=n_pairs)]
             classes = np.delete(np.arange(len(rows)), c)[rng.randint(len(rows) - 1, size=n_pairs)]
-            theirs = np.array([rows[b][rng.randint(len(rows[b]))] for b in classes])
+            theirs = np.empty_like(mine)
+            for b in np.unique(classes):
+                at = np.flatnonzero(classes == b)
+                theirs[at] = rows[b][rng.randint(len(rows[b]), size=len(at))]
             products.append(mine * theirs)
             targets += [np.ones(n_pairs), -np.ones(n_pairs)]
             domains.append(np.full(2 * n_pairs, d))
