@@ -8,6 +8,7 @@ __version__ = "0.1.0.dev0"
 # Names are loaded when first used: scikit-learn alone brings in pandas where it is installed.
 _HOME = {
     "CriteriaDisplay": "holdfast.report.plots",
+    "DomainsDisplay": "holdfast.report.domain_plots",
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
@@ -20,6 +21,7 @@ _HOME = {
 }
 __all__ = [
     "CriteriaDisplay",
+    "DomainsDisplay",
     "Moments",
     "NestedRegressor",
     "PathDisplay",
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     )
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
+    from holdfast.report.domain_plots import DomainsDisplay
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
     from holdfast.sums import Moments
 

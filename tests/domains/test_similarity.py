@@ -81,7 +81,8 @@ def test_drawn_pairs_converge_to_all_of_them(held):
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    return (X - X.mean(axis=0)) / (X.std(axis=0) + 1), y
+    X = X[:, X.std(axis=0) > 2]
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
 @pytest.fixture(scope="module")
@@ -142,12 +143,12 @@ def test_a_held_out_class_is_in_no_other_classs_pairs(digits):
 
 def test_names_pass_through_to_the_output(digits):
     X, y = digits
-    frame = pd.DataFrame(X, columns=[f"pixel {j}" for j in range(64)])
+    frame = pd.DataFrame(X, columns=[f"pixel {j}" for j in range(45)])
     learner = SimilarityLearner(stop="max_steps", max_steps=4).set_output(transform="pandas")
     made = learner.fit(frame, y).transform(frame)
     assert list(made.columns) == [f"pixel {j}" for j in np.flatnonzero(learner.support_)]
     with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
-        learner.get_feature_names_out(["a"] * 64)
+        learner.get_feature_names_out(["a"] * 45)
 
 
 def test_large_features_are_walked_column_by_column_with_the_same_picks(digits):
@@ -181,12 +182,12 @@ def test_classes_without_pairs_are_refused_or_serve_the_others(learner):
     with pytest.raises(ValueError, match="needs at least 2 classes"):
         SimilarityLearner().fit(X, [0] * 5)
     assert SimilarityLearner().fit(X, [0, 0, 1, 1, 2]).domains_.tolist() == [0, 1]
-    with pytest.raises(ValueError, match=r"shape \(n_pairs, 2, 64\). Got shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"shape \(n_pairs, 2, 45\). Got shape \(2, 3\)"):
         learner.pair_score(np.ones((2, 3)))
     with pytest.raises(ValueError, match="no other rows to be told from"):
-        learner.zero_shot_auroc(np.ones((3, 64)), [1, 1, 1])
+        learner.zero_shot_auroc(np.ones((3, 45)), [1, 1, 1])
     with pytest.raises(ValueError, match=r"y must have shape \(3,\)"):
-        learner.zero_shot_auroc(np.ones((3, 64)), [1])
+        learner.zero_shot_auroc(np.ones((3, 45)), [1])
 
 
 def test_an_interrupted_fit_leaves_a_path_that_says_so(monkeypatch):

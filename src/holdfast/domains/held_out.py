@@ -251,7 +251,7 @@ def select(
             if plan.stop != "sign_flip" or 2.0 ** (1 - n + len(part)) <= plan.alpha:
                 nested[part] = result.losses[at, part]
     reason = (
-        _why_held_out(curves[rule], size, plan, n, len(parts))
+        _why_held_out(curves[rule], size, plan, weight, len(parts))
         if plan.by_held_out
         else _why_tested(walks[rule], plan, size)
     )
@@ -337,8 +337,11 @@ def _least(losses: np.ndarray, weight: np.ndarray, one_se: bool) -> int:
     return int(np.argmax(mean <= np.sqrt(variance)))
 
 
-def _why_held_out(curve: np.ndarray, size: int, plan: Plan, n: int, n_parts: int) -> str:
-    held = "each of" if n == n_parts else f"{n_parts} parts of"
+def _why_held_out(
+    curve: np.ndarray, size: int, plan: Plan, weight: np.ndarray, n_parts: int
+) -> str:
+    n = f"{weight.sum():g}"
+    held = "each of" if len(weight) == n_parts else f"{n_parts} parts of"
     if plan.stop.endswith("1se"):
         return (
             f"the least size within one standard error of the least error, which is at "

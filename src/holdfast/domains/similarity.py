@@ -67,6 +67,9 @@ class SimilarityLearner(TransformerMixin, BaseEstimator):
         The rule that was used.
     t_statistics_, chance_levels_ : ndarray of shape (n_steps,)
         T of each step's feature as it enters, and Bonferroni's level for it.
+    domain_effects_ : ndarray of shape (n_features, n_domains)
+        Effect of each feature's product in each class before any step, in units of its root mean
+        square: positive if rows of that class agree more with each other than with the rest.
     held_out_scores_ : ndarray of shape (n_steps + 1, n_domains)
         Squared error over the pairs of each class, of the walk that did not see it.
     new_domain_score_ : float
@@ -86,7 +89,8 @@ class SimilarityLearner(TransformerMixin, BaseEstimator):
     When **not** to use it: when the classes to come are those of the fit, a classifier knows more.
     It has one weight per feature and no products of two features, so features should be ready-made
     (a network's, say); centre and scale them first, since ``x_i x'_i`` of a feature that is large
-    everywhere is large for every pair.
+    everywhere is large for every pair. Leave out features that hardly vary: one that is constant in
+    all classes but the one held out makes the squared error there as large as you like.
 
     A class's pairs of two contain rows of the other classes: the domains are not independent, and
     the levels of ``"bonferroni"`` and ``"sign_flip"`` are rough.
@@ -101,11 +105,12 @@ class SimilarityLearner(TransformerMixin, BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from holdfast import SimilarityLearner
     >>> X, y = load_digits(return_X_y=True)
-    >>> X = (X - X.mean(axis=0)) / (X.std(axis=0) + 1)
+    >>> X = X[:, X.std(axis=0) > 2]
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
     >>> seen = y < 8
     >>> learner = SimilarityLearner().fit(X[seen], y[seen])
     >>> {digit: round(a, 1) for digit, a in learner.zero_shot_auroc(X[~seen], y[~seen]).items()}
-    {8: 0.6, 9: 0.9}
+    {8: 0.7, 9: 0.8}
     """
 
     def __init__(
@@ -201,6 +206,7 @@ class SimilarityLearner(TransformerMixin, BaseEstimator):
         self.ranking_ = self.path_.ranking(X.shape[1])
         self.rule_ = selection.rule
         self.t_statistics_, self.chance_levels_ = np.array(walk.t), np.array(walk.levels)
+        self.domain_effects_ = (walk.start / walk.scale[:, None])[0].T
         self.held_out_scores_ = selection.held_out
         nested = np.full(2, np.nan) if selection.nested is None else selection.nested
         self.new_domain_score_ = float(nested.mean())
