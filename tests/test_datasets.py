@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.datasets import make_curve
+from holdfast.datasets import make_curve, make_domains
 
 
 @pytest.mark.parametrize("target", ["sinc", "step", "parabola", "four_terms"])
@@ -36,3 +36,18 @@ def test_a_seed_gives_the_same_data():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_curve(**arguments)
+
+
+def test_domains_share_the_steady_effects_alone():
+    data = make_domains(200, 100, n_features=9, noise=0.5, n_new_domains=2, random_state=0)
+    assert data.X.shape == (20_000, 9)
+    assert data.X_new.shape == (200, 9)
+    assert not set(data.groups) & set(data.groups_new)
+    slopes = np.array(
+        [np.linalg.lstsq(data.X[data.groups == d], data.y[data.groups == d])[0] for d in range(200)]
+    )
+    np.testing.assert_allclose(slopes[:, data.steady], 1, atol=0.3)
+    assert (slopes[:, data.fickle].std(axis=0) > 1.2).all()
+    np.testing.assert_allclose(slopes[:, 7:], 0, atol=0.3)
+    with pytest.raises(ValueError, match="make_domains: n_features must be a whole number of at"):
+        make_domains(n_features=5)
