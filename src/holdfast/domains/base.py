@@ -144,8 +144,8 @@ NOTES = """
 
     References
     ----------
-    .. [1] P. Dhillon, D. Foster, S. Kakade, R. Salakhutdinov, "Domain adaptation: Overfitting and
-       small sample statistics", arXiv:1105.0857 (2011).
+    .. [1] D. Foster, S. Kakade, R. Salakhutdinov, "Domain Adaptation: Overfitting and Small Sample
+       Statistics" (2011).
     .. [2] G. Smyth, "Linear models and empirical Bayes methods for assessing differential
        expression in microarray experiments", Stat. Appl. Genet. Mol. Biol. 3 (2004).
 """

@@ -2,10 +2,9 @@
 
 Paper
 -----
-Dhillon, Foster, Kakade & Salakhutdinov, "Transfer Learning Using Feature Selection" (arXiv
-0905.4022) and "Domain adaptation: Overfitting and small sample statistics" (arXiv 1105.0857). The
-moderated T is from Smyth, "Linear models and empirical Bayes methods for assessing differential
-expression" (2004), section 6.
+Foster, Kakade & Salakhutdinov, "Domain Adaptation: Overfitting and Small Sample Statistics" (2011),
+in two versions. The moderated T is from Smyth, "Linear models and empirical Bayes methods for
+assessing differential expression in microarray experiments" (2004).
 
 Notation
 --------

@@ -97,8 +97,8 @@ class SimilarityLearner(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] P. Dhillon, D. Foster, S. Kakade, R. Salakhutdinov, "Domain adaptation: Overfitting and
-       small sample statistics", arXiv:1105.0857 (2011), section 4.2.
+    .. [1] D. Foster, S. Kakade, R. Salakhutdinov, "Domain Adaptation: Overfitting and Small Sample
+       Statistics" (2011), section 4.2.
 
     Examples
     --------
