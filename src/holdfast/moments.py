@@ -333,16 +333,12 @@ class Moments:
                 f"Got {list(self.domains)}. Rename them."
             ) from error
         head = {"format": _FORMAT, "version": 1, "names": self.feature_names}
+        contents: dict[str, Any] = {"head": json.dumps(head), "domains": labels}
+        contents |= {name: value for name, value in self._arrays().items() if value is not None}
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(
-                    file,
-                    head=np.array(json.dumps(head)),
-                    domains=np.array(labels),
-                    allow_pickle=False,
-                    **{name: value for name, value in self._arrays().items() if value is not None},
-                )
+                np.savez(file, **contents)
             Path(partial).replace(path)
         except BaseException:
             Path(partial).unlink(missing_ok=True)

@@ -63,7 +63,7 @@ RULES = ("greedy", "t", "moderated")
 
 _TINY = float(np.finfo(np.float64).tiny)
 _MAX_EXACT = 16
-_PATTERN_CELLS = 4_000_000
+_PATTERN_CELLS = 1_000_000
 
 
 class Columns(Protocol):
