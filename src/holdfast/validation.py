@@ -169,3 +169,27 @@ def check_groups(owner: str, groups: Any, n_rows: int) -> np.ndarray:
             f"Got a missing value in row {int(np.argmax(missing))}. Name it or leave the row out."
         )
     return labels
+
+
+def check_columns(estimator: Any, name: str, given: Any) -> list[int]:
+    """Indices of columns that were given as indices, names or a mask; none for None."""
+    if given is None:
+        return []
+    n_features = estimator.n_features_in_
+    names = list(getattr(estimator, "feature_names_in_", []))
+    listed = np.asarray(given)
+    kind = listed.dtype.kind if listed.size else "i"
+    indices: list[int] | None = None
+    if listed.ndim == 1 and kind == "b" and len(listed) == n_features:
+        indices = np.flatnonzero(listed).tolist()
+    elif listed.ndim == 1 and kind in "iu":
+        indices = [int(i) for i in listed]
+    elif listed.ndim == 1 and kind in "OU" and set(listed.tolist()) <= set(names):
+        indices = [names.index(label) for label in listed.tolist()]
+    if indices is None or sorted(set(indices)) != sorted(i for i in indices if 0 <= i < n_features):
+        known = f"columns {names}" if names else f"columns 0 to {n_features - 1}"
+        raise ValueError(
+            f"{type(estimator).__name__}: {name} must name {known}, each once, or be a mask of "
+            f"length {n_features}. Got {given!r}."
+        )
+    return indices

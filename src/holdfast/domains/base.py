@@ -31,6 +31,7 @@ from holdfast.domains.held_out import (
 )
 from holdfast.sums import Moments
 from holdfast.validation import (
+    check_columns,
     check_groups,
     check_unlabeled,
     check_weights,
@@ -355,34 +356,6 @@ class TGreedyBase(BaseEstimator):
                 stacklevel=3,
             )
 
-    def _fixed(self) -> list[int]:
-        if self.fixed_features is None:
-            return []
-        given = np.asarray(self.fixed_features)
-        names = list(getattr(self, "feature_names_in_", []))
-        known = f"columns 0 to {self.n_features_in_ - 1}" if not names else f"columns {names}"
-        problem = ValueError(
-            f"{type(self).__name__}: fixed_features must name {known}, each once, or be a mask of "
-            f"length {self.n_features_in_}. Got {self.fixed_features!r}."
-        )
-        if given.ndim != 1:
-            raise problem
-        if given.dtype == bool:
-            if len(given) != self.n_features_in_:
-                raise problem
-            return [int(i) for i in np.flatnonzero(given)]
-        if given.dtype.kind in "OU":
-            if not set(given.tolist()) <= set(names):
-                raise problem
-            indices = [names.index(name) for name in given.tolist()]
-        elif given.dtype.kind in "iu" or not given.size:
-            indices = [int(i) for i in given]
-        else:
-            raise problem
-        if len(set(indices)) < len(indices) or not set(indices) <= set(range(self.n_features_in_)):
-            raise problem
-        return indices
-
     # --- the fit ---
 
     def _walk(
@@ -395,7 +368,7 @@ class TGreedyBase(BaseEstimator):
     ) -> Any:
         owner, grouped = type(self).__name__, names is not None
         n_targets, n_features = len(domains.mean_y), domains.mean_x.shape[1]
-        fixed = self._fixed()
+        fixed = check_columns(self, "fixed_features", self.fixed_features)
         n = float(weight.sum())
         stop = resolved_stop(
             owner,
