@@ -12,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
 from holdfast import (
     GingerForestClassifier,
@@ -21,6 +22,10 @@ from holdfast import (
     GreedyTLRegressor,
     NestedRegressor,
     SelectionPath,
+    SimilarityLearner,
+    TGreedyClassifier,
+    TGreedyRegressor,
+    TGreedySelector,
 )
 from holdfast.model_size.bases import NAMES
 
@@ -32,6 +37,10 @@ ESTIMATORS = [
     GreedyTLClassifier(),
     GreedyTLRegressor(),
     NestedRegressor(),
+    SimilarityLearner(),
+    TGreedyClassifier(),
+    TGreedyRegressor(),
+    TGreedySelector(),
 ]
 # Further settings, for scikit-learn's checks alone.
 SETTINGS = [
@@ -39,6 +48,10 @@ SETTINGS = [
     NestedRegressor(PolynomialFeatures(2)),
     NestedRegressor(criterion="cv", cv=KFold(3)),
     NestedRegressor(criterion="bayes"),
+    SimilarityLearner("t", pairs=30),
+    TGreedyClassifier(stepwise=True, fit_intercept=False),
+    TGreedyRegressor("auto", stop="held_out_domain", max_steps=5),
+    TGreedySelector("greedy", stop="sign_flip"),
 ]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
@@ -56,7 +69,8 @@ def rows(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     y = X[:, 0] - X[:, 2] + 0.1 * rng.normal(size=40)
-    return X, (np.where(y > 0, "high", "low") if is_classifier(estimator) else y)
+    classes = is_classifier(estimator) or isinstance(estimator, SimilarityLearner)
+    return X, (np.where(y > 0, "high", "low") if classes else y)
 
 
 def seeded(estimator):
@@ -145,5 +159,6 @@ def test_read_only_input_is_fine_and_left_alone(estimator, rows):
     X.flags.writeable = y.flags.writeable = False
     weight = np.ones(len(y))
     weight.flags.writeable = False
-    output(seeded(estimator).fit(X, y, sample_weight=weight), X)
+    weights = {"sample_weight": weight} if has_fit_parameter(estimator, "sample_weight") else {}
+    output(seeded(estimator).fit(X, y, **weights), X)
     np.testing.assert_array_equal(X, rows[0])

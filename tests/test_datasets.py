@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.datasets import make_curve, make_sources
+from holdfast.datasets import make_curve, make_domains, make_sources
 
 
 @pytest.mark.parametrize("target", ["sinc", "step", "parabola", "four_terms"])
@@ -56,3 +56,18 @@ def test_helpful_sources_know_the_class_and_the_others_do_not():
 def test_more_helpful_sources_than_sources_are_refused():
     with pytest.raises(ValueError, match=r"n_sources must be a whole number of at least 3. Got 2"):
         make_sources(n_sources=2, n_helpful=3)
+
+
+def test_domains_share_the_steady_effects_alone():
+    data = make_domains(200, 100, n_features=9, noise=0.5, n_new_domains=2, random_state=0)
+    assert data.X.shape == (20_000, 9)
+    assert data.X_new.shape == (200, 9)
+    assert not set(data.groups) & set(data.groups_new)
+    slopes = np.array(
+        [np.linalg.lstsq(data.X[data.groups == d], data.y[data.groups == d])[0] for d in range(200)]
+    )
+    np.testing.assert_allclose(slopes[:, data.steady], 1, atol=0.3)
+    assert (slopes[:, data.fickle].std(axis=0) > 1.2).all()
+    np.testing.assert_allclose(slopes[:, 7:], 0, atol=0.3)
+    with pytest.raises(ValueError, match="make_domains: n_features must be a whole number of at"):
+        make_domains(n_features=5)

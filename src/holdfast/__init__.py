@@ -9,6 +9,7 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "Counts": "holdfast.sums",
     "CriteriaDisplay": "holdfast.report.plots",
+    "DomainsDisplay": "holdfast.report.domain_plots",
     "GingerForestClassifier": "holdfast.categories",
     "GingerSelector": "holdfast.categories",
     "GingerTreeClassifier": "holdfast.categories",
@@ -18,7 +19,11 @@ _HOME = {
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
+    "SimilarityLearner": "holdfast.domains",
     "SourcePool": "holdfast.sources",
+    "TGreedyClassifier": "holdfast.domains",
+    "TGreedyRegressor": "holdfast.domains",
+    "TGreedySelector": "holdfast.domains",
     "TransferDisplay": "holdfast.report.source_plots",
     "TreeDisplay": "holdfast.report.trees",
     "audit_importances": "holdfast.categories",
@@ -37,8 +42,15 @@ if TYPE_CHECKING:
         audit_importances,
         rank_columns,
     )
+    from holdfast.domains import (
+        SimilarityLearner,
+        TGreedyClassifier,
+        TGreedyRegressor,
+        TGreedySelector,
+    )
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
+    from holdfast.report.domain_plots import DomainsDisplay
     from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
     from holdfast.report.source_plots import TransferDisplay, transfer_matrix
     from holdfast.report.trees import TreeDisplay, export_text

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from holdfast.validation import check_choice, is_number
 
-__all__ = ["make_curve", "make_sources"]
+__all__ = ["make_curve", "make_domains", "make_sources"]
 
 
 def _sinc(x: np.ndarray) -> np.ndarray:
@@ -83,14 +83,87 @@ def make_curve(
     check_choice("make_curve", "target", target, _CURVES)
     if not is_number(noise) or noise < 0:
         raise ValueError(f"make_curve: noise must be a number of at least 0. Got {noise!r}.")
-    _check_count("make_curve", "n_samples", n_samples, 1)
-    _check_count("make_curve", "n_unlabeled", n_unlabeled, 0)
+    _check_counts("make_curve", n_samples=(n_samples, 1), n_unlabeled=(n_unlabeled, 0))
     rng = check_random_state(random_state)
     X = rng.uniform(-np.pi, np.pi, size=(int(n_samples), 1))
     curve = _CURVES[target]
     y = curve(X[:, 0]) + noise * rng.standard_normal(int(n_samples))
     X_unlabeled = rng.uniform(-np.pi, np.pi, size=(int(n_unlabeled), 1))
     return Bunch(X=X, y=y, X_unlabeled=X_unlabeled, curve=curve)
+
+
+def make_domains(
+    n_domains: int = 8,
+    n_samples: int = 100,
+    *,
+    n_features: int = 40,
+    n_steady: int = 3,
+    n_fickle: int = 4,
+    noise: float = 1.0,
+    n_new_domains: int = 20,
+    random_state: Any = None,
+) -> Bunch:
+    """Domains that share a few steady effects, for asking which features hold in a new domain.
+
+    ``y = Σ x_i + Σ b_dj x_j + noise`` over the steady features i and the fickle features j. The
+    slope ``b_dj`` of a fickle feature is Gaussian with mean 0 and standard deviation 1.5 and
+    differs from domain to domain: in a handful of domains its average looks like an effect, in a
+    new one it is as likely to be the opposite. The other features are noise. All are standard
+    normal.
+
+    Parameters
+    ----------
+    n_domains, n_samples : int
+        Domains, and rows in each.
+    n_features, n_steady, n_fickle : int
+        Of which the first are steady and the next fickle.
+    noise : float
+        Standard deviation.
+    n_new_domains : int
+        Domains for judging, which no fit should see.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    data : Bunch
+        ``X``, ``y``, ``groups``; ``X_new``, ``y_new``, ``groups_new`` from the new domains; and the
+        right answer, ``steady``, beside ``fickle``: indices of features.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_domains
+    >>> data = make_domains(n_domains=4, n_samples=10, random_state=0)
+    >>> data.X.shape, data.steady
+    ((40, 40), array([0, 1, 2]))
+    """
+    _check_counts(
+        "make_domains",
+        n_domains=(n_domains, 1),
+        n_samples=(n_samples, 1),
+        n_steady=(n_steady, 0),
+        n_fickle=(n_fickle, 0),
+        n_features=(n_features, n_steady + n_fickle),
+        n_new_domains=(n_new_domains, 0),
+    )
+    rng = check_random_state(random_state)
+    slopes = np.zeros((n_domains + n_new_domains, n_features))
+    slopes[:, :n_steady] = 1.0
+    fickle = np.arange(n_steady, n_steady + n_fickle)
+    slopes[:, fickle] = 1.5 * rng.standard_normal((len(slopes), n_fickle))
+    groups = np.repeat(np.arange(len(slopes)), n_samples)
+    X = rng.standard_normal((len(groups), n_features))
+    y = np.einsum("ij,ij->i", X, slopes[groups]) + noise * rng.standard_normal(len(groups))
+    old = groups < n_domains
+    return Bunch(
+        X=X[old],
+        y=y[old],
+        groups=groups[old],
+        X_new=X[~old],
+        y_new=y[~old],
+        groups_new=groups[~old],
+        steady=np.arange(n_steady),
+        fickle=fickle,
+    )
 
 
 class _Model:
@@ -145,11 +218,14 @@ def make_sources(
     >>> data.X.shape, len(data.sources), data.helpful
     ((12, 40), 50, ['helpful0', 'helpful1'])
     """
-    _check_count("make_sources", "n_samples", n_samples, 2)
-    _check_count("make_sources", "n_helpful", n_helpful, 1)
-    _check_count("make_sources", "n_sources", n_sources, n_helpful)
-    _check_count("make_sources", "n_features", n_features, 6)
-    _check_count("make_sources", "n_test", n_test, 0)
+    _check_counts(
+        "make_sources",
+        n_samples=(n_samples, 2),
+        n_helpful=(n_helpful, 1),
+        n_sources=(n_sources, n_helpful),
+        n_features=(n_features, 6),
+        n_test=(n_test, 0),
+    )
     rng = check_random_state(random_state)
     basis = np.linalg.qr(rng.standard_normal((n_features, n_features)))[0]
     hidden, others = basis[:, :2], basis[:, 2:]
@@ -177,8 +253,10 @@ def make_sources(
     return Bunch(X=X, y=y, X_test=X_test, y_test=y_test, sources=sources, helpful=helpful)
 
 
-def _check_count(owner: str, name: str, count: Any, least: int) -> None:
-    if not is_number(count) or count != int(count) or count < least:
-        raise ValueError(
-            f"{owner}: {name} must be a whole number of at least {least}. Got {count!r}."
-        )
+def _check_counts(owner: str, **counts: tuple[Any, int]) -> None:
+    """Refuse a count that is not a whole number of at least its least value."""
+    for name, (count, least) in counts.items():
+        if not is_number(count) or count != int(count) or count < least:
+            raise ValueError(
+                f"{owner}: {name} must be a whole number of at least {least}. Got {count!r}."
+            )

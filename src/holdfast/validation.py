@@ -61,9 +61,9 @@ def numeric_rows(
     *,
     reset: bool,
     y_numeric: bool = True,
-    accept_sparse: str | bool = False,
+    accept_sparse: bool = False,
 ) -> Any:
-    """X, or X and y where y is given, as float arrays; float32 is kept.
+    """X, or X and y where y is given, as float arrays; float32 is kept, and CSR where accepted.
 
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
     message that names the column when one holds no numbers.
@@ -73,7 +73,7 @@ def numeric_rows(
     wanted = {
         "dtype": [np.float64, np.float32],
         "reset": reset,
-        "accept_sparse": accept_sparse,
+        "accept_sparse": "csr" if accept_sparse else False,
     }
     try:
         if not reset:
@@ -86,8 +86,8 @@ def numeric_rows(
         raise _no_text(owner, error) from error
 
 
-def unlabeled_rows(estimator: Any, X_unlabeled: Any) -> np.ndarray:
-    """Rows without labels as float64; no rows where none are given.
+def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = False) -> Any:
+    """Rows without labels as float64, or CSR where accepted; no rows where none are given.
 
     They must have the columns that the estimator has just seen in X.
     """
@@ -102,10 +102,15 @@ def unlabeled_rows(estimator: Any, X_unlabeled: Any) -> np.ndarray:
             f"{owner}: the columns of X_unlabeled must be those of X, in the same order. "
             f"Expected {list(expected)}. Got {names}."
         )
-    if hasattr(X_unlabeled, "__len__") and len(X_unlabeled) == 0:
+    if np.shape(X_unlabeled)[:1] == (0,):
         raise ValueError(f"{owner}: X_unlabeled has no rows. Pass None if there are none.")
     try:
-        rows = check_array(X_unlabeled, dtype=np.float64, input_name="X_unlabeled")
+        rows = check_array(
+            X_unlabeled,
+            dtype=np.float64,
+            input_name="X_unlabeled",
+            accept_sparse="csr" if accept_sparse else False,
+        )
     except ValueError as error:
         raise _no_text(owner, error) from error
     if rows.shape[1] != n_features:
@@ -225,3 +230,51 @@ def check_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray:
             f"{n_rows} rows."
         )
     return weight
+
+
+def check_groups(owner: str, groups: Any, n_rows: int) -> np.ndarray:
+    """Domain of each row, shape (n_rows,), none missing."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise ValueError(
+            f"{owner}.fit: groups must have one value per row, shape ({n_rows},). "
+            f"Got shape {labels.shape}."
+        )
+    missing = labels != labels
+    if labels.dtype == object:
+        missing = np.array([label is None or label != label for label in labels], dtype=bool)
+        if len({isinstance(label, str) for label in labels}) > 1 and not missing.any():
+            raise ValueError(
+                f"{owner}.fit: groups must be all text or all numbers. Got both. "
+                "Pass [str(group) for group in groups]."
+            )
+    if missing.any():
+        raise ValueError(
+            f"{owner}.fit: groups must name a domain for every row. "
+            f"Got a missing value in row {int(np.argmax(missing))}. Name it or leave the row out."
+        )
+    return labels
+
+
+def check_columns(estimator: Any, name: str, given: Any) -> list[int]:
+    """Indices of columns that were given as indices, names or a mask; none for None."""
+    if given is None:
+        return []
+    n_features = estimator.n_features_in_
+    names = list(getattr(estimator, "feature_names_in_", []))
+    listed = np.asarray(given)
+    kind = listed.dtype.kind if listed.size else "i"
+    indices: list[int] | None = None
+    if listed.ndim == 1 and kind == "b" and len(listed) == n_features:
+        indices = np.flatnonzero(listed).tolist()
+    elif listed.ndim == 1 and kind in "iu":
+        indices = [int(i) for i in listed]
+    elif listed.ndim == 1 and kind in "OU" and set(listed.tolist()) <= set(names):
+        indices = [names.index(label) for label in listed.tolist()]
+    if indices is None or sorted(set(indices)) != sorted(i for i in indices if 0 <= i < n_features):
+        known = f"columns {names}" if names else f"columns 0 to {n_features - 1}"
+        raise ValueError(
+            f"{type(estimator).__name__}: {name} must name {known}, each once, or be a mask of "
+            f"length {n_features}. Got {given!r}."
+        )
+    return indices

@@ -441,7 +441,13 @@ class TransformerBasis(Basis):
         return X
 
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        made = self.fitted.transform(coordinates)
+        try:
+            made = self.fitted.transform(coordinates)
+        except ValueError as error:
+            raise ValueError(
+                f"NestedRegressor: basis {self.named} could not transform {len(coordinates)} rows "
+                f"that it was not fitted on ({error})."
+            ) from error
         try:
             values = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
         except (TypeError, ValueError) as error:

@@ -134,7 +134,7 @@ class SourceEstimator(BaseEstimator):
         """Candidates, targets of shape (n_rows, n_targets) and weights, rows of weight 0 gone."""
         given = X
         X, y = numeric_rows(
-            self, X, y, reset=True, y_numeric=not hasattr(self, "_classes"), accept_sparse="csr"
+            self, X, y, reset=True, y_numeric=not hasattr(self, "_classes"), accept_sparse=True
         )
         weight = check_weights(self._owner, sample_weight, X.shape[0])
         used = weight > 0
@@ -226,7 +226,7 @@ class SourceEstimator(BaseEstimator):
         """Predictions of every target, shape (n_rows, n_targets); runs the chosen sources only."""
         check_is_fitted(self, "_raw")
         given = X
-        X = numeric_rows(self, X, reset=False, accept_sparse="csr")
+        X = numeric_rows(self, X, reset=False, accept_sparse=True)
         d = self.n_features_in_
         features = np.flatnonzero(self._raw[:d].any(axis=1))
         sources = np.flatnonzero(self._raw[d:].any(axis=1))

@@ -1,0 +1,243 @@
+"""Columns of the domains' covariance matrices: stored whole, or made when asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from holdfast.domains.kernel import Domains
+from holdfast.sums import Moments
+
+_BLOCK = 32
+_BATCH_CELLS = 10_000_000
+
+
+class StoredColumns:
+    """Columns of matrices that fit in memory.
+
+    Parameters
+    ----------
+    scatter : ndarray of shape (n_domains, n_features, n_features)
+    total : ndarray of shape (n_domains,)
+        Divides the scatter.
+    """
+
+    def __init__(self, scatter: np.ndarray, total: np.ndarray):
+        self._scatter = scatter
+        self._share = (1 / total).astype(scatter.dtype)[:, None]
+        self.eps = float(np.finfo(scatter.dtype).eps)
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain; the matrices are symmetric, so rows serve, which lie together.
+
+        Parameters
+        ----------
+        i : int
+        strength : ndarray of shape (n_features,)
+            Not needed here.
+        """
+        return self._scatter[:, i] * self._share
+
+
+class RowColumns:
+    """Columns made from the rows when they are asked for, with the likely next ones beside them.
+
+    Parameters
+    ----------
+    rows : sequence of ndarray or CSR array of shape (n_rows, n_features)
+        One per domain.
+    weights : sequence of ndarray of shape (n_rows,)
+    means : ndarray of shape (n_domains, n_features)
+        Subtracted; zeros for moments about zero.
+    max_bytes : float
+        Of the columns that are kept; the oldest go first.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Any],
+        weights: Sequence[np.ndarray],
+        means: np.ndarray,
+        max_bytes: float,
+    ):
+        self._rows, self._weights, self._means = rows, weights, means
+        dtype = rows[0].dtype
+        self.eps = float(np.finfo(dtype).eps)
+        self._max_kept = max(_BLOCK, int(max_bytes / (means.size * dtype.itemsize)))
+        self._kept: dict[int, np.ndarray] = {}
+        self._lock = threading.Lock()
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain; the strongest features' columns are made with it.
+
+        Parameters
+        ----------
+        i : int
+        strength : ndarray of shape (n_features,)
+        """
+        with self._lock:
+            if i not in self._kept:
+                unknown = strength.copy()
+                unknown[[*self._kept, i]] = -1.0
+                n_more = min(_BLOCK, len(unknown)) - 1
+                more = np.argpartition(-unknown, n_more)[:n_more] if n_more else np.empty(0, int)
+                self._make([i, *(int(j) for j in more if unknown[j] > 0)])
+            return self._kept[i]
+
+    def _make(self, wanted: list[int]) -> None:
+        made = np.empty((len(wanted), *self._means.shape), dtype=self._rows[0].dtype)
+        for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
+            block = rows[:, wanted]
+            block = block.toarray() if sparse.issparse(block) else block
+            # Centring one side is enough: its weighted sum is 0.
+            centred = block - self._means[d, wanted].astype(block.dtype)
+            centred *= (weight / weight.sum()).astype(block.dtype)[:, None]
+            made[:, d] = (rows.T @ centred).T
+        self._kept.update(zip(wanted, made, strict=True))
+        for old in list(self._kept)[: -self._max_kept]:
+            del self._kept[old]
+
+
+class CombinedColumns:
+    """Columns that are a function of the columns of other matrices.
+
+    Parameters
+    ----------
+    parts : sequence of StoredColumns or RowColumns
+    combine : callable
+        Of one column (n_domains, n_features) per part.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[StoredColumns | RowColumns],
+        combine: Callable[..., np.ndarray],
+    ):
+        self._parts, self._combine = parts, combine
+        self.eps = max(part.eps for part in parts)
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain.
+
+        Parameters
+        ----------
+        i : int
+        strength : ndarray of shape (n_features,)
+        """
+        return self._combine(*(part.get(i, strength) for part in self._parts))
+
+
+# --- what a walk needs, from sums or from rows --------------------------------------------------
+
+
+def domains_from_moments(moments: Moments) -> Domains:
+    """What a walk needs, from sums; every domain counts once."""
+    total = moments.n_samples
+    n = len(total)
+    columns = StoredColumns(moments.scatter_xx, total)
+    mean_y, cov_xy, var_y = (
+        np.asarray(field).reshape(*shape, -1) / share
+        for field, shape, share in (
+            (moments.mean_y, (n,), 1.0),
+            (moments.scatter_xy, (n, moments.n_features), total[:, None, None]),
+            (moments.scatter_yy, (n,), total[:, None]),
+        )
+    )
+    return Domains(
+        mean_x=moments.mean_x,
+        var_x=np.einsum("dii->di", moments.scatter_xx) / total[:, None],
+        mean_y=mean_y.T,
+        cov_xy=np.ascontiguousarray(cov_xy.transpose(2, 0, 1)),
+        var_y=var_y.T,
+        columns=columns,
+    )
+
+
+def domains_from_rows(
+    X: Any,
+    Y: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    *,
+    n_columns: int,
+    max_bytes: float,
+) -> Domains:
+    """What a walk needs, from rows: with whole matrices where that is best, else by columns.
+
+    Whole matrices cost as much as half of their columns made one by one, since they are symmetric.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n_rows, n_features)
+        Matrices have its dtype.
+    Y : ndarray of shape (n_rows, n_targets)
+    codes : ndarray of int, shape (n_rows,)
+        Domain of each row, from 0.
+    weight : ndarray of shape (n_rows,)
+        Positive.
+    n_columns : int
+        How many columns will be asked for, roughly.
+    max_bytes : float
+        For the matrices, or for the columns that are kept.
+    """
+    n, p = int(codes.max()) + 1, X.shape[1]
+    if p <= 2 * n_columns and n * p**2 * X.dtype.itemsize <= max_bytes:
+        return domains_from_moments(
+            Moments.from_arrays(X, Y, groups=codes, sample_weight=weight, dtype=X.dtype)
+        )
+    order = np.argsort(codes, kind="stable")
+    if (np.diff(codes) < 0).any():
+        X, Y, codes, weight = X[order], Y[order], codes[order], weight[order]
+    own = [slice(*ends) for ends in pairwise(np.searchsorted(codes, np.arange(n + 1)))]
+    sums = [first_moments(X[at], Y[at], weight[at]) for at in own]
+    mean_x, var_x, mean_y, cov_xy, var_y = (np.array(field) for field in zip(*sums, strict=True))
+    columns = RowColumns([X[at] for at in own], [weight[at] for at in own], mean_x, max_bytes)
+    cov_xy = np.ascontiguousarray(cov_xy.transpose(2, 0, 1))
+    return Domains(mean_x, var_x, mean_y.T, cov_xy, var_y.T, columns)
+
+
+def rows_as_domains(X: np.ndarray, Y: np.ndarray) -> Domains:
+    """What a walk needs where every row is its own domain, which has no spread of its own."""
+    nothing = np.broadcast_to(0.0, (Y.shape[1], *X.shape))
+    return Domains(X, nothing[0], Y.T, nothing, nothing[:, :, 0], None)
+
+
+def first_moments(X: Any, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Means and variances of the columns of X and Y, and the covariances between the two.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n_rows, n_features)
+    Y : ndarray of shape (n_rows, n_targets)
+    weight : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    mean_x, var_x : ndarray of shape (n_features,)
+    mean_y : ndarray of shape (n_targets,)
+    cov_xy : ndarray of shape (n_features, n_targets)
+    var_y : ndarray of shape (n_targets,)
+    """
+    share = weight / weight.sum()
+    mean_y = share @ Y
+    weighted = share[:, None] * (Y - mean_y)
+    var_y = np.einsum("ij,ij->j", weighted, Y - mean_y)
+    if sparse.issparse(X):
+        mean_x = np.asarray(share @ X)
+        square = np.asarray(share @ X.multiply(X).tocsr())
+        return mean_x, np.maximum(square - mean_x**2, 0.0), mean_y, X.T @ weighted, var_y
+    equal = (weight == weight[0]).all()
+    mean_x = X.sum(axis=0, dtype=np.float64) / len(X) if equal else share @ X
+    var_x, cov_xy = np.zeros(X.shape[1]), np.zeros((X.shape[1], Y.shape[1]))
+    # In batches and in the dtype of X: a centred copy of all rows may not fit.
+    for at in gen_batches(len(X), max(1, _BATCH_CELLS // X.shape[1])):
+        centred = X[at] - mean_x.astype(X.dtype)
+        cov_xy += centred.T @ weighted[at].astype(X.dtype)
+        var_x += share[at].astype(X.dtype) @ np.square(centred, out=centred)
+    return mean_x, var_x, mean_y, cov_xy, var_y

@@ -1,0 +1,214 @@
+"""Moments from frames, batches, sparse rows and files; domains taken and left out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from holdfast import Moments
+
+FIELDS = ("n_samples", "mean_x", "scatter_xx", "mean_y", "scatter_xy", "scatter_yy")
+
+
+def rows(seed=0, n=60):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) + 5
+    return X, X[:, 0] + rng.normal(size=n), rng.choice(["a", "b", "c"], size=n)
+
+
+def assert_same(one, other, **tolerance):
+    assert set(one.domains) == set(other.domains)
+    order = [one.domains.index(d) for d in other.domains]
+    for name in FIELDS:
+        np.testing.assert_allclose(
+            getattr(one, name)[order], getattr(other, name), err_msg=name, **tolerance
+        )
+
+
+def columns(X, y, groups):
+    return {"u": X[:, 0], "v": X[:, 1], "w": X[:, 2], "y": y, "site": groups}
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, pl.DataFrame, pa.table, pa.RecordBatch.from_pydict]
+)
+def test_frames_of_every_kind_give_the_sums_of_arrays(frame):
+    X, y, groups = rows()
+    table = frame({**columns(X, y, groups), "times": np.ones(60)})
+    sums = Moments.from_frame(table, target="y", domain="site", weight="times")
+    assert sums.feature_names == ("u", "v", "w")
+    assert_same(sums, Moments.from_arrays(X, y, groups=groups))
+
+
+def test_batches_are_summed_one_at_a_time():
+    X, y, groups = rows()
+    batches = pa.table(columns(X, y, groups)).to_batches(max_chunksize=7)
+    alive = 0
+
+    def stream():
+        nonlocal alive
+        for batch in [*batches, batches[0].slice(0, 0)]:
+            alive += 1
+            assert alive == 1
+            yield batch
+            alive -= 1
+
+    sums = Moments.from_batches(stream(), target="y", domain="site")
+    assert_same(sums, Moments.from_arrays(X, y, groups=groups), rtol=1e-12)
+    with pytest.raises(ValueError, match="expected at least one batch with rows"):
+        Moments.from_batches([])
+
+
+def test_further_rows_are_added_and_nothing_is_changed():
+    X, y, groups = rows()
+    first = Moments.from_arrays(X[:20], y[:20], groups=groups[:20])
+    before = first.scatter_xx.copy()
+    assert_same(
+        first.partial_fit(X[20:], y[20:], groups=groups[20:]),
+        Moments.from_arrays(X, y, groups=groups),
+    )
+    np.testing.assert_array_equal(first.scatter_xx, before)
+
+
+def test_sparse_rows_and_several_targets():
+    X, y, groups = rows()
+    X[X < 5] = 0
+    Y = np.column_stack([y, y**2])
+    weight = np.random.default_rng(1).uniform(size=60)
+    dense = Moments.from_arrays(X, Y, groups=groups, sample_weight=weight)
+    assert dense.scatter_xy.shape == (3, 3, 2)
+    assert_same(
+        Moments.from_arrays(sparse.csr_array(X), Y, groups=groups, sample_weight=weight), dense
+    )
+    one = Moments.from_arrays(X, Y[:, 1], groups=groups, sample_weight=weight)
+    np.testing.assert_allclose(dense.scatter_xy[:, :, 1], one.scatter_xy)
+    parts = [
+        Moments.from_arrays(X[i::3], Y[i::3], groups=groups[i::3], sample_weight=weight[i::3])
+        for i in range(3)
+    ]
+    assert_same(parts[0] + parts[1] + parts[2], dense)
+
+
+def test_float32_is_kept_through_sums():
+    X, y, groups = rows()
+    sums = Moments.from_arrays(X, y, groups=groups, dtype=np.float32)
+    assert sums.scatter_xx.dtype == (sums + sums).scatter_xx.dtype == np.float32
+    assert sums.mean_x.dtype == np.float64
+    assert_same(sums, Moments.from_arrays(X, y, groups=groups), rtol=1e-4)
+
+
+def test_domains_are_taken_and_left_out():
+    X, y, groups = rows()
+    sums = Moments.from_arrays(X, y, groups=groups)
+    keep = groups != "b"
+    assert_same(sums.without("b"), Moments.from_arrays(X[keep], y[keep], groups=groups[keep]))
+    assert sums.take(["c", "a"]).domains == ("c", "a")
+    assert_same(sums.take(["c", "a"]), sums.without("b"))
+    for call in (lambda: sums.without("z"), lambda: sums.take(["z"]), lambda: sums.take([])):
+        with pytest.raises(ValueError, match=r"some of the domains \['a', 'b', 'c'\]"):
+            call()
+
+
+@pytest.mark.parametrize("target", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_file_gives_back_the_same_sums(tmp_path, target, dtype):
+    X, y, groups = rows()
+    sums = Moments.from_arrays(
+        X, y if target else None, groups=groups, feature_names=["ä", "b", "c"], dtype=dtype
+    )
+    sums.save(tmp_path / "sums")
+    again = Moments.load(tmp_path / "sums")
+    assert (again.domains, again.feature_names) == (sums.domains, sums.feature_names)
+    for name in FIELDS:
+        one, other = getattr(again, name), getattr(sums, name)
+        if not target and "y" in name:
+            assert one is other is None
+        else:
+            np.testing.assert_array_equal(one, other)
+            assert one.dtype == other.dtype
+    assert [path.name for path in tmp_path.iterdir()] == ["sums"]
+
+
+def test_labels_keep_their_types_in_a_file(tmp_path):
+    one = Moments.from_arrays(np.ones((2, 1)))
+    total = one + Moments((7, "7"), np.ones(2), np.ones((2, 1)), np.ones((2, 1, 1)))
+    total.save(tmp_path / "sums.npz")
+    assert Moments.load(tmp_path / "sums.npz").domains == (None, 7, "7")
+    days = Moments((np.datetime64("2020-01-01"),), np.ones(1), np.ones((1, 1)), np.ones((1, 1, 1)))
+    with pytest.raises(ValueError, match="labels of domains must be text, numbers or None"):
+        days.save(tmp_path / "days.npz")
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "sums.npz"
+    Moments.from_arrays(np.ones((2, 1))).save(path)
+    before = path.read_bytes()
+
+    def full(*arguments, **keywords):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="no space"):
+        Moments.from_arrays(np.ones((3, 2))).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_foreign_and_broken_files_are_refused(tmp_path):
+    path = tmp_path / "sums.npz"
+    sums = Moments.from_arrays(*rows()[:2])
+    sums.save(path)
+    whole = path.read_bytes()
+    for text in (b"", b"hello", whole[: len(whole) // 2], whole[:200] + b"x" * 400 + whole[600:]):
+        path.write_bytes(text)
+        with pytest.raises(ValueError, match=r"Moments\.load: expected a file that Moments\.save"):
+            Moments.load(path)
+    np.savez(path, a=np.ones(3))
+    with pytest.raises(ValueError, match=r"Moments\.load"):
+        Moments.load(path)
+    np.savez(path, head=np.array({"a": 1}, dtype=object))  # a pickle is never opened
+    with pytest.raises(ValueError, match=r"Moments\.load"):
+        Moments.load(path)
+    fields = {name: getattr(sums, name) for name in FIELDS}
+    head = {"format": "holdfast.Moments", "version": 1, "names": None}
+    for changes, message in (
+        ({"head": np.array(json.dumps({**head, "version": 2}))}, "version 2"),
+        ({"mean_x": np.full((1, 3), np.nan)}, "mean_x does not hold finite numbers"),
+        ({"n_samples": np.zeros(1)}, "n_samples is not positive"),
+        ({"mean_x": np.ones((1, 2))}, "must have shape"),
+    ):
+        good = {"head": np.array(json.dumps(head)), "domains": np.array("[null]"), **fields}
+        np.savez(path, **{**good, **changes})
+        with pytest.raises(ValueError, match=message):
+            Moments.load(path)
+    with pytest.raises(FileNotFoundError):
+        Moments.load(tmp_path / "nothing.npz")
+
+
+@pytest.mark.parametrize(
+    "frame, roles, message",
+    [
+        (pl.DataFrame({"a": ["x"]}), {}, "Got String in column 'a'"),
+        (pl.DataFrame({"a": [1.0, None]}), {}, "column 'a' has missing values"),
+        (pl.DataFrame({"a": [1.0]}), {"target": "b"}, r"no column 'b'. Got \['a'\]"),
+    ],
+)
+def test_frames_that_cannot_be_summed_are_refused(frame, roles, message):
+    with pytest.raises(ValueError, match=message):
+        Moments.from_frame(frame, **roles)
+    with pytest.raises(TypeError, match=r"For arrays call Moments\.from_arrays"):
+        Moments.from_frame(np.ones((2, 2)))
+
+
+def test_columns_of_other_names_do_not_add():
+    one, other = (pl.DataFrame({name: [1.0, 2.0]}) for name in "ab")
+    with pytest.raises(ValueError, match=r"Got the columns \('a',\) and \('b',\)"):
+        Moments.from_frame(one) + Moments.from_frame(other)
+    with pytest.raises(ValueError, match="feature_names must name 1 features"):
+        Moments.from_arrays(np.ones((2, 1)), feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="dtype must be float64 or float32"):
+        Moments.from_arrays(np.ones((2, 1)), dtype=int)
