@@ -69,7 +69,7 @@ def test_every_kind_of_column_and_frame_gives_the_same_tree(frame, fitted):
     assert tree.path_ == fitted.path_
     new, truth = shop(seed=1)
     np.testing.assert_array_equal(tree.predict(frame(new)), fitted.predict(pl.DataFrame(new)))
-    assert tree.score(frame(new), truth) > 0.8
+    assert tree.score(frame(new), truth) > 0.75
 
 
 def test_the_columns_that_matter_are_found_and_the_id_is_not(fitted):
@@ -460,5 +460,5 @@ def test_ids_mislead_gini_and_not_this_tree():
     used = ["ident", "town", "price"]
     tree = GingerTreeClassifier().fit(pl.DataFrame(columns)[used], y)
     gini = GingerTreeClassifier("gini").fit(pl.DataFrame(columns)[used], y)
-    assert tree.score(pl.DataFrame(new)[used], truth) > 0.85
-    assert gini.score(pl.DataFrame(new)[used], truth) < 0.85
+    right, fooled = (model.score(pl.DataFrame(new)[used], truth) for model in (tree, gini))
+    assert right > fooled + 0.1
