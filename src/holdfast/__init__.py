@@ -15,6 +15,7 @@ _HOME = {
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
+    "RankingDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
     "TreeDisplay": "holdfast.report.trees",
     "audit_importances": "holdfast.categories",
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     )
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
-    from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
+    from holdfast.report.plots import CriteriaDisplay, PathDisplay, RankingDisplay, compare_criteria
     from holdfast.report.trees import TreeDisplay, export_text
     from holdfast.sums import Counts, Moments
 
