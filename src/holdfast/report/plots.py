@@ -181,7 +181,9 @@ class CriteriaDisplay:
 class RankingDisplay:
     """Plot of a ranking of columns: each one's estimate and interval, and the line to beat.
 
-    Columns that look like an id, most of whose values no new row would bring again, are marked.
+    Intervals are those of the difference to no column, drawn about the score: a column whose
+    interval ends before the line beats it. (``intervals_``, that of the score itself, is wider.)
+    Columns that look like an id, where most new rows bring a value never seen, are marked.
 
     Parameters
     ----------
@@ -240,7 +242,7 @@ class RankingDisplay:
             [str(names[j]) for j in order],
             estimator.scores_[order],
             estimator.no_column_scores_[order],
-            estimator.intervals_[order],
+            (estimator.no_column_scores_[:, None] - estimator.gain_intervals_[:, ::-1])[order],
             estimator.coverage_[order],
             estimator.support_[order],
             estimator.path_.reason,
