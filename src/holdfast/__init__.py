@@ -18,6 +18,7 @@ _HOME = {
     "Moments": "holdfast.sums",
     "NestedRegressor": "holdfast.model_size",
     "PathDisplay": "holdfast.report.plots",
+    "RankingDisplay": "holdfast.report.plots",
     "SelectionPath": "holdfast.path",
     "SimilarityLearner": "holdfast.domains",
     "SourcePool": "holdfast.sources",
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from holdfast.model_size import NestedRegressor
     from holdfast.path import SelectionPath
     from holdfast.report.domain_plots import DomainsDisplay
-    from holdfast.report.plots import CriteriaDisplay, PathDisplay, compare_criteria
+    from holdfast.report.plots import CriteriaDisplay, PathDisplay, RankingDisplay, compare_criteria
     from holdfast.report.source_plots import TransferDisplay, transfer_matrix
     from holdfast.report.trees import TreeDisplay, export_text
     from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool

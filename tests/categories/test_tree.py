@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.categories import growing
 from holdfast.categories.growing import grow_tree
-from holdfast.categories.tree import CRITERIA, LeafTerms, Sample, least_estimate, staged_scores
+from holdfast.categories.tree import (
+    CRITERIA,
+    LeafTerms,
+    Sample,
+    ginger_gain,
+    least_estimate,
+    staged_scores,
+)
 
 SRC = Path(holdfast.__file__).parent
 every_criterion = pytest.mark.parametrize("criterion", CRITERIA)
@@ -261,7 +268,7 @@ def test_a_duplicated_column_is_never_used():
     sample = random_sample(5)
     codes = sample.cells - sample.offsets[:-1]
     twice = Sample.from_codes(np.hstack([codes, codes]), sample.label)
-    tree = grow_tree(twice, "ginger")
+    tree = grow_tree(twice, "ginger", max_splits=10)
     assert tree.n_splits > 0
     assert (tree.column < codes.shape[1]).all()
 
@@ -319,6 +326,79 @@ def test_a_balanced_leaf_is_charged_chance_when_growing_stops():
     tree = grow_tree(Sample.from_codes(codes, label), max_splits=1)
     assert staged_scores(tree, "ginger") == pytest.approx([5 / 9, 1 / 2])
     assert least_estimate(tree) == 0
+
+
+def gain_by_definition(leaves, labels, n_classes):
+    """Gain of a split and its standard error, one row at a time."""
+    differences = []
+    for i, label in enumerate(labels):
+        others = [y for j, y in enumerate(labels) if j != i]
+        inside = [y for j, y in enumerate(labels) if j != i and leaves[j] == leaves[i]]
+        before = 1 - others.count(label) / len(others)
+        after = 1 - inside.count(label) / len(inside) if inside else 1 - 1 / n_classes
+        differences.append((before, before - after))
+    before, d = np.array(differences).T
+    above_chance = max(before.sum() - len(d) * (1 - 1 / n_classes), 0)
+    return d.sum() - above_chance, np.sqrt(2 * np.sum((d - d.mean()) ** 2))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4))
+def test_the_gain_and_its_standard_error_are_those_of_the_rows(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    leaves, labels = rng.integers(0, 5, 20), rng.integers(0, n_classes, 20)
+    counts = np.zeros((5, n_classes), dtype=np.int64)
+    np.add.at(counts, (leaves, labels), 1)
+    found = ginger_gain(counts[counts.any(axis=1)])
+    expected = gain_by_definition(leaves.tolist(), labels.tolist(), n_classes)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_the_standard_error_is_that_of_simulated_noise():
+    rng = np.random.default_rng(0)
+    leaves = np.arange(400) % 40
+    found = []
+    for _ in range(300):
+        counts = np.zeros((40, 2), dtype=np.int64)
+        np.add.at(counts, (leaves, rng.integers(0, 2, 400)), 1)
+        found.append(ginger_gain(counts))
+    gain, standard_error = np.array(found).T
+    assert np.mean(standard_error) == pytest.approx(np.std(gain), rel=0.1)
+
+
+@pytest.mark.parametrize("criterion", ["ginger", "majority"])
+def test_on_noise_the_best_of_many_columns_is_not_believed(criterion):
+    n_splits = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        sample = Sample.from_codes(rng.integers(0, 30, (1000, 20)), rng.integers(0, 2, 1000))
+        n_splits.append(grow_tree(sample, criterion, compiled=False).n_splits)
+    assert np.mean(np.array(n_splits) == 0) >= 0.8
+    assert max(n_splits) < 10
+    # Asked for, splits are explored all the same.
+    assert grow_tree(sample, criterion, max_splits=20, compiled=False).n_splits == 20
+
+
+@pytest.mark.parametrize("criterion", ["ginger", "majority"])
+def test_an_interaction_is_found_among_columns_of_noise(criterion):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, (1000, 12))
+    label = ((codes[:, 3] < 2) & (codes[:, 7] != 1)) ^ (rng.random(1000) < 0.1)
+    tree = grow_tree(Sample.from_codes(codes, label.astype(int)), criterion)
+    assert set(tree.column.tolist()) == {3, 7}
+
+
+@pytest.mark.parametrize("criterion", ["ginger", "majority"])
+def test_the_default_stop_is_the_same_by_both_routes_and_for_repeated_rows(criterion):
+    rng = np.random.default_rng(0)
+    codes, weight = rng.integers(0, 4, (500, 12)), rng.integers(1, 4, 500)
+    label = ((codes[:, 3] < 2) ^ (rng.random(500) < 0.2)).astype(int)
+    sample = Sample.from_codes(codes, label, weight)
+    rows = np.repeat(np.arange(500), weight)
+    tree = grow_tree(sample, criterion, compiled=False)
+    assert tree.n_splits >= 1
+    assert same(tree, grow_tree(sample, criterion, compiled=True))
+    assert same(tree, grow_tree(Sample.from_codes(codes[rows], label[rows]), criterion))
 
 
 def test_an_interrupted_tree_keeps_its_splits(monkeypatch):

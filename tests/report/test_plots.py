@@ -7,7 +7,14 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
-from holdfast import NestedRegressor, PathDisplay, SelectionPath, compare_criteria
+from holdfast import (
+    GingerSelector,
+    NestedRegressor,
+    PathDisplay,
+    RankingDisplay,
+    SelectionPath,
+    compare_criteria,
+)
 from holdfast.datasets import make_curve
 
 matplotlib.use("Agg")
@@ -90,6 +97,23 @@ def test_agreement_is_said_plainly():
     data = make_curve("four_terms", n_samples=20, noise=0.25, random_state=3)
     model = NestedRegressor(random_state=0, interval=(-np.pi, np.pi)).fit(data.X, data.y)
     assert compare_criteria(model).answer == "dee chooses 4; all 15 criteria agree"
+
+
+def test_a_ranking_is_drawn_best_first_with_ids_marked():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "blue", "green"], 300)
+    X = np.column_stack([[f"u{i}" for i in range(300)], colour]).astype(object)
+    selector = GingerSelector().fit(X, colour == "red")
+    display = RankingDisplay.from_estimator(selector)
+    assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == ["x1", "x0"]
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["kept", "left out, looks like an id", "no column"]
+    assert [text.get_text() for text in display.ax_.texts] == ["100% of new rows: value never seen"]
+    display.figure_.canvas.draw()
+    few = RankingDisplay.from_estimator(selector, max_columns=1, ax=plt.subplots()[1])
+    assert "1 more not shown" in few.ax_.get_title(loc="left")
+    with pytest.raises(TypeError, match="gain_intervals_"):
+        RankingDisplay.from_estimator(LinearRegression().fit([[0], [1]], [0, 1]))
 
 
 def test_what_cannot_be_drawn_is_refused():

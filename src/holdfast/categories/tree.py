@@ -19,13 +19,13 @@ criterion of T       sum of `LeafTerms` over the leaves, over m
 
 Where to find it
 ----------------
-===========================================  ==============================
+===========================================  =======================================================
 (1), (2), (7), information gain, majority    `LeafTerms`
 growing, section 5.3                         `growing.grow_tree`
 score of the tree after each split           `staged_scores`
 leaf of new rows                             `Tree.apply`, `Tree.staged_changes`
-beyond the paper                             `least_estimate`, `node_probabilities`
-===========================================  ==============================
+beyond the paper                             `least_estimate`, `ginger_gain`, `node_probabilities`
+===========================================  =======================================================
 
 Departures
 ----------
@@ -42,7 +42,14 @@ Departures
    leaf tips it to the other side, so that its estimate is above chance, and children of one row
    each, which are charged chance, would beat it. Its children count as they are: capped, a column
    of pairs would seem to err on a quarter of the rows where its labels are tosses of a coin.
-5. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
+5. The best of p columns looks better than it is. On noise (20 columns of 30 values, 1,000 rows) a
+   tree that splits while the estimate falls makes 56 splits and promises .31 where the truth is
+   .50. So a single tree that stops by itself under ``ginger`` or ``majority`` asks more: a split
+   must gain more than ``sqrt(2 ln p)`` standard errors (`ginger_gain`), about the largest of p
+   standard normal numbers, with p columns to choose from in the leaf. If the best column does not,
+   the next best is tried. Forests do without: the average of trees undoes what each of them
+   believes too easily, and on most data they err less with deeper trees.
+6. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
 """
 
 from __future__ import annotations
@@ -193,8 +200,8 @@ class Tree:
     counts : ndarray of int, shape (n_nodes, n_classes)
     criterion : str
     stopped : {"gain", "max_splits", "leaves", "interrupted"}
-        Why growing ended: no split lowers the estimate, as many splits as asked for, no leaf
-        can be split, or `KeyboardInterrupt`.
+        Why growing ended: no split (clearly) lowers the estimate, as many splits as asked for, no
+        leaf can be split, or `KeyboardInterrupt`.
     """
 
     node: np.ndarray
@@ -311,6 +318,32 @@ def least_estimate(tree: Tree) -> int:
     children = np.bincount(tree.born[1:], raw[1:], minlength=tree.n_splits)
     gained = np.rint((charged[tree.node] - children) * COARSE)
     return int(np.argmax(np.concatenate([[0.0], np.cumsum(gained)])))
+
+
+def ginger_gain(counts: np.ndarray) -> tuple[float, float]:
+    """Rows that a split takes off Ginger's estimate of a leaf, and their standard error.
+
+    A row of class k in the child v gains ``d = (1 - (C_k-1)/(C-1)) - (1 - (c_vk-1)/(c_v-1))``, its
+    estimate in the leaf minus that in the child, where a row alone is charged ``1 - 1/K``. Every
+    pair of rows enters the d of both, so that where the column says nothing the variance of the sum
+    is twice ``Σ (d - mean)²``: a pair of coin tosses loses 0 or 2, variance 1, while its rows' own
+    variances add up to ½.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_children, n_classes)
+        Of the children, none of them empty and at least two.
+    """
+    whole = counts.sum(axis=0)
+    n, chance = int(whole.sum()), 1.0 - 1.0 / counts.shape[1]
+    total = counts.sum(axis=1, keepdims=True)
+    inside = np.where(total == 1, chance, 1.0 - (counts - 1) / np.maximum(total - 1, 1))
+    before = 1.0 - (whole - 1) / (n - 1)
+    difference = before - inside
+    gain = float((counts * difference).sum())
+    spread = float((counts * np.square(difference - gain / n)).sum())
+    # Departure 4: the leaf counts as no worse than chance.
+    return gain - max(float(whole @ before) - n * chance, 0.0), math.sqrt(2.0 * spread)
 
 
 def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:

@@ -40,7 +40,9 @@ class GingerTreeClassifier(ClassifierMixin, BaseEstimator):
 
     A column with many values (an id, a postcode) looks perfect on the rows it was measured on, and
     ordinary trees split on it. Here a split is worth what it takes off the error that the tree
-    would make on rows it has not seen [1]_, and growing stops when no split takes off anything.
+    would make on rows it has not seen [1]_, and growing stops when no split clearly takes off
+    anything: more than ``sqrt(2 ln p)`` standard errors, for the best of p columns seems better
+    than it is.
 
     Parameters
     ----------
@@ -51,7 +53,9 @@ class GingerTreeClassifier(ClassifierMixin, BaseEstimator):
         compare with.
     max_splits : int, optional
         Explore that many splits, even where the estimate rises, and keep as many as make it
-        least. Default: stop at the first point where no split lowers it.
+        least. Default: stop where no split lowers it by more than ``sqrt(2 ln p)`` standard
+        errors, with p columns to choose from (``"ginger"`` and ``"majority"``), or at all (the
+        others).
     max_depth : int, optional
         Nodes at this depth are not split.
     min_rows : int, default=2
@@ -277,6 +281,9 @@ class GingerForestClassifier(ClassifierMixin, BaseEstimator):
     copy out then leaves the other in, and an id column would seem to predict: on pure noise it
     would be estimated to err on .18 of new rows where the truth is .50.
 
+    Each tree grows while any split lowers the estimate, clearly or not, because the average undoes
+    what single trees believe too easily.
+
     Parameters
     ----------
     n_trees : int, default=100
@@ -472,8 +479,9 @@ def _reason(tree: Tree, n_splits: int, scores: np.ndarray) -> str:
         return "interrupted"
     after = "1 split" if n_splits == 1 else f"{n_splits} splits"
     if tree.stopped == "gain":
+        lowers = "clearly lowers" if tree.criterion in IN_SAMPLE else "lowers"
         if n_splits == 0:
-            return "no split lowers the estimate, so nothing is split"
-        return f"after {after} no further split lowers the estimate"
+            return f"no split {lowers} the estimate, so nothing is split"
+        return f"after {after} no further split {lowers} the estimate"
     said = f"the estimate is least after {after} of {tree.n_splits} explored"
     return said + ("" if tree.stopped == "max_splits" else "; no leaf is left to split")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.model_size.table import UNITS, agreement
 from holdfast.path import SelectionPath
 
-__all__ = ["CriteriaDisplay", "PathDisplay", "compare_criteria"]
+__all__ = ["CriteriaDisplay", "PathDisplay", "RankingDisplay", "compare_criteria"]
 
 # Colours that stay apart for colour-blind readers (Okabe & Ito 2008).
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#8A8A8A"
@@ -174,6 +175,128 @@ class CriteriaDisplay:
         votes.set(xlabel="number of terms", title="each criterion's choice", xlim=(0, None))
         votes.xaxis.get_major_locator().set_params(integer=True)
         self.axes_, self.figure_ = axes, curves.figure
+        return self
+
+
+class RankingDisplay:
+    """Plot of a ranking of columns: each one's estimate and interval, and the line to beat.
+
+    Intervals are those of the difference to no column, drawn about the score: a column whose
+    interval ends before the line beats it. (``intervals_``, that of the score itself, is wider.)
+    Columns that look like an id, where most new rows bring a value never seen, are marked.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns, best first, as are the next.
+    scores, no_column_scores, coverage : ndarray of shape (n_columns,)
+    intervals : ndarray of shape (n_columns, 2)
+    kept : ndarray of bool, shape (n_columns,)
+    reason, unit : str
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from holdfast import GingerSelector, RankingDisplay
+    >>> selector = GingerSelector().fit([["a", 1], ["b", 2], ["a", 3], ["b", 4]], [0, 1, 0, 1])
+    >>> display = RankingDisplay.from_estimator(selector)  # doctest: +SKIP
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        scores: np.ndarray,
+        no_column_scores: np.ndarray,
+        intervals: np.ndarray,
+        coverage: np.ndarray,
+        kept: np.ndarray,
+        reason: str,
+        unit: str,
+    ):
+        self.names = names
+        self.scores = scores
+        self.no_column_scores = no_column_scores
+        self.intervals = intervals
+        self.coverage = coverage
+        self.kept = kept
+        self.reason = reason
+        self.unit = unit
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, max_columns: int = 30, ax: Any = None
+    ) -> RankingDisplay:
+        """Draw the columns of a fitted `GingerSelector`, the best ``max_columns`` of them."""
+        _check_fitted("RankingDisplay.from_estimator", estimator, "gain_intervals_")
+        order = np.argsort(estimator.scores_, kind="stable")
+        named = [f"x{j}" for j in range(len(order))]
+        names = getattr(estimator, "feature_names_in_", named)
+        return cls(
+            [str(names[j]) for j in order],
+            estimator.scores_[order],
+            estimator.no_column_scores_[order],
+            (estimator.no_column_scores_[:, None] - estimator.gain_intervals_[:, ::-1])[order],
+            estimator.coverage_[order],
+            estimator.support_[order],
+            estimator.path_.reason,
+            estimator.path_.unit,
+        ).plot(max_columns=max_columns, ax=ax)
+
+    def plot(self, *, max_columns: int = 30, ax: Any = None) -> RankingDisplay:
+        """Draw the best ``max_columns`` columns, on ``ax`` if given."""
+        shown = min(max_columns, len(self.names))
+        if ax is None:
+            size = (7.5, 1.6 + 0.32 * shown)
+            ax = _pyplot("RankingDisplay").subplots(figsize=size, layout="constrained")[1]
+        rows, scores = np.arange(shown), self.scores[:shown]
+        id_like = self.coverage[:shown] < 0.5
+        groups = {
+            "kept": (self.kept[:shown], "o", _BLUE),
+            "left out": (~self.kept[:shown] & ~id_like, "o", _GREY),
+            "left out, looks like an id": (~self.kept[:shown] & id_like, "X", _ORANGE),
+        }
+        for label, (mask, marker, color) in groups.items():
+            if mask.any():
+                ax.hlines(
+                    rows[mask], *self.intervals[:shown][mask].T, color=color, linewidth=2, alpha=0.5
+                )
+                ax.scatter(
+                    scores[mask],
+                    rows[mask],
+                    s=50,
+                    marker=marker,
+                    color=color,
+                    label=label,
+                    zorder=3,
+                )
+        ends = np.column_stack([rows - 0.5, rows + 0.5]).ravel()
+        line = np.repeat(self.no_column_scores[:shown], 2)
+        ax.plot(line, ends, "--", color="black", linewidth=1, label="no column", zorder=1)
+        for row in rows[id_like]:
+            ax.annotate(
+                f"{1 - self.coverage[row]:.0%} of new rows: value never seen",
+                (min(self.intervals[row, 0], self.no_column_scores[row]), row),
+                xytext=(-8, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize="small",
+                color=_ORANGE,
+            )
+        ax.set_yticks(rows, list(self.names[:shown]))
+        ax.set(ylim=(shown - 0.5, -0.5), xlabel=self.unit)
+        left_out = len(self.names) - shown
+        said = self.reason + (f"; {left_out} more not shown" if left_out else "")
+        ax.set_title(textwrap.fill(said, 80), fontsize="medium", loc="left")
+        ax.legend(frameon=False, fontsize="small", loc="best")
+        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
