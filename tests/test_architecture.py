@@ -14,7 +14,7 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 
 # Lower layers first; a module imports only from layers below its own. Families are kept apart.
 LAYERS = [
-    {"path", "validation"},
+    {"grouping", "path", "validation"},
     {"tables"},
     {"tally"},
     {"sums"},
