@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ N_MOMENTS = 5
 _BLOCK = 1 << 16
 _MAX_CELLS = 1 << 30
 # Rows from which compiled loops repay the time that they take to load.
-_WORTH_COMPILING = 1 << 21
+_WORTH_LOADING = 1 << 21
 
 
 class Target(NamedTuple):
@@ -152,7 +153,8 @@ def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: i
             f"{n_cells / 2**27:.0f} GB, above the limit of {_MAX_CELLS / 2**27:.0f} GB. Join rare "
             "classes, or pass target_type='numeric' if the target is a number."
         )
-    if len(codes) >= _WORTH_COMPILING and target.weight is None:
+    loaded = "holdfast.grouping" in sys.modules
+    if target.weight is None and len(codes) >= (_BLOCK if loaded else _WORTH_LOADING):
         from holdfast.grouping import class_counts
 
         return class_counts(codes, target.codes, n_values, n_classes)
