@@ -14,7 +14,7 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 
 # Lower layers first; a module imports only from layers below its own. Families are kept apart.
 LAYERS = [
-    {"moments", "path", "validation"},
+    {"grouping", "moments", "path", "validation"},
     {"tables"},
     {"tally"},
     {"sums"},

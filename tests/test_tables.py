@@ -1,4 +1,4 @@
-"""Columns in: distinct texts by sorting, and files that are no tables."""
+"""Columns in: distinct texts by groups, and files that are no tables."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,41 +9,58 @@ import pytest
 from hypothesis import given, settings
 from pyarrow import csv
 
-from holdfast import tables
+from holdfast import grouping, tables
 from holdfast.tables import TableFile, columns_of, distinct
 
+TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
 
-@given(st.lists(st.text(alphabet="ab\0é𝄞", max_size=7), min_size=1, max_size=30))
+
+def seen_in_texts(monkeypatch, column):
+    """Distinct values by compiled groups, after a look that these were asked for."""
+    monkeypatch.setattr(tables, "_SAMPLE", 0)
+    assert tables.text_groups(column) is not None
+    return distinct("us", "c", column)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+@given(texts=st.lists(TEXTS, min_size=1, max_size=30))
 @settings(deadline=None)
-def test_sorted_texts_are_the_distinct_ones(texts):
-    column = pa.chunked_array([pa.array(["zz", *texts])]).slice(1)
-    values, codes = tables._distinct_text(column)
-    assert sorted(values.to_pylist()) == sorted(set(texts))
-    assert [values[int(code)].as_py() for code in codes] == texts
-
-
-def test_long_columns_of_different_texts_are_sorted(monkeypatch):
-    column = pa.array([f"id{i}" for i in range(3000)])
+def test_grouped_texts_are_those_that_arrow_finds(kind, texts):
+    array = pa.array(["zz", *texts, None]).cast(kind)
+    column = pa.chunked_array([array.slice(1, 1), array.slice(2)])
     hashed = distinct("us", "c", column)
-    monkeypatch.setattr(tables, "_SAMPLE", 100)
-    sort, asked = tables._distinct_text, []
-    monkeypatch.setattr(tables, "_distinct_text", lambda c: asked.append(len(c)) or sort(c))
-    values, codes = distinct("us", "c", column)
-    assert asked == [3000]
+    with pytest.MonkeyPatch.context() as patch:
+        values, codes = seen_in_texts(patch, column)
     assert values.equals(hashed.values)
     np.testing.assert_array_equal(codes, hashed.codes)
 
 
-def test_texts_that_share_a_hash_are_not_taken_for_one(monkeypatch):
-    monkeypatch.setattr(tables, "_MIX", np.uint64(0))
-    monkeypatch.setattr(tables, "_SAMPLE", 1)
-    assert tables._distinct_text(pa.array(["a", "b", "a"])) is None
-    values, codes = distinct("us", "c", pa.array(["a", "b", "a", "c"]))
-    assert (values.to_pylist(), codes.tolist()) == (["a", "b", "c"], [0, 1, 0, 2])
+@pytest.mark.parametrize("n_values", [300, 30_000, 200_000])
+def test_long_columns_of_texts_are_grouped_in_parts(n_values):
+    codes = np.random.default_rng(0).integers(0, n_values, 200_000)
+    column = pa.array([f"text {i}" for i in range(n_values)]).take(pa.array(codes))
+    assert (tables.text_groups(column) is None) == (n_values < 30_000)
+    encoded = column.dictionary_encode()
+    found = distinct("us", "c", column)
+    assert found.values.equals(encoded.dictionary.cast(pa.large_string()))
+    np.testing.assert_array_equal(found.codes, np.asarray(encoded.indices))
 
 
-def test_long_texts_are_hashed():
-    assert tables._distinct_text(pa.array(["x" * 33, "y"])) is None
+def test_texts_that_share_a_hash_are_not_taken_for_one():
+    # By the loops as they are written, in Python, with a hash that is 0 for every key.
+    keys = np.array([[1, 2], [1, 3], [1, 2], [4, 2]], dtype=np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "_mixed", lambda mixed, word: np.uint64(0))
+        codes, first = grouping.group_keys.py_func(
+            keys, np.arange(4, dtype=np.uint32), np.array([4])
+        )
+    assert (codes.tolist(), first.tolist()) == ([0, 1, 0, 2], [0, 1, 3])
+
+
+def test_long_texts_are_left_to_arrow(monkeypatch):
+    monkeypatch.setattr(tables, "_SAMPLE", 0)
+    assert tables.text_groups(pa.array(["x" * 39, "y"])) is not None
+    assert tables.text_groups(pa.array(["x" * 40, "y"])) is None
 
 
 @pytest.fixture

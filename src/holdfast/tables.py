@@ -16,16 +16,16 @@ from holdfast.validation import did_you_mean
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from holdfast.grouping import Groups
+
 # How a column's values are read; where two parts of a column differ, the later of their kinds.
 KINDS = ("empty", "integer", "number", "category")
 
 _FILES = "a Parquet, Feather (Arrow IPC) or CSV file"
 # A dictionary that takes more bytes per row than this was given up by the writer: hash once.
 _MAX_DICTIONARY_BYTES = 4.0
-# Rows that show whether a text column has many values, and the bytes that are sorted at most.
+# Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
-_MAX_SHORT = 32
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Distinct(NamedTuple):
@@ -274,10 +274,9 @@ def _is_text(kind: Any) -> bool:
 def _distinct_hashed(column: Any) -> Distinct:
     import pyarrow as pa
 
-    if _is_text(column.type) and not column.null_count and _mostly_different(column):
-        sorted_text = _distinct_text(column)
-        if sorted_text is not None:
-            return sorted_text
+    groups = text_groups(column)
+    if groups is not None:
+        return _in_order(column, groups)
     encoded = column.dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         if not encoded.num_chunks:
@@ -288,61 +287,55 @@ def _distinct_hashed(column: Any) -> Distinct:
     return Distinct(_stored(encoded.dictionary), np.asarray(encoded.indices))
 
 
-def _mostly_different(column: Any) -> bool:
-    """Whether a sample of a long column has hardly a value twice: hashing is slow on those."""
-    if len(column) < 4 * _SAMPLE:
-        return False
-    start = len(column) // 2
-    return len(column.slice(start, _SAMPLE).unique()) > 0.99 * _SAMPLE
+def text_groups(column: Any) -> Groups | None:
+    """Rows of a long column of short texts by their value; None for other columns.
 
-
-def _distinct_text(column: Any) -> Distinct | None:
-    """Distinct short texts by sorting a hash, each neighbour compared in full.
-
-    None where a text is long, or where two texts share a hash: then Arrow's own table decides.
+    For texts of which most differ; on others Arrow's own table is as fast.
     """
     import pyarrow as pa
 
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    text = column.cast(pa.large_string())
-    offsets = np.frombuffer(text.buffers()[1], dtype=np.int64)[text.offset :][: len(text) + 1]
-    length = np.diff(offsets)
-    longest = int(length.max())
-    if longest > _MAX_SHORT:
+    if isinstance(column, np.ndarray) or len(column) < 4 * _SAMPLE or not _is_text(column.type):
         return None
-    # Eight bytes from every start; the last text may end the buffer.
-    bytes_ = np.append(np.frombuffer(text.buffers()[2], dtype=np.uint8), np.zeros(8, np.uint8))
-    windows = np.ndarray((len(bytes_) - 7,), dtype="<u8", buffer=bytes_.data, strides=(1,))
-    masks = np.array([(1 << (8 * k)) - 1 for k in range(9)], dtype=np.uint64)
-    words = []
-    for at in range(0, max(longest, 1), 8):
-        word = windows[np.minimum(offsets[:-1] + at, len(windows) - 1)]
-        word &= masks[np.clip(length - at, 0, 8)]
-        words.append(word)
-    del windows, bytes_
-    mixed = length.astype(np.uint64) * _MIX
-    for word in words:
-        mixed = (mixed ^ word) * _MIX
-        mixed ^= mixed >> np.uint64(29)
-    order = np.argsort(mixed)
-    ordered = mixed[order]
-    same = np.flatnonzero(ordered[1:] == ordered[:-1])
-    one, two = order[same], order[same + 1]
-    for part in (length, *words):
-        if (part[one] != part[two]).any():
-            return None
-    if not len(same):
-        return Distinct(text, np.arange(len(text)))
-    first = np.ones(len(order), dtype=bool)
-    first[same + 1] = False
-    group = np.empty(len(order), dtype=np.intp)
-    group[order] = np.cumsum(first) - 1
-    # Values in the order of their rows: picking them in the order of the hash would be slower.
-    chosen = np.zeros(len(order), dtype=bool)
-    chosen[order[first]] = True
+    sample = column.slice(len(column) // 2, _SAMPLE)
+    if len(sample.unique()) < 0.5 * len(sample):
+        return None
+    from holdfast.grouping import MAX_TEXT, grouped, text_blocks
+
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    pieces = [_text_buffers(chunk) for chunk in chunks if len(chunk)]
+    longest = max(int(np.diff(offsets).max()) for offsets, _, _ in pieces)
+    if longest > MAX_TEXT:
+        return None
+    n_words = longest // 8 + 1
+    return grouped(lambda: text_blocks(pieces, n_words), len(column), n_words)
+
+
+def _text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each text begins, all their bytes, and which are not missing (empty if all)."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(text.type):
+        text = text.cast(pa.large_string())
+    _, offsets, data = text.buffers()
+    width = np.int64 if pa.types.is_large_string(text.type) else np.int32
+    bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    valid = np.asarray(text.is_valid()) if text.null_count else np.zeros(0, dtype=bool)
+    return np.frombuffer(offsets, dtype=width)[text.offset :][: len(text) + 1], bytes_, valid
+
+
+def _in_order(column: Any, groups: Groups) -> Distinct:
+    """Values in the order of their first rows, and the rows' places in the order of the rows."""
+    import pyarrow as pa
+
+    chosen = np.zeros(len(column), dtype=bool)
+    chosen[groups.first] = True
     place = np.cumsum(chosen) - 1
-    return Distinct(text.filter(pa.array(chosen)), place[order[first]][group])
+    codes = np.empty(len(column), dtype=np.intp)
+    codes[groups.rows] = place[groups.first][groups.codes]
+    values = column.filter(pa.array(chosen))
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return Distinct(_stored(values), codes)
 
 
 def _stored(values: pa.Array) -> pa.Array:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.tables import array_column, column_kind, distinct, filtered, python_values
+from holdfast.tables import (
+    array_column,
+    column_kind,
+    distinct,
+    filtered,
+    python_values,
+    text_groups,
+)
 from holdfast.validation import check_weights
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
@@ -14,6 +22,8 @@ N_MOMENTS = 5
 
 _BLOCK = 1 << 16
 _MAX_CELLS = 1 << 30
+# Rows from which compiled loops repay the time that they take to load.
+_WORTH_LOADING = 1 << 21
 
 
 class Target(NamedTuple):
@@ -47,10 +57,15 @@ class Target(NamedTuple):
         labels = python_values(values)
         _refuse_missing(owner, np.array([label is not None for label in labels], dtype=bool)[codes])
         order = label_order([label for label, there in zip(labels, used, strict=True) if there])
-        place = np.zeros(len(values), dtype=np.intp)
+        place = np.zeros(len(values), dtype=np.min_scalar_type(len(values)))
         place[np.flatnonzero(used)[order]] = np.arange(len(order))
         classes = tuple(labels[i] for i in np.flatnonzero(used)[order])
         return cls(place[codes], classes, weight)
+
+    def at(self, rows: np.ndarray) -> Target:
+        """The target of some rows, in their order."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Target(self.codes[rows], self.classes, weight)
 
 
 def whole_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -85,16 +100,32 @@ def label_order(labels: list[Any]) -> list[int]:
 
 
 def counted(
-    name: str, column: Any, target: Target, *, owner: str = "Counts"
+    name: str, column: Any, target: Target, *, owner: str = "Counts", keep_values: bool = True
 ) -> tuple[str, Any, np.ndarray]:
-    """Kind, distinct values and table of one column."""
+    """Kind, distinct values and table of one column.
+
+    Without ``keep_values`` the values of a category may be given by the rows where they stand,
+    null where that is missing, which is all that is needed to score it.
+    """
     kind = column_kind(column)
-    values, codes = distinct(owner, name, column)
-    if len(codes) != len(target.codes):
+    if len(column) != len(target.codes):
         raise ValueError(
-            f"{owner}: y must have one value per row of X, {len(codes)}. Got {len(target.codes)}."
+            f"{owner}: y must have one value per row of X, {len(column)}. Got {len(target.codes)}."
         )
-    return kind, *present_values(values, table_of(codes, len(values), target))
+    groups = None if keep_values else text_groups(column)
+    if groups is None:
+        values, codes = distinct(owner, name, column)
+        return kind, *present_values(values, table_of(codes, len(values), target))
+    table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
+    return kind, *present_values(_places(column, groups.first), table)
+
+
+def _places(column: Any, rows: np.ndarray) -> Any:
+    """Row numbers as an Arrow array, null where the column is."""
+    import pyarrow as pa
+
+    missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
+    return pa.array(rows, mask=missing)
 
 
 def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:
@@ -122,6 +153,11 @@ def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: i
             f"{n_cells / 2**27:.0f} GB, above the limit of {_MAX_CELLS / 2**27:.0f} GB. Join rare "
             "classes, or pass target_type='numeric' if the target is a number."
         )
+    loaded = "holdfast.grouping" in sys.modules
+    if target.weight is None and len(codes) >= (_BLOCK if loaded else _WORTH_LOADING):
+        from holdfast.grouping import class_counts
+
+        return class_counts(codes, target.codes, n_values, n_classes)
     # In blocks that stay in the cache, unless the table itself does not.
     step = _BLOCK if n_cells <= _BLOCK else max(len(codes), 1)
     total = np.zeros(n_cells, dtype=np.int64)

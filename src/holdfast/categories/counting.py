@@ -148,8 +148,10 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
         present = ~_missing(values)
         if not present.all():
             values, table = filtered(values, present), table[present]
-    rows = _rows(table, how)
-    if rows.sum() < (3 if how.numeric else 2):
+    own = (table, np.ones(len(table))) if how.numeric else kernel.distinct_rows(table)
+    rows, repeats = _rows(own[0], how), own[1]
+    n_rows = float(repeats @ rows)
+    if n_rows < (3 if how.numeric else 2):
         nothing = how.no_column(whole)
         return ColumnEstimate(
             nothing, nothing, 0.0, (nothing, nothing), (0.0, 0.0), 0.0, len(values), len(values),
@@ -157,29 +159,36 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
         )  # fmt: skip
     best, short, score = None, None, np.inf
     for reading in readings(kind, values, table, how):
-        tried = (reading.table,) if how.numeric else kernel.distinct_rows(reading.table)
+        if reading.table is table:
+            tried = own
+        elif how.numeric:
+            tried = (reading.table, np.ones(len(reading.table)))
+        else:
+            tried = kernel.distinct_rows(reading.table)
         found = how.score(*tried)
         # Rounding must not choose between readings that are the same.
         if best is None or found < score - 1e-12 * abs(score):
             best, short, score = reading, tried, found
     assert best is not None
     assert short is not None
-    nothing = how.no_column(best.table)
     if how.numeric:
+        nothing = how.no_column(best.table)
         errors = kernel.numeric_jackknife(best.table)
     else:
+        nothing = how.no_column((short[1] @ short[0]).astype(np.int64)[None])
         errors = kernel.jackknife(how.criterion, *short, unseen=how.unseen)
     z = float(norm.ppf(1 - how.alpha / 2))
     gain = nothing - score
+    once = int(repeats[rows == 1].sum())
     return ColumnEstimate(
         score=score,
         no_column=nothing,
         standard_error=errors.score,
         interval=(max(score - z * errors.score, 0.0), score + z * errors.score),
         gain_interval=(gain - z * errors.gain, gain + z * errors.gain),
-        coverage=kernel.coverage(rows if kind != "number" else _rows(best.table, how)),
-        n_values=len(rows),
-        n_once=int(np.count_nonzero(rows == 1)),
+        coverage=kernel.coverage(_rows(best.table, how)) if kind == "number" else 1 - once / n_rows,
+        n_values=len(table),
+        n_once=once,
         reading=best,
     )
 
@@ -192,7 +201,8 @@ def readings(kind: str, values: Any, table: np.ndarray, how: Scoring) -> Iterato
     if not has_order:
         return
     in_order = table[_order(values)]
-    reached = np.cumsum(_rows(in_order, how))
+    reached = _rows(in_order, how)
+    reached = np.cumsum(reached, out=None if how.numeric else reached)
     sizes = [2]
     while sizes[-1] < min(how.max_bins, len(in_order)):
         sizes.append(min(2 * sizes[-1], how.max_bins))
@@ -217,7 +227,8 @@ def _bin_ends(reached: np.ndarray, n_bins: int) -> np.ndarray:
     """
     if len(reached) <= n_bins:
         return np.arange(len(reached))
-    wanted = np.arange(1, n_bins) * (reached[-1] / n_bins)
+    # Whole numbers, in the type of the others, or NumPy would copy all of those.
+    wanted = np.ceil(np.arange(1, n_bins) * (reached[-1] / n_bins)).astype(reached.dtype)
     return np.unique(np.append(np.searchsorted(reached, wanted), len(reached) - 1))
 
 
@@ -226,7 +237,10 @@ def _summed(table: np.ndarray, ends: np.ndarray, how: Scoring) -> np.ndarray:
     if how.numeric:
         groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
         return grouped_moments(groups, len(ends), table)
-    return np.add.reduceat(table, np.append(0, ends[:-1] + 1), axis=0)
+    # Class by class: along rows of a few numbers NumPy is slow.
+    starts = np.append(0, ends[:-1] + 1)
+    summed = [np.add.reduceat(table[:, k], starts) for k in range(table.shape[1])]
+    return np.stack(summed, axis=1)
 
 
 def _rows(table: np.ndarray, how: Scoring) -> np.ndarray:

@@ -254,13 +254,19 @@ def distinct_rows(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n_values, n_classes = counts.shape
     if n_classes != 2 or n_values < _SMALL**2:
         return counts, np.ones(n_values)
-    large = np.flatnonzero((counts[:, 0] >= _SMALL) | (counts[:, 1] >= _SMALL))
-    kept = np.delete(counts, large, axis=0) if len(large) else counts
-    times = np.bincount(kept[:, 0] * _SMALL + kept[:, 1], minlength=_SMALL**2)
+    times = np.zeros(_SMALL**2, dtype=np.int64)
+    some = []
+    for start in range(0, n_values, _BLOCK):  # stays in the cache
+        block = counts[start : start + _BLOCK]
+        large = (block[:, 0] | block[:, 1]) >= _SMALL
+        if large.any():
+            some.append(block[large])
+            block = block[~large]
+        times += np.bincount(block[:, 0] * _SMALL + block[:, 1], minlength=_SMALL**2)
     there = np.flatnonzero(times)
     rows = np.stack([there // _SMALL, there % _SMALL], axis=1)
-    large = counts[large]
-    return np.concatenate([rows, large]), np.concatenate([times[there], np.ones(len(large))])
+    repeats = np.concatenate([times[there], np.ones(sum(map(len, some)))])
+    return np.concatenate([rows, *some]), repeats
 
 
 # --- rules (4) and (5), and their error (3) -----------------------------------------------------

@@ -13,15 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, compiled at its first call and kept on disk where a folder can be written."""
-    try:
-        return numba.njit(cache=True)(function)
-    except RuntimeError:
-        # numba's word for: neither the package's folder nor the user's cache is writable.
-        return numba.njit(function)
-
+from holdfast.grouping import compiled
 
 inline: Callable[..., Any] = numba.njit(inline="always")
 

@@ -101,7 +101,7 @@ def rank_columns(
     kinds, found = [], []
     for name, forced in zip(names, by_value, strict=True):
         # One column at a time: its counts are dropped before the next is read.
-        kind, values, table = counted(name, read(name), rows, owner=who)
+        kind, values, table = counted(name, read(name), rows, owner=who, keep_values=False)
         kinds.append("category" if forced else kind)
         found.append(column_estimate(kinds[-1], values, table, how).without_table())
     order = score_order(np.array([column.score for column in found]))
@@ -299,7 +299,7 @@ def _estimates(who: str, X: Any, y: Any, criterion: str) -> tuple[list[str], lis
     how = Scoring(criterion, rows.classes is None)
     kinds, found = [], []
     for name, column in columns_of(who, X).items():
-        kind, values, table = counted(name, column, rows, owner=who)
+        kind, values, table = counted(name, column, rows, owner=who, keep_values=False)
         kinds.append(kind)
         found.append(column_estimate(kind, values, table, how).without_table())
     return kinds, found

@@ -1,0 +1,426 @@
+"""Speed of Ginger's family: a Parquet file to a ranking, ready codes to scores, a tree.
+
+    python -m benchmarks.categories            run, then tables and figure in benchmarks/results
+    python -m benchmarks.categories --only tree
+    python -m benchmarks.categories --report   tables and figure from the CSV files alone
+
+Times are CPU times, user and system, of one thread. The ways of a comparison take turns, and the
+tables have medians. Each way to rank a file has a process of its own, all at the same time, which
+has done part of the work before it is timed (holdfast all of it): what is loaded or compiled once
+is charged to nobody. HOLDFAST_BENCH_FILE may name a file to keep the generated table in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from experiments.records import markdown_table, progress, read_csv, write_csv
+from threadpoolctl import threadpool_limits
+
+RESULTS = Path(__file__).parent / "results" / "categories"
+PACKAGES = ("pyarrow", "numba", "duckdb", "polars", "lightgbm", "Orange3")
+OWN = "holdfast.rank_columns"
+N_ROWS = 5_000_000
+N_VALUES = (2, 5, 20, 100, 500, 2_000, 10_000, 100_000, 1_000_000, 5_000_000)
+
+
+# --- a Parquet file to a ranking ----------------------------------------------------------------
+
+
+def write_file(path: Path, seed: int) -> None:
+    """20 columns, text and integers in turn, with 2 to 5M values; as pyarrow writes by default."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(seed)
+    columns = {}
+    for k in N_VALUES:
+        for kind in ("text", "integer"):
+            codes = rng.permutation(N_ROWS) if k == N_ROWS else rng.integers(0, k, N_ROWS)
+            if kind == "text":
+                values = [f"value{i:08d}" if k > 1000 else f"v{i}" for i in range(k)]
+                columns[f"text_{k}"] = pa.array(values).take(pa.array(codes))
+            else:
+                columns[f"integer_{k}"] = pa.array(codes)
+    columns["target"] = pa.array(rng.random(N_ROWS) < 0.3)
+    pq.write_table(pa.table(columns), path)
+
+
+def file_ways() -> dict[str, Callable[[str, list[str]], Any]]:
+    """Ways to go through the file; all but "read" count every value by class, column by column."""
+
+    def ours(path: str, names: list[str]) -> Any:
+        from holdfast import rank_columns
+
+        return rank_columns(path, "target")
+
+    def read(path: str, names: list[str]) -> None:
+        import pyarrow.parquet as pq
+
+        text = [name for name in names if name.startswith("text")]
+        file = pq.ParquetFile(path, read_dictionary=text)
+        for name in names:
+            file.read([name], use_threads=False)
+
+    def duckdb_pairs(path: str, names: list[str]) -> None:
+        duckdb_query(path, names, "SELECT {0}, target, count(*) AS n FROM '{1}' GROUP BY ALL")
+
+    def duckdb_sum(path: str, names: list[str]) -> None:
+        duckdb_query(
+            path, names, "SELECT {0}, count(*) AS n, sum(target::INT) AS p FROM '{1}' GROUP BY 1"
+        )
+
+    def duckdb_query(path: str, names: list[str], query: str) -> None:
+        import duckdb
+
+        connection = duckdb.connect()
+        connection.execute("SET threads = 1")
+        for name in names:
+            connection.execute(query.format(name, path)).to_arrow_table()
+
+    def polars_pairs(path: str, names: list[str]) -> None:
+        import polars as pl
+
+        for name in names:
+            pl.scan_parquet(path).group_by(name, "target").len().collect(engine="streaming")
+
+    def polars_sum(path: str, names: list[str]) -> None:
+        import polars as pl
+
+        for name in names:
+            counts = pl.scan_parquet(path).group_by(name).agg(pl.len(), pl.col("target").sum())
+            counts.collect(engine="streaming")
+
+    return {
+        OWN: ours,
+        "read as dictionaries (pyarrow)": read,
+        "DuckDB, group by value and class": duckdb_pairs,
+        "DuckDB, group by value, sum of class": duckdb_sum,
+        "Polars streaming, value and class": polars_pairs,
+        "Polars streaming, value, sum of class": polars_sum,
+    }
+
+
+def child(way: str, path: str) -> None:
+    """Do it once after a start on two columns; print the CPU time and the peak memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    names = [name for name in pq.read_schema(path).names if name != "target"]
+    work = file_ways()[way]
+    work(path, names if way == OWN else names[:2])
+    start = time.process_time()
+    work(path, names)
+    seconds = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024}))
+
+
+def run_file(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """The ways of a turn run at the same time, so that all bear the same load of the machine."""
+    rows: list[dict[str, Any]] = []
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.categories", "--child"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.environ.get("HOLDFAST_BENCH_FILE") or str(Path(folder) / "table.parquet")
+        if not Path(path).exists():
+            write_file(Path(path), seed)
+        for turn in progress(range(repeats), repeats, "file"):
+            started = {
+                way: subprocess.Popen(
+                    [*command, way, path], env=environment, stdout=subprocess.PIPE
+                )
+                for way in file_ways()
+            }
+            for way, process in started.items():
+                rows.append({"way": way, "turn": turn, **json.loads(process.communicate()[0])})
+    return rows
+
+
+# --- ready codes to scores ----------------------------------------------------------------------
+
+
+def run_codes(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """Score of every column of integer codes: 100,000 rows, 20 columns, 2 to 10,000 values."""
+    from Orange.data import DiscreteVariable, Domain, Table
+    from Orange.preprocess.score import Gini, InfoGain
+    from sklearn.feature_selection import mutual_info_classif
+
+    import holdfast.grouping  # noqa: F401 (compiled loops are used once they are loaded)
+    from holdfast.categories import kernel
+    from holdfast.tally import Target, table_of
+
+    rng = np.random.default_rng(seed)
+    n_rows = 100_000
+    n_values = [k for k in (2, 5, 10, 20, 50, 100, 200, 500, 2000, 10_000) for _ in range(2)]
+    codes = np.column_stack([rng.integers(0, k, n_rows) for k in n_values])
+    y = rng.random(n_rows) < 0.3 + 0.2 * (codes[:, 0] == 1)
+    by_column = np.asfortranarray(codes, dtype=np.int32)
+    features = [
+        DiscreteVariable(f"x{j}", [str(v) for v in range(k)]) for j, k in enumerate(n_values)
+    ]
+    domain = Domain(features, DiscreteVariable("y", ["0", "1"]))
+    orange = Table.from_numpy(domain, codes.astype(float), y.astype(float))
+
+    def ours(criterion: str) -> list[float]:
+        target = Target(y.astype(np.uint8), (0, 1), None)
+        return [
+            kernel.criterion_value(
+                criterion, *kernel.distinct_rows(table_of(by_column[:, j], k, target))
+            )
+            for j, k in enumerate(n_values)
+        ]
+
+    ways: dict[str, Callable[[], Any]] = {
+        "holdfast, ginger": lambda: ours("ginger"),
+        "holdfast, information gain": lambda: ours("information_gain"),
+        "Orange, InfoGain": lambda: InfoGain()(orange),
+        "Orange, Gini": lambda: Gini()(orange),
+        "mutual_info_classif": lambda: mutual_info_classif(
+            codes, y, discrete_features=True, random_state=0
+        ),
+    }
+    rows = take_turns(ways, repeats, "codes")
+    # Both must find the same numbers, or the run stops.
+    own = np.array(ours("information_gain"))
+    share = y.mean()
+    entropy = -(share * np.log2(share) + (1 - share) * np.log2(1 - share))
+    bits = mutual_info_classif(codes, y, discrete_features=True, random_state=0) / np.log(2)
+    np.testing.assert_allclose(entropy - own, bits, atol=1e-9)
+    return rows
+
+
+def take_turns(
+    ways: dict[str, Callable[[], Any]], repeats: int, label: str
+) -> list[dict[str, Any]]:
+    """CPU times of the ways, in turn, after a round without scikit-learn that is not timed."""
+    rows = []
+    turns = [(-1, way) for way in ways if not way.startswith(("Decision", "mutual"))]
+    turns += [(turn, way) for turn in range(repeats) for way in ways]
+    for turn, way in progress(turns, len(turns), label):
+        start = time.process_time()
+        ways[way]()
+        if turn >= 0:
+            rows.append({"way": way, "turn": turn, "seconds": time.process_time() - start})
+    return rows
+
+
+# --- trees --------------------------------------------------------------------------------------
+
+
+def tree_data(n_rows: int, n_columns: int, widest: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes with 2 to ``widest`` values by column, and a label that a few columns shift."""
+    rng = np.random.default_rng(seed)
+    n_values = np.geomspace(2, widest, n_columns).astype(int)
+    codes = np.column_stack([rng.integers(0, k, n_rows) for k in n_values])
+    signal = sum((codes[:, j] % 3 == 0) * 0.8 for j in range(0, n_columns, 7))
+    return codes, (rng.random(n_rows) < 1 / (1 + np.exp(2 - signal))).astype(np.int64)
+
+
+def run_tree(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """200,000 rows, 60 columns, 500 splits; narrow columns (to 50 values) and wide (to 5,000)."""
+    import lightgbm
+    from sklearn.tree import DecisionTreeClassifier
+
+    from holdfast import GingerTreeClassifier
+    from holdfast.categories.growing import grow_tree
+    from holdfast.categories.tree import Sample
+
+    rows = []
+    for name, widest in (("narrow", 50), ("wide", 5000)):
+        codes, y = tree_data(200_000, 60, widest, seed)
+        sample = Sample.from_codes(codes, y)
+        categorical = list(range(60))
+        binned = lightgbm.Dataset(
+            codes.astype(np.float32), y, categorical_feature=categorical, free_raw_data=False
+        )
+        options = {
+            "objective": "binary", "num_leaves": 501, "num_threads": 1, "verbose": -1,
+            "min_data_in_leaf": 2, "max_depth": -1,
+        }  # fmt: skip
+        binned.params = options
+        binned.construct()
+        model = GingerTreeClassifier(max_splits=500, categorical_features=categorical)
+        as_float = codes.astype(np.float32)
+        ways: dict[str, Callable[[], Any]] = {
+            "grow_tree, on codes": lambda s=sample: grow_tree(s, max_splits=500, compiled=True),
+            "GingerTreeClassifier.fit": lambda m=model, c=codes, y=y: m.fit(c, y),
+            "LightGBM, one tree, binned before": lambda o=options, b=binned: lightgbm.train(
+                o, b, num_boost_round=1
+            ),
+            "DecisionTreeClassifier, on codes": lambda c=as_float, y=y: DecisionTreeClassifier(
+                max_leaf_nodes=501
+            ).fit(c, y),
+        }
+        found = take_turns(ways, repeats, f"tree, {name}")
+        rows += [{"columns": name, "widest": widest, **row} for row in found]
+    return rows
+
+
+def run_growth(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """Time of `grow_tree` as rows, columns and splits grow, one at a time."""
+    from holdfast.categories.growing import grow_tree
+    from holdfast.categories.tree import Sample
+
+    rows = []
+    usual = {"rows": 100_000, "columns": 30, "splits": 250}
+    for what, sizes in (
+        ("rows", (12_500, 25_000, 50_000, 100_000, 200_000, 400_000)),
+        ("columns", (8, 15, 30, 60, 120)),
+        ("splits", (30, 60, 125, 250, 500, 1000)),
+    ):
+        for size in progress(sizes, len(sizes), f"growth, {what}"):
+            now = {**usual, what: size}
+            sample = Sample.from_codes(*tree_data(now["rows"], now["columns"], 50, seed))
+            times = []
+            for _ in range(repeats + 1):
+                start = time.process_time()
+                tree = grow_tree(sample, max_splits=now["splits"], compiled=True)
+                times.append(time.process_time() - start)
+            rows.append(
+                {"varied": what, **now, "made": tree.n_splits,
+                 "seconds": float(np.median(times[1:]))}
+            )  # fmt: skip
+    return rows
+
+
+# --- tables and figure --------------------------------------------------------------------------
+
+
+def medians(rows: list[dict[str, Any]], field: str = "seconds") -> dict[str, float]:
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    return {way: float(np.median([r[field] for r in rows if r["way"] == way])) for way in ways}
+
+
+def versus(rows: list[dict[str, Any]], own: str) -> list[list[Any]]:
+    """Way, median seconds, their range, and how many times longer than ours, of each turn."""
+    of = {(r["way"], r["turn"]): r["seconds"] for r in rows}
+    table = []
+    for way, seconds in medians(rows).items():
+        ratios = [of[key] / of[own, key[1]] for key in of if key[0] == way]
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}" if way != own else ""
+        table.append([way, seconds, f"{np.median(ratios):.2f}×", spread])
+    return table
+
+
+def report(folder: Path) -> None:
+    parts = [
+        "# categories: from a file to a ranking, from codes to scores, a tree\n",
+        "Made by `python -m benchmarks.categories`; the CSV files say with which versions. CPU"
+        " time of one thread, user and system; the ways take turns; medians. Times are this"
+        " machine's, which others shared; the ratios, taken within each turn, are the result."
+        " Above 1 the other way is slower.\n",
+    ]
+    header = ["way", "CPU s", "times ours", "least and greatest"]
+    if (folder / "file.csv").exists():
+        rows = read_csv(folder / "file.csv")
+        peak = medians(rows, "peak_mb")
+        table = [[*line, f"{peak[line[0]]:.0f}"] for line in versus(rows, OWN)]
+        parts += [
+            "## A Parquet file to a ranking\n",
+            "5M rows, 10 columns of text and 10 of integers with 2 to 5M values each, drawn evenly,"
+            " and a target of two classes. pyarrow's defaults as a writer: Snappy, dictionaries"
+            " up to 1 MB, row groups of 1M rows. The others count every value by class into a"
+            " table; holdfast counts, scores and describes. `rank_columns` reads a column as text"
+            " where its dictionary was given up, so it may be faster than reading dictionaries.",
+            "Here the ways do not take turns: all six run at the same time. holdfast has done the"
+            " whole work once before it is timed, the others two columns of it. All integers lie"
+            " in a dense range, which `rank_columns` counts directly; wide ones it sorts.\n",
+            markdown_table([*header, "peak MB"], table) + "\n",
+        ]
+    if (folder / "codes.csv").exists():
+        parts += [
+            "## Ready codes to scores\n",
+            "100,000 rows, 20 columns of integer codes with 2 to 10,000 values, two classes. Orange"
+            " is given its own table, made before; holdfast's codes are int32, its loops loaded.\n",
+            markdown_table(header, versus(read_csv(folder / "codes.csv"), "holdfast, ginger"))
+            + "\n",
+        ]
+    if (folder / "tree.csv").exists():
+        rows = read_csv(folder / "tree.csv")
+        for name in ("narrow", "wide"):
+            own = [row for row in rows if row["columns"] == name]
+            parts += [
+                f"## A tree of 500 splits, columns of 2 to {own[0]['widest']:,} values\n",
+                "200,000 rows, 60 columns of codes, two classes. LightGBM: one tree of 501 leaves"
+                " with native categories, its binning not timed. scikit-learn: 501 leaves on the"
+                " codes as numbers. A split of ours has one child per value, theirs has two.\n",
+                markdown_table(header, versus(own, "grow_tree, on codes")) + "\n",
+                markdown_table(header, versus(own, "GingerTreeClassifier.fit")) + "\n",
+            ]
+    if (folder / "growth.csv").exists():
+        draw_growth(folder)
+        parts += [
+            "## How time grows\n",
+            "`grow_tree` on 100,000 rows, 30 columns of 2 to 50 values, 250 splits; one of the"
+            " three varied at a time.\n",
+            "![Time against rows, columns and splits](growth.png)\n",
+        ]
+    (folder / "README.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def draw_growth(folder: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = read_csv(folder / "growth.csv")
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")
+    for what, axis in zip(("rows", "columns", "splits"), axes, strict=True):
+        own = [row for row in rows if row["varied"] == what]
+        x = np.array([row[what] for row in own], dtype=float)
+        seconds = np.array([row["seconds"] for row in own])
+        axis.loglog(x, seconds, "o-", label="grow_tree")
+        axis.loglog(x, seconds[-1] * x / x[-1], "--", color="grey", label="in proportion")
+        axis.set_xlabel(what)
+    axes[0].set_ylabel("CPU s")
+    axes[0].legend(frameon=False)
+    figure.savefig(folder / "growth.png", dpi=120)
+    plt.close(figure)
+
+
+RUNS = {"file": run_file, "codes": run_codes, "tree": run_tree, "growth": run_growth}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--only", choices=RUNS)
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(*options.child)
+        return
+    for name, run in RUNS.items():
+        if options.report or options.only not in (None, name):
+            continue
+        with threadpool_limits(1):
+            rows = run(options.repeats, options.seed)
+        command = f"python -m benchmarks.categories --only {name} --repeats {options.repeats}"
+        path = options.out / f"{name}.csv"
+        write_csv(path, rows, command=command, seed=options.seed, packages=PACKAGES)
+    report(options.out)
+    print((options.out / "README.md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""Compiled loops that find equal rows and count them. Importing this module imports numba.
+
+Nothing is taken for equal by its hash: a hash says where to look, and whole keys are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+# Longest text, in bytes, that a key of whole words holds; a UUID has 36.
+MAX_TEXT = 39
+
+# Rows of a part: its table of groups stays in the cache.
+_PART = 1 << 13
+_MAX_BITS = 12
+# Rows whose keys are made at a time.
+_BLOCK = 1 << 12
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MISSING = np.uint64(255 << 56)
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled at its first call and kept on disk where a folder can be written."""
+    try:
+        return numba.njit(cache=True)(function)
+    except RuntimeError:
+        # numba's word for: neither the package's folder nor the user's cache is writable.
+        return numba.njit(function)
+
+
+@numba.njit
+def _mixed(mixed: Any, word: Any) -> Any:
+    mixed = (mixed ^ word) * _MIX
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@compiled
+def text_keys(
+    offsets: np.ndarray, text: np.ndarray, words: np.ndarray, valid: np.ndarray, keys: np.ndarray
+) -> None:
+    """Write each text as a key, a row of 64-bit words; different texts have different keys.
+
+    Zeros fill a key up. Its last byte is the length, which is far below 255: 255 is a missing text.
+
+    Parameters
+    ----------
+    offsets : ndarray of int, shape (n_rows + 1,)
+        Where in ``text`` each row begins.
+    text : ndarray of uint8
+    words : ndarray of uint64, shape (max(len(text) - 7, 0),)
+        The eight bytes from each place of ``text`` on.
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        No text is longer than ``8 n_words - 1``.
+    """
+    last = keys.shape[1] - 1
+    for i in range(len(keys)):
+        start, stop = offsets[i], offsets[i + 1]
+        missing = len(valid) > 0 and not valid[i]
+        for w in range(keys.shape[1]):
+            at = start + 8 * w
+            left = 0 if missing else stop - at
+            word = np.uint64(0)
+            if left > 0:
+                if at < len(words):
+                    word = words[at]
+                    if left < 8:
+                        word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
+                else:
+                    for b in range(left):
+                        word |= np.uint64(text[at + b]) << np.uint64(8 * b)
+            keys[i, w] = word
+        keys[i, last] |= _MISSING if missing else np.uint64(stop - start) << np.uint64(56)
+
+
+@compiled
+def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray) -> None:
+    """Add the keys, shape (n_rows, n_words), to the sizes of their parts, shape (2**n_bits,)."""
+    for i in range(len(keys)):
+        mixed = np.uint64(0)
+        for w in range(keys.shape[1]):
+            mixed = _mixed(mixed, keys[i, w])
+        sizes[(mixed * _MIX) >> np.uint64(64 - n_bits)] += 1
+
+
+@compiled
+def place_keys(
+    keys: np.ndarray,
+    first_row: int,
+    n_bits: int,
+    places: np.ndarray,
+    placed: np.ndarray,
+    rows: np.ndarray,
+) -> None:
+    """Write each key and its row number to the next place of its part.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Of the rows from ``first_row`` on.
+    first_row, n_bits : int
+    places : ndarray of int64, shape (2**n_bits,)
+        Next place of each part; moved on.
+    placed : ndarray of uint64, shape (n_all_rows, n_words)
+    rows : ndarray of uint32, shape (n_all_rows,)
+    """
+    for i in range(len(keys)):
+        mixed = np.uint64(0)
+        for w in range(keys.shape[1]):
+            mixed = _mixed(mixed, keys[i, w])
+        part = (mixed * _MIX) >> np.uint64(64 - n_bits)
+        to = places[part]
+        places[part] = to + 1
+        rows[to] = first_row + i
+        for w in range(keys.shape[1]):
+            placed[to, w] = keys[i, w]
+
+
+@compiled
+def group_keys(keys: np.ndarray, rows: np.ndarray, stops: np.ndarray) -> Any:
+    """Groups of equal keys, found part by part.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Equal keys lie in one part.
+    rows : ndarray of uint32, shape (n_rows,)
+    stops : ndarray of int64, shape (n_parts,)
+
+    Returns
+    -------
+    codes : ndarray of int32, shape (n_rows,)
+        Group of each key; groups are numbered part by part.
+    first : ndarray of uint32, shape (n_groups,)
+        The row of each group's first key.
+    """
+    codes = np.empty(len(keys), dtype=np.int32)
+    first = np.empty(len(keys), dtype=np.uint32)
+    table = np.empty(0, dtype=np.int32)
+    n_groups, start = 0, 0
+    for stop in stops:
+        size = 16
+        while size < 2 * (stop - start):
+            size *= 2
+        if size > len(table):
+            table = np.empty(size, dtype=np.int32)
+        table[:size] = -1
+        for at in range(start, stop):
+            mixed = np.uint64(0)
+            for w in range(keys.shape[1]):
+                mixed = _mixed(mixed, keys[at, w])
+            slot = np.int64((mixed * _MIX) >> np.uint64(20)) & (size - 1)
+            while True:
+                seen = table[slot]
+                if seen < 0:
+                    table[slot] = at
+                    codes[at] = n_groups
+                    first[n_groups] = rows[at]
+                    n_groups += 1
+                    break
+                same = True
+                for w in range(keys.shape[1]):
+                    same &= keys[seen, w] == keys[at, w]
+                if same:
+                    codes[at] = codes[seen]
+                    break
+                slot = (slot + 1) & (size - 1)
+        start = stop
+    return codes, first[:n_groups].copy()
+
+
+@compiled
+def empty_keys(n_rows: int, n_words: int) -> Any:
+    """Room for keys. NumPy's own asks the system for huge pages, which it may take long to find."""
+    return np.empty((n_rows, n_words), dtype=np.uint64), np.empty(n_rows, dtype=np.uint32)
+
+
+@compiled
+def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int) -> Any:
+    """Rows by value and class, shape (n_values, n_classes).
+
+    Parameters
+    ----------
+    codes, label : ndarray of int, shape (n_rows,)
+    n_values, n_classes : int
+    """
+    counts = np.zeros(n_values * n_classes, dtype=np.int64)
+    width = np.uint64(n_classes)
+    for i in range(len(codes)):
+        counts[np.uint64(codes[i]) * width + np.uint64(label[i])] += 1
+    return counts.reshape(n_values, n_classes)
+
+
+class Groups(NamedTuple):
+    """Rows by their value, in an order that keeps equal values near one another.
+
+    Attributes
+    ----------
+    rows : ndarray of uint32, shape (n_rows,)
+        A permutation; rows of one group ascend.
+    codes : ndarray of int32, shape (n_rows,)
+        Group of each of ``rows``.
+    first : ndarray of uint32, shape (n_groups,)
+        The first row of each group.
+    """
+
+    rows: np.ndarray
+    codes: np.ndarray
+    first: np.ndarray
+
+
+def grouped(keys: Callable[[], Iterator[np.ndarray]], n_rows: int, n_words: int) -> Groups:
+    """Groups of equal keys.
+
+    Rows are parted by a hash of their key, so that the table of a part's groups stays in the cache.
+
+    Parameters
+    ----------
+    keys : callable
+        Gives the keys block by block, each of shape (n, n_words); called twice.
+    n_rows, n_words : int
+    """
+    n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
+    sizes = np.zeros(1 << n_bits, dtype=np.int64)
+    for block in keys():
+        add_sizes(block, n_bits, sizes)
+    stops = np.cumsum(sizes)
+    places = stops - sizes
+    placed, rows = empty_keys(n_rows, n_words)
+    start = 0
+    for block in keys():
+        place_keys(block, start, n_bits, places, placed, rows)
+        start += len(block)
+    return Groups(rows, *group_keys(placed, rows, stops))
+
+
+def text_blocks(
+    pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]], n_words: int
+) -> Iterator[np.ndarray]:
+    """Keys of texts, block by block; a block is overwritten by the next.
+
+    Parameters
+    ----------
+    pieces : list of (offsets, text, valid), as in `text_keys`
+    n_words : int
+    """
+    keys = np.empty((_BLOCK, n_words), dtype=np.uint64)
+    for offsets, text, valid in pieces:
+        # Eight bytes from every place on.
+        words = np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
+        for start in range(0, len(offsets) - 1, _BLOCK):
+            own = slice(start, start + _BLOCK)
+            ends = offsets[start : start + _BLOCK + 1]
+            text_keys(ends, text, words, valid[own], keys[: len(ends) - 1])
+            yield keys[: len(ends) - 1]
