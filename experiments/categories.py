@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -275,6 +276,159 @@ def run_trees(trials: int, seed: int) -> dict[str, Rows]:
     return {"trees": rows, "tree_curves": curves}
 
 
+# --- Theorem 1, intervals, and where the estimate misleads ---------------------------------------
+
+
+def values_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """``p_v`` and ``q_v`` of a distribution, fixed once and for all."""
+    rng = np.random.default_rng(2008)
+    shares = {
+        "10 values": np.full(10, 0.1),
+        "100 values": np.full(100, 0.01),
+        "1,000 values": np.full(1000, 0.001),
+        "Zipf, 10,000 values": 1 / np.arange(1, 10_001) ** 1.1,
+        "half one value, half an id": np.append(0.5, np.full(1_000_000, 0.5 / 1_000_000)),
+        "id": np.full(1_000_000, 1e-6),
+    }
+    kind, rates = name.split("; ")
+    p = shares[kind] / shares[kind].sum()
+    q = {
+        "coin": lambda: np.full(len(p), 0.5),
+        "U-shaped": lambda: rng.beta(0.5, 0.5, len(p)),
+        "certain": lambda: rng.integers(0, 2, len(p)).astype(float),
+        "rare": lambda: rng.beta(1, 9, len(p)),
+    }[rates]()
+    return p, q
+
+
+DISTRIBUTIONS = (
+    "10 values; coin", "10 values; U-shaped", "10 values; rare", "100 values; U-shaped",
+    "100 values; coin", "1,000 values; U-shaped", "1,000 values; certain",
+    "Zipf, 10,000 values; U-shaped", "Zipf, 10,000 values; certain",
+    "half one value, half an id; rare", "id; coin",
+)  # fmt: skip
+SAMPLES = (10, 30, 100, 1000)
+
+
+def theorem_job(name: str, m: int, trials: int, seed: int) -> list[dict[str, Any]]:
+    """Estimate minus true error, and whether the interval holds it, for both estimators."""
+    p, q = values_of(name)
+    rng = np.random.default_rng(seed)
+    reach = np.cumsum(p)
+    rules = {"ginger": kernel.gini_rule, "majority": kernel.majority_rule}
+    found: dict[str, list[tuple[float, float, float]]] = {rule: [] for rule in rules}
+    for _ in range(trials):
+        value = np.minimum(np.searchsorted(reach, rng.random(m)), len(p) - 1)
+        label = (rng.random(m) < q[value]).astype(np.int64)
+        seen, code = np.unique(value, return_inverse=True)
+        counts = table(code, label, len(seen))
+        joint = np.stack([p[seen] * (1 - q[seen]), p[seen] * q[seen]], axis=1)
+        for criterion, rule in rules.items():
+            # Values not seen are guessed: they cost a half.
+            true = kernel.rule_error(rule(counts), joint) + (1 - p[seen].sum()) / 2
+            spread = kernel.jackknife(criterion, counts).score
+            found[criterion].append((kernel.criterion_value(criterion, counts), true, spread))
+    rows = []
+    for criterion, outcomes in found.items():
+        estimate, true, spread = np.array(outcomes).T
+        gap = estimate - true
+        rows.append(
+            {"distribution": name, "m": m, "criterion": criterion, "samples": trials,
+             "true": float(true.mean()), "gap": float(gap.mean()),
+             "gap_se": float(gap.std(ddof=1) / np.sqrt(trials)), "bound": 1 / (2 * m),
+             "spread": float(gap.std(ddof=1)), "jackknife_se": float(spread.mean()),
+             "coverage": float(np.mean(np.abs(gap) <= 1.959964 * spread)),
+             "no_width": float(np.mean(spread == 0))}
+        )  # fmt: skip
+    return rows
+
+
+def optimism_job(p: int, m: int, n_values: int, signal: float, trials: int, seed: int) -> dict:
+    """Estimate of the best of p columns against its true error."""
+    rng = np.random.default_rng(seed)
+    outcomes: dict[str, list[tuple[float, float, float]]] = {"ginger": [], "majority": []}
+    rules = {"ginger": kernel.gini_rule, "majority": kernel.majority_rule}
+    for _ in range(trials):
+        label = rng.integers(0, 2, m)
+        # Given the label the value is drawn from one of two lists of shares.
+        lean = 1 + signal * rng.uniform(-1, 1, (p, n_values))
+        shares = np.stack([2 - lean, lean], axis=2) / n_values / 2
+        shares /= shares.sum(axis=1, keepdims=True)
+        tables = np.zeros((p, n_values, 2), dtype=np.int64)
+        size = np.bincount(label, minlength=2)
+        for k in (0, 1):
+            tables[:, :, k] = rng.multinomial(size[k], shares[:, :, k])
+        for criterion, rule in rules.items():
+            flat = tables.reshape(-1, 2)
+            scores = kernel.TERMS[criterion](flat).reshape(p, -1).sum(axis=1) / m
+            wrong = 1 - rule(flat).reshape(tables.shape)
+            true = np.sum(shares / 2 * wrong, axis=(1, 2))
+            top = int(scores.argmin())
+            outcomes[criterion].append((scores[top], true[top], true.min()))
+    row: dict[str, Any] = {
+        "columns": p, "m": m, "values": n_values, "signal": signal, "samples": trials,
+    }  # fmt: skip
+    for criterion, found in outcomes.items():
+        estimate, true, best = np.array(found).T
+        row |= {
+            f"{criterion}_estimate": float(estimate.mean()),
+            f"{criterion}_true": float(true.mean()),
+            f"{criterion}_optimism": float((true - estimate).mean()),
+            f"{criterion}_regret": float((true - best).mean()),
+        }
+    return row
+
+
+def repeated_job(rows_each: int, noise: float, trials: int, seed: int) -> dict[str, Any]:
+    """What the id of 200 subjects seems to be worth when each has several rows.
+
+    ``noise`` is the share of rows whose label is not the subject's. The column ``group`` has 10
+    values, the same in all rows of a subject, and says nothing.
+    """
+    rng = np.random.default_rng(seed)
+    n_subjects = 200
+    found = []
+    for _ in range(trials):
+        outcome = rng.integers(0, 2, n_subjects)
+        group = rng.integers(0, 10, n_subjects)
+        subject = np.repeat(np.arange(n_subjects), rows_each)
+        label = outcome[subject] ^ (rng.random(len(subject)) < noise)
+        by_id, by_group = table(subject, label, n_subjects), table(group[subject], label, 10)
+        gap = [kernel.no_column("ginger", t) - kernel.ginger(t) for t in (by_id, by_group)]
+        width = [1.959964 * kernel.jackknife("ginger", t).gain for t in (by_id, by_group)]
+        found.append(
+            [kernel.ginger(by_id), kernel.criterion_value("majority", by_id),
+             kernel.ginger(by_group), gap[0] > width[0], gap[1] > width[1]]
+        )  # fmt: skip
+    mean = np.array(found, dtype=float).mean(axis=0)
+    names = ("id_ginger", "id_majority", "group_ginger", "id_kept", "group_kept")
+    return {"subjects": n_subjects, "rows_each": rows_each, "noise": noise, "samples": trials,
+            **{name: float(value) for name, value in zip(names, mean, strict=True)},
+            "true": 0.5}  # fmt: skip
+
+
+def run_theorem(trials: int, seed: int) -> dict[str, Rows]:
+    """Theorem 1 and coverage; optimism of the best of p columns; repeated measures."""
+    jobs = [
+        delayed(theorem_job)(name, m, 200 * trials, seed) for name in DISTRIBUTIONS for m in SAMPLES
+    ]
+    theorem = [row for rows in run(jobs, "Theorem 1") for row in rows]
+    jobs = [
+        delayed(optimism_job)(p, m, n_values, signal, 20 * trials, seed)
+        for signal in (0.0, 0.5)
+        for n_values in (10, 100)
+        for m in (200, 2000)
+        for p in (1, 10, 100, 1000)
+    ]
+    optimism = list(run(jobs, "optimism"))
+    jobs = [
+        delayed(repeated_job)(rows_each, noise, 40 * trials, seed)
+        for noise in (0.0, 0.1, 0.5)
+        for rows_each in (1, 2, 3, 5, 10)
+    ]
+    return {"theorem": theorem, "optimism": optimism, "repeated": list(run(jobs, "repeated"))}
+
+
 # --- Running and reporting ----------------------------------------------------------------------
 
 
@@ -284,26 +438,31 @@ def run(jobs: list[Any], label: str) -> Iterator[Any]:
     return progress(results, len(jobs), label)
 
 
-def run_rankers(trials: int, seed: int) -> dict[str, Rows]:
+def run_rankers(trials: int, seed: int) -> Iterator[dict[str, Rows]]:
     """See `categories_rivals`, which needs libraries that the others do not."""
     from experiments import categories_rivals
 
-    return categories_rivals.run_rankers(trials, seed)
+    yield from categories_rivals.run_rankers(trials, seed)
 
 
-def run_models(trials: int, seed: int) -> dict[str, Rows]:
+def run_models(size: int, trials: int, seed: int) -> Iterator[dict[str, Rows]]:
     """See `categories_rivals`."""
     from experiments import categories_rivals
 
-    return categories_rivals.run_models(trials, seed)
+    for rows in categories_rivals.run_models(size, trials, seed):
+        yield {f"models_{size}": rows}
 
 
-PARTS = {
+# Long parts give what they have after each job, so that a run cut short leaves something.
+PARTS: dict[str, Callable[[int, int], dict[str, Rows] | Iterator[dict[str, Rows]]]] = {
     "figure1": run_figure1,
     "census": run_census,
     "trees": run_trees,
     "rankers": run_rankers,
-    "models": run_models,
+    "theorem": run_theorem,
+    "models_500": partial(run_models, 500),
+    "models_2000": partial(run_models, 2000),
+    "models_10000": partial(run_models, 10_000),
 }
 PACKAGES = (
     "pandas", "feature-engine", "ppscore", "Orange3", "khiops", "lightgbm", "xgboost", "catboost",
@@ -327,9 +486,11 @@ def main() -> None:
     if not options.report:
         for part in options.parts or PARTS:
             command = f"python -m experiments.categories {part} --trials {options.trials}"
-            for name, rows in PARTS[part](options.trials, options.seed).items():
-                path = options.out / f"{name}.csv"
-                write_csv(path, rows, command=command, seed=options.seed, packages=PACKAGES)
+            found = PARTS[part](options.trials, options.seed)
+            for results in [found] if isinstance(found, dict) else found:
+                for name, rows in results.items():
+                    path = options.out / f"{name}.csv"
+                    write_csv(path, rows, command=command, seed=options.seed, packages=PACKAGES)
     from experiments.categories_report import report
 
     report(options.out)

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,8 +105,10 @@ def is_text(column: Any) -> bool:
 # --- Rankers -------------------------------------------------------------------------------------
 
 N_TRAIN, N_TEST, N_BINS = 2000, 25_000, 16
-# The slow ones see every tenth or third census problem; the others all 62.
-EVERY = {"feature-engine, 5 folds": 10, "ppscore": 3, "Khiops level": 3}
+# The slow ones come last and see every tenth census problem, feature-engine (a minute and more
+# per problem) the first alone; the others see all 62.
+SLOW = ("ppscore", "Khiops level")
+SLOWEST = ("feature-engine, 5 folds",)
 
 
 def binned(name: str, seed: int) -> Problem:
@@ -237,7 +239,7 @@ RANKERS: dict[str, Callable[[Inputs], np.ndarray]] = {
 }
 
 
-def rank_job(problem: Problem, data: str, number: int, seed: int) -> Rows:
+def rank_job(problem: Problem, data: str, names: list[str], seed: int) -> Rows:
     """One row per ranker: agreement with the test error, regret of the top column, seconds."""
     import pandas as pd
 
@@ -250,9 +252,7 @@ def rank_job(problem: Problem, data: str, number: int, seed: int) -> Rows:
     }
     inputs = Inputs(codes, problem.y, pd.DataFrame(text, dtype=object), problem.columns, seed)
     rows = []
-    for name, ranker in RANKERS.items():
-        if number % EVERY.get(name, 1) and data == "census":
-            continue
+    for name in names:
         row: dict[str, Any] = {
             "data": data, "problem": problem.name, "seed": seed, "ranker": name,
             "columns": len(problem.columns),
@@ -261,7 +261,7 @@ def rank_job(problem: Problem, data: str, number: int, seed: int) -> Rows:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                scores, reason = ranker(inputs), ""
+                scores, reason = RANKERS[name](inputs), ""
             except Exception as failure:  # a rival that cannot is a row of the table
                 scores = np.zeros(len(problem.columns))
                 reason = f"{type(failure).__name__}: {failure}".replace("\n", " ")[:120]
@@ -281,29 +281,43 @@ def rank_job(problem: Problem, data: str, number: int, seed: int) -> Rows:
 
 
 def census_rank_job(
-    columns: list[str], codes: np.ndarray, key: Any, number: int, seed: int
+    columns: list[str], codes: np.ndarray, key: Any, names: list[str], seed: int
 ) -> Rows:
-    return rank_job(census_problem(columns, codes, *key, seed), "census", number, seed)
+    return rank_job(census_problem(columns, codes, *key, seed), "census", names, seed)
 
 
-def data_rank_job(name: str, seed: int) -> Rows:
-    return rank_job(binned(name, seed), name, 0, seed)
+def data_rank_job(data: str, names: list[str], seed: int) -> Rows:
+    return rank_job(binned(data, seed), data, names, seed)
 
 
-def run_rankers(trials: int, seed: int) -> dict[str, Rows]:
-    """All rankers on the 62 census problems once, and on five data sets with several draws."""
+def run_rankers(trials: int, seed: int) -> Iterator[dict[str, Rows]]:
+    """All rankers on the census problems and on five data sets; what there is after each job."""
     columns, codes, problems = census()
-    jobs = [delayed(data_rank_job)(name, seed + i) for name in SOURCES for i in range(trials)]
-    jobs += [
-        delayed(census_rank_job)(columns, codes, key, number, seed)
-        for number, key in enumerate(problems)
-    ]
-    return {"rankers": [row for rows in run(jobs, "rankers") for row in rows]}
+    fast = [name for name in RANKERS if name not in SLOW + SLOWEST]
+
+    def on_data(names: list[str]) -> list[Any]:
+        draws = range(seed, seed + trials)
+        return [delayed(data_rank_job)(data, names, draw) for data in SOURCES for draw in draws]
+
+    def on_census(names: list[str], chosen: Any) -> list[Any]:
+        return [
+            delayed(census_rank_job)(columns, codes, problems[number], names, seed)
+            for number in chosen
+        ]
+
+    # Strided, so that a run that is cut short has seen problems from all over the list.
+    order = sorted(range(len(problems)), key=lambda number: (number % 10, number))
+    jobs = on_data(fast) + on_census(fast, order)
+    jobs += on_data(list(SLOW)) + on_census(list(SLOW), range(0, len(problems), 10))
+    jobs += on_data(list(SLOWEST)) + on_census(list(SLOWEST), [0])
+    found: Rows = []
+    for rows in run(jobs, "rankers"):
+        found += rows
+        yield {"rankers": found}
 
 
 # --- Trees and forests ---------------------------------------------------------------------------
 
-SIZES = (500, 2000, 10_000)
 MAX_TEST = 10_000
 
 
@@ -377,7 +391,7 @@ def as_categories(train: Any, test: Any, text: list[str]) -> tuple[Any, Any]:
 
 
 def model_job(name: str, size: int, seed: int) -> Rows:
-    """Test error and seconds of every model on one draw of the rows."""
+    """Test error and CPU seconds of every model on one draw of the rows."""
     data, y = load(name)
     size = min(size, len(y) // 2)  # Mushroom has 8,124 rows
     order = np.random.default_rng(seed).permutation(len(y))
@@ -395,12 +409,12 @@ def model_job(name: str, size: int, seed: int) -> Rows:
         inputs = (X, X_test)
         if model_name in ("LightGBM", "XGBoost"):
             inputs = as_categories(X, X_test, text)
-        begun = time.perf_counter()
+        begun = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 model = make().fit(inputs[0], y[train])
-                seconds = time.perf_counter() - begun
+                seconds = time.process_time() - begun
                 error = float(np.mean(np.asarray(model.predict(inputs[1])).ravel() != y[test]))
                 reason = ""
             except Exception as failure:  # a rival that cannot is a row of the table
@@ -413,12 +427,10 @@ def model_job(name: str, size: int, seed: int) -> Rows:
     return rows
 
 
-def run_models(trials: int, seed: int) -> dict[str, Rows]:
-    """Test errors of trees, forests and boosting at three sizes."""
-    jobs = [
-        delayed(model_job)(name, size, seed + i)
-        for size in SIZES
-        for name in SOURCES
-        for i in range(trials)
-    ]
-    return {"models": [row for rows in run(jobs, "models") for row in rows]}
+def run_models(size: int, trials: int, seed: int) -> Iterator[Rows]:
+    """Test errors of trees, forests and boosting at one size; what there is after each job."""
+    jobs = [delayed(model_job)(name, size, seed + i) for i in range(trials) for name in SOURCES]
+    found: Rows = []
+    for rows in run(jobs, f"models, {size} rows"):
+        found += rows
+        yield found
