@@ -386,7 +386,8 @@ def rankers(folder: Path) -> str:
         "shared, loaded machine with text columns as input where the library takes them: orders "
         "of magnitude only. feature-engine, ppscore and Khiops are slow and saw few of the census "
         "problems; the columns in brackets are Ginger's and majority's numbers "
-        "on those same problems. A score that is not a number counts as the worst."
+        "on those same problems. A score that is not a number counts as the worst. p-values that "
+        "underflow to 0 tie, and ties keep the order of the columns."
     ]
     own = [row for row in ran if row["data"] == "census"]
     lines = []
@@ -430,7 +431,7 @@ def rankers(folder: Path) -> str:
                 mine = [r for r in ran if r["ranker"] == name and r["data"] == data]
                 cells.append(mean(mine, key) if mine else float("nan"))
             lines.append([name, *(d(c, digits) if np.isfinite(c) else "not run" for c in cells)])
-        text.append(f"### {title} on five data sets, mean of {seeds} draws")
+        text.append(f"### {title} on five data sets, draws: {seeds}")
         text.append(markdown_table(["ranker", *sets], lines))
     partly = [
         f"{name} could not judge {max(row['not_judged'] for row in ran if row['ranker'] == name)} "
