@@ -42,6 +42,8 @@ floor: ## the tests on the oldest dependencies that pyproject.toml admits
 
 experiments: $(READY) ## the papers' tables and figures, into experiments/results (minutes)
 	$(BIN)/python -m experiments.model_size
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m experiments.categories
 
 bench: $(READY) ## speed beside the peers, into benchmarks/results (minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
