@@ -2,7 +2,7 @@
 
 python -m experiments.sources                    every part, then every table and figure
 python -m experiments.sources figure1            one part (figure1, figure2, figure3, lambda,
-                                                 matrix)
+                                                 guard, matrix)
 python -m experiments.sources --full             every target and ten draws, as in the paper (hours)
 python -m experiments.sources --report           tables and figures from the CSVs alone
 
@@ -15,6 +15,7 @@ SVMs of the remaining ones against the source negatives are its sources.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ from holdfast.sources import (
     RegularizedLeastSquares,
 )
 
+N_JOBS = int(os.environ.get("HOLDFAST_JOBS", "2"))
 RESULTS = Path(__file__).parent / "results" / "sources"
 POSITIVES = (2, 5, 10)
 N_NEGATIVE, N_TEST = 10, 50
@@ -283,7 +285,7 @@ def summary(outcomes: list[Outcome], by: tuple[str, ...], base: str) -> list[dic
 
 
 def some_targets(name: str, count: int) -> list[int]:
-    """That many targets, evenly spread over the classes."""
+    """That many targets, at equal steps over the classes."""
     all_of = load(name).targets
     return all_of if count >= len(all_of) else all_of[:: len(all_of) // count][:count]
 
@@ -316,7 +318,7 @@ def figure1_tasks(name: str, target: int, seed: int, draws: int, slow: int) -> l
     return outcomes
 
 
-def run_figure1(seed: int, full: bool) -> Iterator[dict[str, Any]]:
+def run_figure1(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """All rivals on the four data sets."""
     for name, size in FIGURE1.items():
         targets, draws, slow_targets, slow_draws = (*ALL, *ALL) if full else size
@@ -326,7 +328,7 @@ def run_figure1(seed: int, full: bool) -> Iterator[dict[str, Any]]:
             for target in sorted({*some_targets(name, targets), *slow})
         ]
         outcomes = [o for block in run(jobs, f"Figure 1, {name}") for o in block]
-        yield from summary(outcomes, ("data", "positives", "method"), "GreedyTL")
+        yield summary(outcomes, ("data", "positives", "method"), "GreedyTL")
 
 
 # --- Figure 2 -----------------------------------------------------------------------------------
@@ -335,7 +337,7 @@ NOISE = (0, 10, 100, 1_000)
 # GreedyTL-59 and elastic net, the slowest, only in a full run.
 NOISY = ("GreedyTL", "RLS src+feat", "forward regression", "L1 logistic")
 NOISY_FULL = (*NOISY, "GreedyTL-59", "elastic net")
-FIGURE2 = (12, 1)
+FIGURE2 = (6, 1)
 
 
 class Ahead:
@@ -394,8 +396,7 @@ def run_figure2(seed: int, full: bool) -> list[dict[str, Any]]:
 # --- Figure 3 and Table 1 -----------------------------------------------------------------------
 
 # Candidates in all: 1,280 features, 1,000 ImageNet heads, the rest are models never trained.
-CANDIDATES = (2_280, 10_000, 100_000)
-FIGURE3 = {2_280: (8, 1), 10_000: (4, 1), 100_000: (2, 1)}
+FIGURE3 = {2_280: (5, 1), 10_000: (3, 1), 100_000: (2, 1)}
 
 
 class Head:
@@ -457,39 +458,43 @@ def figure3_tasks(target: int, seed: int, candidates: int, draws: int) -> list[O
     return outcomes
 
 
-def run_figure3(seed: int, full: bool) -> list[dict[str, Any]]:
+def run_figure3(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """GreedyTL-59 beside GreedyTL as the pool grows; the CPU time is that of the fit."""
-    jobs = [
-        delayed(figure3_tasks)(target, seed, candidates, draws)
-        for candidates, size in reversed(FIGURE3.items())
-        for targets, draws in [ALL if full else size]
-        for target in some_targets("Caltech-101", targets)
-    ]
-    outcomes = [o for block in run(jobs, "Figure 3") for o in block]
-    rows = summary(outcomes, ("candidates", "positives", "method"), "GreedyTL")
-    for row in rows:
-        own = [o for o in outcomes
-               if all(o[k] == row[k] for k in ("candidates", "positives", "method"))]  # fmt: skip
-        row["sources_run"] = float(np.mean([o["runs"] for o in own]))
-        row["selected"] = float(np.mean([o["selected"] for o in own]))
-        row["cpu_s_sd"] = float(np.std([o["seconds"] for o in own], ddof=1))
-    return rows
+    for candidates, size in FIGURE3.items():
+        targets, draws = ALL if full else size
+        jobs = [
+            delayed(figure3_tasks)(target, seed, candidates, draws)
+            for target in some_targets("Caltech-101", targets)
+        ]
+        outcomes = [o for block in run(jobs, f"Figure 3, {candidates:,}") for o in block]
+        rows = summary(outcomes, ("candidates", "positives", "method"), "GreedyTL")
+        for row in rows:
+            same = ("positives", "method")
+            own = [o for o in outcomes if all(o[key] == row[key] for key in same)]
+            row["sources_run"] = float(np.mean([o["runs"] for o in own]))
+            row["selected"] = float(np.mean([o["selected"] for o in own]))
+            row["cpu_s_sd"] = float(np.std([o["seconds"] for o in own], ddof=1))
+        yield rows
 
 
 # --- λ and the guard ----------------------------------------------------------------------------
 
 # Pools: the ImageNet heads; the same with their weights shuffled (useless); leave-one-class-out.
-LAMBDA = {"heads": (6, 1), "useless": (6, 1), "Isolet": (6, 1), "ORL": (6, 1)}
+LAMBDA = {"heads": (6, 1)}
+# The guard with λ = 1 alone, which is cheap.
+GUARD = {"useless": (12, 1), "Isolet": (12, 1), "ORL": (12, 1)}
 
 
 @cache
 def useless() -> Heads:
     heads = load("Caltech-101").heads
-    rng = np.random.RandomState(1)
+    rng = np.random.default_rng(1)
     return Heads(rng.permuted(heads.weights, axis=1), heads.bias)
 
 
-def lambda_tasks(setting: str, target: int, seed: int, draws: int) -> list[Outcome]:
+def lambda_tasks(
+    setting: str, target: int, seed: int, draws: int, guard_only: bool
+) -> list[Outcome]:
     """GreedyTL as it is, without its guard, without sources, and with other λ."""
     name = setting if setting in LEFT_OUT else "Caltech-101"
     outcomes = []
@@ -509,13 +514,12 @@ def lambda_tasks(setting: str, target: int, seed: int, draws: int) -> list[Outco
                 "λ = 1, no guard": (bare, GreedyTLClassifier()),
                 "λ = 1, features alone": (task, GreedyTLClassifier()),
                 "λ by leave-one-out": (task, GreedyTLClassifier(task.pool, lam="loo")),
-                "λ by leave-one-out, no guard": (bare, GreedyTLClassifier(lam="loo")),
                 "λ = 1/m (Algorithm 1 to the letter)": (
                     task, GreedyTLClassifier(task.pool, lam=letter)
                 ),
                 "λ = 1, unweighted": (task, GreedyTLClassifier(task.pool, class_weight=None)),
             }  # fmt: skip
-            for method, (rows, model) in models.items():
+            for method, (rows, model) in list(models.items())[: 3 if guard_only else None]:
                 accuracy, auroc, seconds = measured(rows, fitted(lambda t, model=model: model))
                 outcomes.append(
                     {"setting": setting, "positives": positives, "method": method,
@@ -529,17 +533,31 @@ def lambda_tasks(setting: str, target: int, seed: int, draws: int) -> list[Outco
     return outcomes
 
 
-def run_lambda(seed: int, full: bool) -> list[dict[str, Any]]:
+def run_lambda(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """Choices of λ, and what the guard saves and costs."""
-    jobs = [
-        delayed(lambda_tasks)(setting, target, seed, draws)
-        for setting, size in LAMBDA.items()
-        for targets, draws in [ALL if full else size]
-        for target in some_targets(
-            setting if setting in LEFT_OUT else "Caltech-101", targets
-        )
-    ]  # fmt: skip
-    outcomes = [o for block in run(jobs, "λ") for o in block]
+    return lambda_settings({**LAMBDA, **GUARD} if full else LAMBDA, seed, full, guard_only=False)
+
+
+def run_guard(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
+    """What the guard saves and costs with λ = 1, where sources are useless and where they help."""
+    return lambda_settings(GUARD, seed, full, guard_only=True)
+
+
+def lambda_settings(
+    settings: dict[str, tuple[int, int]], seed: int, full: bool, *, guard_only: bool
+) -> Iterator[list[dict[str, Any]]]:
+    for setting, size in settings.items():
+        targets, draws = ALL if full else size
+        name = setting if setting in LEFT_OUT else "Caltech-101"
+        jobs = [
+            delayed(lambda_tasks)(setting, target, seed, draws, guard_only)
+            for target in some_targets(name, targets)
+        ]
+        yield lambda_rows([o for block in run(jobs, f"λ, {setting}") for o in block])
+
+
+def lambda_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
+    """Means by variant, with how often the guard acted, saved and cost."""
     rows = summary(outcomes, ("setting", "positives", "method"), "λ = 1")
     at = {(o["setting"], o["positives"], o["method"], o["target"], o["draw"]): o["accuracy"]
           for o in outcomes}  # fmt: skip
@@ -578,7 +596,7 @@ def matrix_rows(target: int, seed: int, draws: int) -> list[dict[str, Any]]:
                 "GreedyTL": GreedyTLClassifier(task.pool),
                 "RLS src+feat": RegularizedLeastSquares(task.pool),
             }
-            if positives == 2 or draws > 1:  # with ten it takes longer than all others together
+            if draws > 1:  # a full run: it takes longer than all others together
                 kinds["GreedyTL-59"] = GreedyTLClassifier(
                     task.pool, n_candidates=59, random_state=number
                 )
@@ -622,8 +640,8 @@ def run_matrix(seed: int, full: bool) -> list[dict[str, Any]]:
 
 
 def run(jobs: list[Any], label: str) -> Iterator[Any]:
-    """Results of the jobs in order, from two processes, with a progress bar."""
-    results = Parallel(n_jobs=2, return_as="generator")(jobs)
+    """Results of the jobs in order, from a few processes, with a progress bar."""
+    results = Parallel(n_jobs=N_JOBS, return_as="generator")(jobs)
     return progress(results, len(jobs), label)
 
 
@@ -632,6 +650,7 @@ PARTS = {
     "figure2": run_figure2,
     "figure3": run_figure3,
     "lambda": run_lambda,
+    "guard": run_guard,
     "matrix": run_matrix,
 }
 
@@ -655,10 +674,11 @@ def main() -> None:
     if not options.report:
         for part in options.parts or PARTS:
             command = f"python -m experiments.sources {part}{' --full' * options.full}"
-            rows = []
-            for row in PARTS[part](options.seed, options.full):
-                rows.append(row)
-                # Row by row: a run that is stopped keeps what it has.
+            made = PARTS[part](options.seed, options.full)
+            rows: list[dict[str, Any]] = []
+            # Some parts come in blocks: a run that is stopped keeps those that are done.
+            for block in [made] if isinstance(made, list) else made:
+                rows += block
                 write_csv(options.out / f"{part}.csv", rows, command=command, seed=options.seed)
     from experiments.sources_report import report
 
