@@ -44,10 +44,12 @@ experiments: $(READY) ## the papers' tables and figures, into experiments/result
 	$(BIN)/python -m experiments.model_size
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m experiments.categories
+	$(BIN)/python -m experiments.sources
 
 bench: $(READY) ## speed beside the peers, into benchmarks/results (minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m benchmarks.model_size
+	$(BIN)/python -m benchmarks.sources
 
 docs: $(READY) ## the manual, into docs/_build/html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
