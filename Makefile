@@ -49,6 +49,7 @@ experiments: $(READY) ## the papers' tables and figures, into experiments/result
 bench: $(READY) ## speed beside the peers, into benchmarks/results (minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m benchmarks.model_size
+	$(BIN)/python -m benchmarks.categories
 	$(BIN)/python -m benchmarks.sources
 
 docs: $(READY) ## the manual, into docs/_build/html

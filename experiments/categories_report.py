@@ -252,8 +252,7 @@ def census(folder: Path) -> str:
                 prototype's. What differs by more than the spread between draws: the best column's
                 error by {abs(float(np.mean(over("best"))) - PROTOTYPE["best"]):.4f}, and Spearman's
                 correlations, which are about .02 lower. How the prototype drew its rows and broke
-                ties is not recorded, so that one can only guess at the cause; that all criteria
-                shift together points to the rows. Information gain and Gini put the household's
+                ties is not recorded, so that one can only guess at the cause. Information gain and Gini put the household's
                 number SERIALNO first on most problems. Ginger loses to Gini on {len(losses)} of
                 {len(rows)} draws of problems ({lost or "none"}). Against rule (5)
                 `majority` ranks better than Ginger, as it should: it estimates the error of that
@@ -350,14 +349,13 @@ def trees(folder: Path) -> str:
                 f"""As in print: Gini's and information gain's trees fall to training error 0 in a
                 few splits on SERIALNO and overfit at once; Ginger is far better than both and
                 better than gain ratio on most problems, not on all. `majority` is better still. The
-                least test error is picked with the test rows, as in the paper. The default stop is
-                late: it ends after {mean(own["ginger"], "default_splits"):.0f} splits with
-                {d(mean(own["ginger"], "default_test"))} where
-                {mean(own["ginger"], "least_at"):.0f} splits would do
-                ({d(mean(own["ginger"], "least_test"))}), and its estimate
-                {d(mean(own["ginger"], "default_estimate"))} is too good, because every split is the
-                best of 124 columns times the leaves (see optimism below). With `majority` it loses
-                less: {d(mean(own["majority"], "default_test"))} against
+                least test error is picked with the test rows, as in the paper. The default stop,
+                which sees no test row, ends Ginger's tree after
+                {mean(own["ginger"], "default_splits"):.0f} splits with
+                {d(mean(own["ginger"], "default_test"))} where the best size has
+                {d(mean(own["ginger"], "least_test"))}; the tree's own estimate, of rule (4), is
+                {d(mean(own["ginger"], "default_estimate"))}. With `majority` it ends with
+                {d(mean(own["majority"], "default_test"))} against
                 {d(mean(own["majority"], "least_test"))}."""
             ),
         ]
