@@ -254,7 +254,8 @@ def census(folder: Path) -> str:
                 correlations, which are about .02 lower. How the prototype drew its rows and broke
                 ties is not recorded, so that one can only guess at the cause. Information gain and
                 Gini put the household's number SERIALNO first on most problems. Ginger loses to
-                Gini on {len(losses)} of {len(rows)} draws of problems ({lost or "none"}). Against rule (5)
+                Gini on {len(losses)} of {len(rows)} draws of problems ({lost or "none"}). Against
+                rule (5)
                 `majority` ranks better than Ginger, as it should: it estimates the error of that
                 rule. Against the error of rule (4) it is the other way round."""
             ),

@@ -14,8 +14,8 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 
 # Lower layers first; a module imports only from layers below its own. Families are kept apart.
 LAYERS = [
-    {"grouping", "moments", "path", "validation"},
-    {"tables"},
+    {"grouping", "path", "validation"},
+    {"moments", "tables"},
     {"tally"},
     {"sums"},
     {"datasets", "formats", "kernel", "loops", "tree"},

@@ -212,3 +212,26 @@ def test_columns_of_other_names_do_not_add():
         Moments.from_arrays(np.ones((2, 1)), feature_names=["a", "b"])
     with pytest.raises(ValueError, match="dtype must be float64 or float32"):
         Moments.from_arrays(np.ones((2, 1)), dtype=int)
+
+
+def test_groups_that_name_no_domain_or_two_kinds_are_refused():
+    X = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(ValueError, match=r"Moments: groups must name a domain.*in row 1"):
+        Moments.from_arrays(X, groups=np.array([1, np.nan, 1, 2]))
+    with pytest.raises(ValueError, match="Moments: groups must be all text or all numbers"):
+        Moments.from_arrays(X, groups=[1, "a", 1, "a"])
+
+
+def test_numbers_that_are_none_are_refused():
+    X = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(ValueError, match="X must hold finite numbers"):
+        Moments.from_arrays(np.where(X == 3, np.nan, X))
+    with pytest.raises(ValueError, match="y must hold finite numbers"):
+        Moments.from_arrays(X, np.array([1, 2, np.nan, 3]))
+
+
+def test_parts_add_up_in_any_order_and_under_sum():
+    X = np.arange(8.0).reshape(4, 2)
+    b, a = (Moments.from_arrays(X[i : i + 2], groups=[g] * 2) for i, g in ((0, "b"), (2, "a")))
+    assert (a + b).domains == (b + a).domains == sum([b, a]).domains == ("a", "b")
+    np.testing.assert_array_equal((a + b).mean_x, sum([b, a]).mean_x)

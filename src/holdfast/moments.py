@@ -15,6 +15,8 @@ import narwhals as nw
 import numpy as np
 from scipy import sparse
 
+from holdfast.validation import check_groups
+
 __all__ = ["Moments"]
 
 _FORMAT = "holdfast.Moments"
@@ -163,7 +165,7 @@ class Moments:
             domains: tuple[Any, ...] = (None,)
             masks: Any = [present]
         else:
-            labels = np.asarray(groups)
+            labels = check_groups("Moments", groups, n_rows)
             domains = tuple(np.unique(labels[present]).tolist())
             masks = (present & (labels == domain) for domain in domains)
         scatter = np.empty((len(domains), X.shape[1], X.shape[1]), dtype=dtype)
@@ -291,8 +293,13 @@ class Moments:
         merged = dict(zip(self.domains, self._by_domain(), strict=True))
         for domain, part in zip(other.domains, other._by_domain(), strict=True):
             merged[domain] = _merged(merged[domain], part) if domain in merged else part
+        # In the order of `from_arrays`, so that parts add up to the whole in any order.
+        order = sorted(merged, key=lambda domain: (type(domain).__name__, domain))
         names = self.feature_names or other.feature_names
-        return Moments._of(merged, _stacked(list(merged.values())), names)
+        return Moments._of(order, _stacked([merged[domain] for domain in order]), names)
+
+    def __radd__(self, other: Any) -> Moments:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # for `sum`
 
     def take(self, domains: Iterable[Any]) -> Moments:
         """The moments of these domains alone, in this order."""
@@ -413,6 +420,13 @@ def _moments_of_one(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[A
     """Weight, means and scatters of one domain's rows, in the order of the class's fields."""
     total = weight.sum()
     mean_x = np.asarray(weight @ X if (weight != 1).any() else X.sum(axis=0, dtype=float)) / total
+    mean_y = None if y is None else weight @ y / total
+    for name, mean in (("X", mean_x), ("y", mean_y)):
+        if mean is not None and not np.isfinite(mean).all():
+            raise ValueError(
+                f"Moments: {name} must hold finite numbers. Got NaN or infinity. Fill or leave out "
+                "those rows."
+            )
     if sparse.issparse(X):
         # About zero, then moved: centred rows would be dense. Sparse columns have small means.
         weighted = X.multiply(weight[:, None]).tocsr()
@@ -426,7 +440,6 @@ def _moments_of_one(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[A
         scatter = centred.T @ centred
     if y is None:
         return total, mean_x, scatter, None, None, None
-    mean_y = weight @ y / total
     column = (slice(None),) + (None,) * (y.ndim - 1)
     residual = y - mean_y
     if centred is None:

@@ -235,9 +235,11 @@ def check_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray:
 def check_groups(owner: str, groups: Any, n_rows: int) -> np.ndarray:
     """Domain of each row, shape (n_rows,), none missing."""
     labels = np.asarray(groups)
+    if labels.dtype.kind == "U" and not isinstance(groups, np.ndarray):
+        labels = np.asarray(groups, dtype=object)  # numbers beside text must not become text
     if labels.shape != (n_rows,):
         raise ValueError(
-            f"{owner}.fit: groups must have one value per row, shape ({n_rows},). "
+            f"{owner}: groups must have one value per row, shape ({n_rows},). "
             f"Got shape {labels.shape}."
         )
     missing = labels != labels
@@ -245,12 +247,12 @@ def check_groups(owner: str, groups: Any, n_rows: int) -> np.ndarray:
         missing = np.array([label is None or label != label for label in labels], dtype=bool)
         if len({isinstance(label, str) for label in labels}) > 1 and not missing.any():
             raise ValueError(
-                f"{owner}.fit: groups must be all text or all numbers. Got both. "
+                f"{owner}: groups must be all text or all numbers. Got both. "
                 "Pass [str(group) for group in groups]."
             )
     if missing.any():
         raise ValueError(
-            f"{owner}.fit: groups must name a domain for every row. "
+            f"{owner}: groups must name a domain for every row. "
             f"Got a missing value in row {int(np.argmax(missing))}. Name it or leave the row out."
         )
     return labels

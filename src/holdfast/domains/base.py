@@ -211,7 +211,7 @@ class TGreedyBase(BaseEstimator):
         X = X if sparse.issparse(X) else np.ascontiguousarray(X)  # sums do not depend on the layout
         owner = type(self).__name__
         weight = check_weights(owner, sample_weight, X.shape[0])
-        labels = None if groups is None else check_groups(owner, groups, X.shape[0])
+        labels = None if groups is None else check_groups(f"{owner}.fit", groups, X.shape[0])
         unlabeled = unlabeled_rows(self, X_unlabeled, accept_sparse=True)
         used = weight > 0
         if not used.all():
