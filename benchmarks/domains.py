@@ -233,7 +233,10 @@ def report(folder: Path) -> None:
             if found:
                 xs, ys = [r["ratio"] for r in found], [r["cpu_s"] for r in found]
                 ax.loglog(xs, ys, "o-", color=colour, label=stop)
+        at = sorted({r["ratio"] for r in rows if r["part"] == f"growth: {what}"})
         ax.set(xlabel=what)
+        ax.set_xticks(at, [f"{x:g}" for x in at])
+        ax.minorticks_off()
     axes[0].set_ylabel("CPU seconds, 50 steps")
     axes[0].legend(frameon=False)
     figure.savefig(folder / "growth.png", dpi=80)
