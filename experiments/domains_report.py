@@ -101,8 +101,10 @@ def level(rows: Rows, folder: Path) -> str:
         *kept.values(),
         'Domains that share half of their rows (as the 2s in "2 against d"): up to'
         f" {max(shared):.0%} false first steps. Do not trust the levels there.",
-        "Later steps: the walk has looked at the data and what a stagewise step leaves of a steady"
-        " effect counts as false only if another feature is taken for it.",
+        "Later steps: nearly as good as the first where features are uncorrelated. Where they are"
+        " correlated, rule `t` takes a stand-in of the steady features (whose own effect is steady"
+        " too, so it is no false alarm of the test, but a false feature); `moderated` and `greedy`"
+        " do not.",
     ]
     return "\n\n".join([*text, "\n".join(f"- {note}" for note in notes)])
 
