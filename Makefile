@@ -41,15 +41,17 @@ floor: ## the tests on the oldest dependencies that pyproject.toml admits
 	.venv-floor/bin/python -m pytest -q -n 2 -o filterwarnings=default # old libraries warn of one another
 
 experiments: $(READY) ## the papers' tables and figures, into experiments/results (minutes)
-	$(BIN)/python -m experiments.model_size
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m experiments.model_size
 	$(BIN)/python -m experiments.categories
+	$(BIN)/python -m experiments.domains
 	$(BIN)/python -m experiments.sources
 
 bench: $(READY) ## speed beside the peers, into benchmarks/results (minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m benchmarks.model_size
 	$(BIN)/python -m benchmarks.categories
+	$(BIN)/python -m benchmarks.domains
 	$(BIN)/python -m benchmarks.sources
 
 docs: $(READY) ## the manual, into docs/_build/html
