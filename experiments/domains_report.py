@@ -21,7 +21,7 @@ Rows = list[dict[str, Any]]
 def report(folder: Path) -> None:
     """Write README.md and the figures beside the CSVs that are there."""
     parts = [
-        "# domains: T-Greedy again (arXiv 0905.4022, 1105.0857), and beyond\n\nMade by"
+        "# domains: T-Greedy again (Foster, Kakade & Salakhutdinov 2011), and beyond\n\nMade by"
         " `python -m experiments.domains`. Each CSV says which command, seed and versions made it."
     ]
     for name, write in (
