@@ -1,4 +1,4 @@
-"""T-Greedy again (Foster, Kakade & Salakhutdinov 2011): Figures 1 to 4, its tests' level, and its rivals.
+"""T-Greedy again (Foster, Kakade & Salakhutdinov 2011): Figures 1 to 4, level of tests, rivals.
 
 python -m experiments.domains                  every part, then every table and figure
 python -m experiments.domains level            one part, by its name in PARTS
