@@ -5,9 +5,9 @@
     python -m benchmarks.categories --report   tables and figure from the CSV files alone
 
 Times are CPU times, user and system, of one thread. The ways of a comparison take turns, and the
-tables have medians. Each way to rank a file has a process of its own, all at the same time, which
-has done part of the work before it is timed (holdfast all of it): what is loaded or compiled once
-is charged to nobody. HOLDFAST_BENCH_FILE may name a file to keep the generated table in.
+tables have medians. Each way to rank a file has a process of its own, which has done the whole
+work once before it is timed: what is loaded or compiled once is charged to nobody.
+HOLDFAST_BENCH_FILE may name a file to keep the generated table in.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def file_ways() -> dict[str, Callable[[str, list[str]], Any]]:
 
 
 def child(way: str, path: str) -> None:
-    """Do it once after a start on two columns; print the CPU time and the peak memory."""
+    """Do it twice; print the CPU time of the second and the peak memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -121,7 +121,7 @@ def child(way: str, path: str) -> None:
     pa.set_io_thread_count(1)
     names = [name for name in pq.read_schema(path).names if name != "target"]
     work = file_ways()[way]
-    work(path, names if way == OWN else names[:2])
+    work(path, names)
     start = time.process_time()
     work(path, names)
     seconds = time.process_time() - start
@@ -130,7 +130,7 @@ def child(way: str, path: str) -> None:
 
 
 def run_file(repeats: int, seed: int) -> list[dict[str, Any]]:
-    """The ways of a turn run at the same time, so that all bear the same load of the machine."""
+    """The ways take turns, each in a process of its own."""
     rows: list[dict[str, Any]] = []
     environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.categories", "--child"]
@@ -139,14 +139,11 @@ def run_file(repeats: int, seed: int) -> list[dict[str, Any]]:
         if not Path(path).exists():
             write_file(Path(path), seed)
         for turn in progress(range(repeats), repeats, "file"):
-            started = {
-                way: subprocess.Popen(
-                    [*command, way, path], env=environment, stdout=subprocess.PIPE
+            for way in file_ways():
+                made = subprocess.run(
+                    [*command, way, path], env=environment, stdout=subprocess.PIPE, check=True
                 )
-                for way in file_ways()
-            }
-            for way, process in started.items():
-                rows.append({"way": way, "turn": turn, **json.loads(process.communicate()[0])})
+                rows.append({"way": way, "turn": turn, **json.loads(made.stdout)})
     return rows
 
 
@@ -336,9 +333,8 @@ def report(folder: Path) -> None:
             " up to 1 MB, row groups of 1M rows. The others count every value by class into a"
             " table; holdfast counts, scores and describes. `rank_columns` reads a column as text"
             " where its dictionary was given up, so it may be faster than reading dictionaries.",
-            "Here the ways do not take turns: all six run at the same time. holdfast has done the"
-            " whole work once before it is timed, the others two columns of it. All integers lie"
-            " in a dense range, which `rank_columns` counts directly; wide ones it sorts.\n",
+            "All integers lie in a dense range, which `rank_columns` counts directly; wide ones it"
+            " sorts.\n",
             markdown_table([*header, "peak MB"], table) + "\n",
         ]
     if (folder / "codes.csv").exists():
