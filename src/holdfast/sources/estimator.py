@@ -248,7 +248,9 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         stays out.
     n_candidates : int, optional
         Look at this many random candidates at each step, 59 for GreedyTL-59: sources that are
-        never drawn are never run. See `candidate_count`. Default: look at all.
+        never drawn are never run. See `candidate_count`. Default: look at all. Pass
+        ``max_selected`` with it: the number of steps, which `tol` alone lets grow with the pool,
+        is what the number of sources run depends on.
     class_weight : "balanced", dict or None, default="balanced"
         With 2 positives and 10 negatives the threshold matters more than the method: balanced
         weights give both sides the same sum.
