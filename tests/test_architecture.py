@@ -14,7 +14,7 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 
 # Lower layers first; a module imports only from layers below its own. Families are kept apart.
 LAYERS = [
-    {"grouping", "path", "validation"},
+    {"grouping", "path", "progress", "validation"},
     {"moments", "tables"},
     {"tally"},
     {"sums"},

@@ -266,6 +266,7 @@ def test_progress_is_shown_in_a_terminal_only(rows, monkeypatch, capsys):
     counting(30)[1].scores(X)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("holdfast.progress._PATIENCE", -1.0)
     counting(30)[1].scores(X)
     assert "30/30" in capsys.readouterr().err
 

@@ -19,6 +19,7 @@ from holdfast.categories.counting import (
     is_numeric,
     score_order,
 )
+from holdfast.progress import progress_bar
 from holdfast.tables import TableFile, columns_of
 from holdfast.tally import Target, counted, whole_weights
 from holdfast.validation import check_choice, did_you_mean
@@ -99,11 +100,13 @@ def rank_columns(
     how = Scoring(criterion, numeric, max_bins, missing, unseen, alpha)
     by_value = categorical_mask(who, categorical_features, names)
     kinds, found = [], []
-    for name, forced in zip(names, by_value, strict=True):
-        # One column at a time: its counts are dropped before the next is read.
-        kind, values, table = counted(name, read(name), rows, owner=who, keep_values=False)
-        kinds.append("category" if forced else kind)
-        found.append(column_estimate(kinds[-1], values, table, how).without_table())
+    with progress_bar("columns", len(names)) as tick:
+        for name, forced in zip(names, by_value, strict=True):
+            # One column at a time: its counts are dropped before the next is read.
+            kind, values, table = counted(name, read(name), rows, owner=who, keep_values=False)
+            kinds.append("category" if forced else kind)
+            found.append(column_estimate(kinds[-1], values, table, how).without_table())
+            tick()
     order = score_order(np.array([column.score for column in found]))
     records = [_record(names[j], kinds[j], found[j]) for j in order]
     return _frame({key: [record[key] for record in records] for key in _RECORD}, backend)

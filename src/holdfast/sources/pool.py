@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
+from holdfast.progress import progress_bar
 from holdfast.sources.formats import FILES, Column, Output, Refused, model_outputs
 from holdfast.validation import check_choice
 
@@ -233,7 +231,7 @@ class PoolOn:
         """Scores of the given sources, shape (n_rows, len(indices)); zeros where one failed."""
         self._asked.update(int(i) for i in indices)
         wanted = [int(i) for i in indices if int(i) not in self._scores]
-        with _progress(len(wanted)) as tick:
+        with progress_bar("sources", len(wanted)) as tick:
             for i in wanted:
                 # A model of several classes was run for all of them at once.
                 if i not in self._scores and i not in self.skipped:
@@ -405,26 +403,3 @@ def _make_matrix(place: Path, stem: str, keys: list[str], n_rows: int) -> None:
     mine.replace(place / f"{stem}.done.npy")
     mine.write_text(json.dumps(keys), encoding="utf-8")
     mine.replace(place / f"{stem}.json")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar for runs worth one, in a terminal; else nothing."""
-    if total < 20 or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    width = min(shutil.get_terminal_size().columns, 100) - 30
-    state = {"done": 0, "shown": -1}
-
-    def tick() -> None:
-        state["done"] += 1
-        filled = width * state["done"] // total
-        if filled != state["shown"]:
-            state["shown"] = filled
-            bar = "#" * filled + "." * (width - filled)
-            print(f"\rsources {bar} {state['done']}/{total}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield tick
-    finally:
-        print(file=sys.stderr)
