@@ -80,22 +80,22 @@ class GingerSelector(SelectorMixin, BaseEstimator):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features_in_,)
+    scores_ : ndarray of shape (n_features,)
         Estimate of each column; lower is better.
-    no_column_scores_ : ndarray of shape (n_features_in_,)
+    no_column_scores_ : ndarray of shape (n_features,)
         The same without the column. It differs between columns only where missing rows are left
         out.
-    intervals_ : ndarray of shape (n_features_in_, 2)
+    intervals_ : ndarray of shape (n_features, 2)
         For the scores, by the jackknife.
-    gain_intervals_ : ndarray of shape (n_features_in_, 2)
+    gain_intervals_ : ndarray of shape (n_features, 2)
         For ``no_column_scores_ - scores_``. A column beats "no column" if it lies above 0.
-    coverage_ : ndarray of shape (n_features_in_,)
+    coverage_ : ndarray of shape (n_features,)
         Share of new rows whose value has been seen (Good-Turing). Low for an id.
-    n_bins_ : ndarray of shape (n_features_in_,)
+    n_bins_ : ndarray of shape (n_features,)
         Bins that a column is read in; 0 where it is read by value.
-    ranking_ : ndarray of shape (n_features_in_,)
+    ranking_ : ndarray of shape (n_features,)
         1 for the best: columns kept, then the others, each by score.
-    support_ : ndarray of shape (n_features_in_,)
+    support_ : ndarray of shape (n_features,)
         Mask of the columns kept.
     path_ : SelectionPath
         Columns in that order. With ``mode="each"`` a score is that of the column alone, with

@@ -265,7 +265,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         Names of the chosen sources and features in order of entry.
     source_weights_ : ndarray of shape (n_sources,) or (n_classes, n_sources)
         What one standard deviation of a source adds to the score; 0 where it was not chosen.
-    feature_weights_ : ndarray of shape (n_features_in_,) or (n_classes, n_features_in_)
+    feature_weights_ : ndarray of shape (n_features,) or (n_classes, n_features)
         The same for the columns of X.
     intercept_ : float or ndarray of shape (n_classes,)
         Score where all chosen sources and features are 0.
@@ -280,7 +280,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
     path_ : SelectionPath
         Candidates in order of entry with the error on left-out rows. With more than two classes
         they take turns, and a candidate may enter for several.
-    support_, ranking_ : ndarray of shape (n_features_in_ + n_sources,)
+    support_, ranking_ : ndarray of shape (n_features + n_sources,)
         Mask of the chosen, and order of entry: columns of X first, then sources in pool order.
     source_names_ : list of str
     classes_ : ndarray of shape (n_classes,)
