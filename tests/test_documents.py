@@ -14,12 +14,13 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 
 
 @pytest.fixture(autouse=True)
 def _close_figures():
     yield
-    sys.modules["matplotlib.pyplot"].close("all")
+    plt.close("all")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
