@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -14,7 +15,6 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 
 @pytest.fixture(autouse=True)
