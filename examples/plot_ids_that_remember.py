@@ -12,7 +12,6 @@ would this column be wrong on customers that nobody has seen yet?
 import sys
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
@@ -23,25 +22,10 @@ from holdfast import (
     audit_importances,
     rank_columns,
 )
+from holdfast.datasets import make_customers
 
-
-def customers(n, seed):
-    """Who leaves depends on the plan, and a little on what was spent; on nothing else."""
-    rng = np.random.default_rng(seed)
-    plan = rng.choice(["free", "basic", "pro"], n)
-    spend = rng.gamma(2.0, 20.0, n)
-    chance = np.select([plan == "free", plan == "basic"], [0.6, 0.4], 0.2) + 0.15 * (spend < 20)
-    columns = {
-        "customer": [f"c{i}" for i in rng.permutation(10**6)[:n]],
-        "postcode": rng.integers(10_000, 99_999, n).astype(str),
-        "plan": plan,
-        "region": rng.choice(["north", "south", "east", "west"], n),
-        "spend": spend,
-    }
-    return pd.DataFrame(columns), rng.random(n) < chance
-
-
-X, left = customers(2000, seed=0)
+data = make_customers(2000, n_new=10_000, random_state=0)
+X, left = pd.DataFrame(data.columns), data.left
 table = rank_columns(X, left).set_index("column")
 bits = rank_columns(X, left, criterion="information_gain").set_index("column")
 entropy = float(bits["no_column"].iloc[0])
@@ -73,7 +57,7 @@ print(f"Flagged in the forest: {', '.join(audit.index[audit['flagged']])}.")
 # (A forest of yes-or-no splits on codes loses little by such columns. But its importances cannot be
 # read.)
 selector = GingerSelector().fit(X, left)
-X_new, left_new = customers(10_000, seed=1)
+X_new, left_new = pd.DataFrame(data.new_columns), data.new_left
 print("\nError of a tree on 10,000 new customers:")
 for criterion in ("information_gain", "ginger"):
     tree = GingerTreeClassifier(criterion).fit(X, left)

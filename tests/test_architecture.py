@@ -14,7 +14,8 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 
 # Lower layers first; a module imports only from layers below its own. Families are kept apart.
 LAYERS = [
-    {"grouping", "path", "progress", "validation"},
+    {"charts", "files", "grouping", "progress", "validation"},
+    {"path"},
     {"moments", "tables"},
     {"tally"},
     {"sums"},
@@ -24,6 +25,7 @@ LAYERS = [
     {"base"},
     {"estimator", "ranking", "rivals", "rules", "similarity", "tree_estimator"},
     {"report"},
+    {"demo"},
     {"cli"},
 ]
 KERNEL_MAY_USE = {"numpy", "scipy", "numba", "holdfast"}

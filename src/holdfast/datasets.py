@@ -92,6 +92,56 @@ def make_curve(
     return Bunch(X=X, y=y, X_unlabeled=X_unlabeled, curve=curve)
 
 
+def make_customers(n_samples: int = 2000, *, n_new: int = 2000, random_state: Any = None) -> Bunch:
+    """Customers who leave or stay, for asking which columns predict and which only remember.
+
+    Whether one leaves depends on the plan, and a little on what was spent; on nothing else. The
+    customer's number and postcode have so many values that on the rows at hand they explain
+    everything.
+
+    Parameters
+    ----------
+    n_samples : int
+    n_new : int
+        Further customers for judging, which no fit should see.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    data : Bunch
+        ``columns``, a dict of arrays that any data frame takes, and ``left``; ``new_columns`` and
+        ``new_left`` of the new customers; and the right answer, ``predictive``: names of columns.
+
+    Examples
+    --------
+    >>> from holdfast.datasets import make_customers
+    >>> data = make_customers(100, random_state=0)
+    >>> list(data.columns), data.predictive
+    (['customer', 'postcode', 'plan', 'region', 'spend'], ['plan', 'spend'])
+    """
+    _check_counts("make_customers", n_samples=(n_samples, 1), n_new=(n_new, 0))
+    rng = check_random_state(random_state)
+    n = n_samples + n_new
+    plan = rng.choice(["free", "basic", "pro"], n)
+    spend = rng.gamma(2.0, 20.0, n)
+    chance = np.select([plan == "free", plan == "basic"], [0.6, 0.4], 0.2) + 0.25 * (spend < 20)
+    columns = {
+        "customer": np.array([f"c{i}" for i in rng.permutation(max(10**6, n))[:n]]),
+        "postcode": rng.randint(10_000, 99_999, n).astype(str),
+        "plan": plan,
+        "region": rng.choice(["north", "south", "east", "west"], n),
+        "spend": spend,
+    }
+    left = rng.uniform(size=n) < chance
+    return Bunch(
+        columns={name: values[:n_samples] for name, values in columns.items()},
+        left=left[:n_samples],
+        new_columns={name: values[n_samples:] for name, values in columns.items()},
+        new_left=left[n_samples:],
+        predictive=["plan", "spend"],
+    )
+
+
 def make_domains(
     n_domains: int = 8,
     n_samples: int = 100,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import narwhals as nw
 import numpy as np
 from scipy import sparse
 
+from holdfast.files import written_whole
 from holdfast.validation import check_groups
 
 __all__ = ["Moments"]
@@ -331,7 +331,6 @@ class Moments:
 
         Labels of domains must be text, numbers or None.
         """
-        path = Path(path)
         try:
             labels = json.dumps(list(self.domains), allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -342,14 +341,8 @@ class Moments:
         head = {"format": _FORMAT, "version": 1, "names": self.feature_names}
         contents: dict[str, Any] = {"head": json.dumps(head), "domains": labels}
         contents |= {name: value for name, value in self._arrays().items() if value is not None}
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **contents)
-            Path(partial).replace(path)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        with written_whole(path) as file:
+            np.savez(file, **contents)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Moments:

@@ -6,13 +6,16 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["SelectionPath"]
+from holdfast.charts import Lines, Series
+
+__all__ = ["SelectionPath", "ShowsPath"]
 
 _FORMAT = "holdfast.SelectionPath"
 _FRAMES = ("pandas", "polars", "pyarrow")
@@ -184,6 +187,31 @@ class SelectionPath:
                 f"installed. Run `pip install {backend}` or pass another backend."
             ) from error
 
+    def chart(self) -> Lines:
+        """The path as a chart: the error on unseen data against the size of the selection."""
+        sizes = range(self.n_steps + 1)
+        series = [Series("estimated on unseen data", sizes, self.scores.tolist())]
+        if self.train_scores is not None:
+            train = Series("on the rows of the fit", sizes, self.train_scores.tolist(), "train")
+            series.insert(0, train)
+        return Lines(
+            "Estimated error along the path",
+            f"{self.chosen_size} of {self.n_steps} steps chosen: {self.reason}.",
+            "size of the selection",
+            self.unit,
+            series,
+            chosen=self.chosen_size,
+        )
+
+    def _repr_html_(self) -> str:
+        """Picture of the path, for notebooks."""
+        steps = [escape(name) for name in self.names[: self.chosen_size]]
+        shown = ", ".join(steps[:12]) + (f" and {len(steps) - 12} more" if len(steps) > 12 else "")
+        return (
+            f"<figure style='margin:0;max-width:720px'>{self.chart().svg()}<figcaption>"
+            f"{escape(self.reason)}{': ' if steps else ''}{shown}</figcaption></figure>"
+        )
+
     def to_json(self) -> str:
         """The path as strict JSON; `from_json` gives back an equal path, to the last bit."""
         return json.dumps(
@@ -263,6 +291,15 @@ class SelectionPath:
 
     def __repr__(self) -> str:
         return f"SelectionPath({self.chosen_size} of {self.n_steps} steps chosen: {self.reason})"
+
+
+class ShowsPath:
+    """Estimators whose view in a notebook adds the path to scikit-learn's diagram."""
+
+    def _html_repr(self) -> str:
+        diagram: str = super()._html_repr()  # type: ignore[misc]
+        path = getattr(self, "path_", None)
+        return diagram if path is None else diagram + path._repr_html_()
 
 
 def _frozen(name: str, values: Any, dtype: type) -> np.ndarray:

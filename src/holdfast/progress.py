@@ -7,6 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+# Set to True where no bar is wanted, such as by a command's --quiet.
+silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 _PATIENCE = 1.0  # seconds of work before a bar is worth showing
 
@@ -15,9 +19,9 @@ _PATIENCE = 1.0  # seconds of work before a bar is worth showing
 def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
     """Give a function to call after each of ``total`` pieces of work.
 
-    Nothing is shown where standard error is no terminal, nor in the first second.
+    Nothing is shown where standard error is no terminal, nor in the first second, nor if `silent`.
     """
-    if not sys.stderr.isatty():
+    if silent.get() or not sys.stderr.isatty():
         yield lambda: None
         return
     width = max(10, min(shutil.get_terminal_size().columns, 100) - len(label) - 22)

@@ -26,7 +26,7 @@ from holdfast.categories.counting import (
     readings,
     score_order,
 )
-from holdfast.path import SelectionPath
+from holdfast.path import SelectionPath, ShowsPath
 from holdfast.sums import Counts
 from holdfast.tables import columns_of, distinct
 from holdfast.tally import Target, is_present, present_values, table_of, whole_weights
@@ -35,7 +35,7 @@ from holdfast.validation import check_choice, is_number, mixed_rows, target_rows
 __all__ = ["GingerSelector"]
 
 
-class GingerSelector(SelectorMixin, BaseEstimator):
+class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     """Keep the columns whose own predictor errs less on new rows than no column at all.
 
     Each column is scored by the error that it alone would make on rows not yet seen, estimated

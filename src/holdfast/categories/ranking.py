@@ -61,7 +61,8 @@ def rank_columns(
         ``column``; ``kind`` (category, integer, number, empty); ``read_as`` (its values, or
         how many bins); ``n_values``; ``score``, lower is better; ``standard_error``; ``low`` and
         ``high``, its interval; ``no_column``, the score without the column; ``coverage``, the
-        share of new rows whose value has been seen; ``id_like``; ``verdict``, in words.
+        share of new rows whose value has been seen; ``predicts``, whether it beats no column by
+        more than the interval; ``id_like``; ``verdict``, in words.
 
     See Also
     --------
@@ -114,7 +115,7 @@ def rank_columns(
 
 _RECORD = (
     "column", "kind", "read_as", "n_values", "score", "standard_error", "low", "high",
-    "no_column", "coverage", "id_like", "verdict",
+    "no_column", "coverage", "predicts", "id_like", "verdict",
 )  # fmt: skip
 
 
@@ -131,6 +132,7 @@ def _record(name: str, kind: str, found: ColumnEstimate) -> dict[str, Any]:
         "high": found.interval[1],
         "no_column": found.no_column,
         "coverage": found.coverage,
+        "predicts": found.beats_no_column,
         "id_like": is_id_like(kind, found),
         "verdict": verdict(kind, found),
     }

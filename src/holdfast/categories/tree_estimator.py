@@ -22,7 +22,7 @@ from holdfast.categories.tree import (
     node_probabilities,
     staged_scores,
 )
-from holdfast.path import SelectionPath
+from holdfast.path import SelectionPath, ShowsPath
 from holdfast.validation import check_choice, check_weights, is_number
 
 UNITS = {
@@ -35,7 +35,7 @@ UNITS = {
 }
 
 
-class GingerTreeClassifier(ClassifierMixin, BaseEstimator):
+class GingerTreeClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
     """Decision tree with one child per value, split by the estimated error on new rows.
 
     A column with many values (an id, a postcode) looks perfect on the rows it was measured on, and
@@ -274,7 +274,7 @@ class GingerTreeClassifier(ClassifierMixin, BaseEstimator):
         return nodes[0]
 
 
-class GingerForestClassifier(ClassifierMixin, BaseEstimator):
+class GingerForestClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
     """Average of many Ginger trees, each grown on part of the rows and trying part of the columns.
 
     Rows are drawn **without** replacement. A bootstrap sample holds many rows twice; leaving one

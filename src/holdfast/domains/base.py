@@ -29,6 +29,7 @@ from holdfast.domains.held_out import (
     resolved_stop,
     select,
 )
+from holdfast.path import ShowsPath
 from holdfast.sums import Moments
 from holdfast.validation import (
     check_columns,
@@ -152,7 +153,7 @@ NOTES = """
 """
 
 
-class TGreedyBase(BaseEstimator):
+class TGreedyBase(ShowsPath, BaseEstimator):
     """What the selector and the predictors share."""
 
     def __init__(

@@ -24,12 +24,13 @@ from holdfast.domains.held_out import (
     resolved_stop,
     select,
 )
+from holdfast.path import ShowsPath
 from holdfast.validation import is_number, numeric_rows
 
 _ALPHA = 0.05
 
 
-class SimilarityLearner(TransformerMixin, BaseEstimator):
+class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
     """Learn ``s(x, x') = Σ w_i x_i x'_i``: +1 for rows of one class, -1 for rows of two.
 
     For classes that were not seen (zero-shot): the features are those whose products tell same from

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.model_size import bases, kernel
 from holdfast.model_size.folds import Fold, sorted_rows, split_rows
 from holdfast.model_size.table import CRITERIA, UNITS, agreement, criteria, empty_score
-from holdfast.path import SelectionPath
+from holdfast.path import SelectionPath, ShowsPath
 from holdfast.sums import Moments
 from holdfast.validation import (
     check_choice,
@@ -32,7 +32,7 @@ _BATCH = 10_000
 _BAYES_TERMS = 60
 
 
-class NestedRegressor(RegressorMixin, BaseEstimator):
+class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     """Least squares on the first d terms of an ordered basis, d chosen for the error on new rows.
 
     Answers *how large a model can this sample afford?* All sizes and all criteria come from one

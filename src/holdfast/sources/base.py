@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast.path import ShowsPath
 from holdfast.sources.formats import Refused
 from holdfast.sources.pool import PoolOn, SourcePool
 from holdfast.validation import check_weights, numeric_rows
@@ -98,7 +99,7 @@ class Candidates:
         return made
 
 
-class SourceEstimator(BaseEstimator):
+class SourceEstimator(ShowsPath, BaseEstimator):
     """Linear predictor on columns of X and scores of sources.
 
     A child fits weights in `fit` and hands them to `_keep`.

@@ -1,0 +1,633 @@
+"""From a fitted family to a `Summary`: the answer in two sentences, and what to be wary of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast.charts import Chart, Dots, Heat, Lines, Series, number
+from holdfast.model_size.table import UNITS, agreement
+from holdfast.path import SelectionPath
+from holdfast.report.summary import Summary, Table
+
+__all__ = ["rank_summary", "select_summary", "size_summary", "transfer_summary"]
+
+_DRAWN = 25  # rows of a chart
+_DOMAINS = 40  # most domains with a curve of their own
+_STRONG = 0.1  # an effect below this, in standard deviations, is not worth a warning
+_CHANCE = 3.0  # standard errors within which an effect has no sign
+
+
+# --- holdfast rank ------------------------------------------------------------------------------
+
+
+def rank_summary(
+    ranked: Mapping[str, Sequence[Any]], target: str, *, names: Sequence[str], unit: str
+) -> Summary:
+    """Summary of the table that `rank_columns` gives.
+
+    Parameters
+    ----------
+    ranked : mapping of str to sequence
+        The table's columns.
+    target : str
+    names : sequence of str
+        The columns in the order of the data.
+    unit : str
+        What the scores measure.
+    """
+    rows = [dict(zip(ranked, values, strict=True)) for values in zip(*ranked.values(), strict=True)]
+    # Those that predict come first, each part by its score.
+    rows.sort(key=lambda row: not row["predicts"])
+    kept = [row for row in rows if row["predicts"]]
+    ids = [row for row in rows if row["id_like"]]
+    n_columns = len(rows)
+    path = SelectionPath(
+        order=[names.index(row["column"]) for row in rows],
+        names=[row["column"] for row in rows],
+        scores=[max(row["no_column"] for row in rows), *(row["score"] for row in rows)],
+        chosen_size=len(kept),
+        reason=f"{len(kept)} of {n_columns} columns beat no column by more than their interval",
+        unit=unit,
+    )
+    if kept:
+        best = kept[0]
+        answer = (
+            f"{_count(len(kept), 'column')} of {n_columns} {_verb(len(kept), 'predict')} "
+            f"{target!r} on new rows; the best is {best['column']!r}, with an estimated {unit} of "
+            f"{number(best['score'])} against {number(best['no_column'])} without any column."
+        )
+    else:
+        answer = (
+            f"None of the {n_columns} columns predicts {target!r} on new rows better than no "
+            "column at all."
+        )
+    if ids:
+        answer += (
+            f" {_count(len(ids), 'column').capitalize()} {_verb(len(ids), 'look')} like "
+            f"{'an id' if len(ids) == 1 else 'ids'} and would only remember: "
+            f"{_listed([row['column'] for row in ids])}."
+        )
+    else:
+        answer += " No column looks like an id."
+    columns = {
+        "rank": "rank",
+        "column": "column",
+        "score": "error",
+        "low": "from",
+        "high": "to",
+        "no_column": "without it",
+        "n_values": "values",
+        "known": "known, %",
+        "kind": "kind",
+        "read_as": "read as",
+        "predicts": "predicts",
+        "says": "in short",
+        "verdict": "verdict",
+    }
+    for rank, row in enumerate(rows, 1):
+        row["rank"] = rank
+        row["says"] = _in_short(row)
+        row["known"] = 100 * row["coverage"]
+    return Summary(
+        command="rank",
+        question=f"Which columns predict {target!r}, and which only remember?",
+        answer=answer,
+        path=path,
+        table=Table(
+            f"All columns by their error on new rows ({unit}). Known: the share of new rows that "
+            "bring a value seen before.",
+            columns,
+            [{key: row[key] for key in columns} for row in rows],
+            ("rank", "column", "score", "low", "high", "n_values", "known", "says"),
+        ),
+        charts=(_ranking_chart(rows, unit),),
+        wary=_rank_notes(rows, kept, ids, target),
+    )
+
+
+def _in_short(row: Mapping[str, Any]) -> str:
+    if row["n_values"] <= 1:
+        return "constant"
+    said = "predicts" if row["predicts"] else "no better than no column"
+    return f"looks like an id; {said}" if row["id_like"] else said
+
+
+def _ranking_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> Chart:
+    # The id that looks best on these rows is worth a row of the picture.
+    shown = list(rows[:_DRAWN]) + [row for row in rows[_DRAWN:] if row["id_like"]][:5]
+    marks = ["kept" if r["predicts"] else "id" if r["id_like"] else "" for r in shown]
+    line = max(row["no_column"] for row in rows)
+    return Dots(
+        "Estimated error of each column on new rows",
+        f"The best are {_listed([row['column'] for row in shown[:5]])}; without any column the "
+        f"{unit} is {number(line)}."
+        + (f" {len(rows) - len(shown)} more columns are in the table." if shown != rows else ""),
+        unit,
+        [row["column"] for row in shown],
+        [row["score"] for row in shown],
+        [row["low"] for row in shown],
+        [row["high"] for row in shown],
+        marks,
+        line,
+        f"no column: {number(line)}",
+    )
+
+
+def _rank_notes(
+    rows: Sequence[Mapping[str, Any]],
+    kept: Sequence[Mapping[str, Any]],
+    ids: Sequence[Mapping[str, Any]],
+    target: str,
+) -> list[tuple[str, str]]:
+    notes = []
+    if ids:
+        said = "; ".join(
+            f"{row['column']!r} ({row['n_values']:,} values, "
+            f"{1 - row['coverage']:.0%} of new rows bring another)"
+            for row in ids[:8]
+        )
+        more = f"; and {len(ids) - 8} more" if len(ids) > 8 else ""
+        notes.append(
+            (
+                "Columns that look like ids",
+                f"{said}{more}. Information gain and the importances of forests favour such "
+                "columns, because on the rows of the fit they explain everything.",
+            )
+        )
+    copies = [row["column"] for row in kept if row["score"] <= 0.02 * row["no_column"]]
+    if copies:
+        notes.append(
+            (
+                "Almost without error",
+                f"{_listed(copies)} {_verb(len(copies), 'predict')} {target!r} almost without "
+                "error. Make sure that it is known before the target is, and not a copy of it.",
+            )
+        )
+    constant = [row["column"] for row in rows if row["n_values"] <= 1]
+    if constant:
+        notes.append(
+            ("Constant columns", f"{_listed(constant)}: one value only, nothing to learn.")
+        )
+    if len(kept) > 1:
+        notes.append(
+            (
+                "One column at a time",
+                "Each column is judged alone: two that tell the same may both be here, and columns "
+                "that work only together may be missing. With several rows per person or place, "
+                "new rows of the old ones are easier than new ones.",
+            )
+        )
+    return notes
+
+
+# --- holdfast select ----------------------------------------------------------------------------
+
+
+def select_summary(
+    model: Any, target: str, domain: str | None, *, sizes: Sequence[float] | None = None
+) -> Summary:
+    """Summary of a fitted `TGreedyRegressor` or `TGreedyClassifier`.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    target : str
+    domain : str or None
+        Name of the column that tells the domains; None where every row is its own.
+    sizes : sequence of float, optional
+        Rows of each domain: an effect within three standard errors of 0 has no sign.
+    """
+    names = [str(name) for name in model.feature_names_in_]
+    path, chosen = model.path_, model.path_.chosen.tolist()
+    effects = _effects(model)
+    noise = 0.0 if sizes is None else _CHANCE / np.sqrt(np.asarray(sizes, dtype=float))
+    rows = []
+    flipping = []
+    for j in np.lexsort((-np.abs(model.scores_), model.ranking_)).tolist():
+        row = {
+            "feature": names[j],
+            "chosen": j in chosen,
+            "enters": int(model.ranking_[j]) if j in path.order else None,
+            "t": float(model.scores_[j]),
+        }
+        if effects is not None:
+            own = effects[j]
+            row |= {
+                "plus": int((own > 0).sum()),
+                "minus": int((own < 0).sum()),
+                "least": float(own.min()),
+                "most": float(own.max()),
+            }
+            beyond = np.where(np.abs(own) > np.maximum(noise, _STRONG), own, 0.0)
+            if beyond.min() < 0 < beyond.max():
+                flipping.append((min(-beyond.min(), beyond.max()), names[j], j in chosen))
+        rows.append(row)
+    flips = [(name, kept) for _, name, kept in sorted(flipping, reverse=True)]
+    columns = {
+        "feature": "feature",
+        "chosen": "chosen",
+        "enters": "enters at",
+        "t": "T",
+        "plus": "domains +",
+        "minus": "domains −",
+        "least": "least effect",
+        "most": "largest",
+    }
+    if effects is None:
+        columns = {key: columns[key] for key in ("feature", "chosen", "enters", "t")}
+    place = "row" if domain is None else domain
+    return Summary(
+        command="select",
+        question=f"Which features still predict {target!r} at a {place} nobody has seen?",
+        answer=_select_answer(model, target, place, [names[j] for j in chosen]),
+        path=path,
+        table=Table(
+            "Features in order of entry, and their effects across domains",
+            columns,
+            rows,
+            tuple(columns),
+        ),
+        charts=_select_charts(model, names, effects, place),
+        wary=_select_notes(model, place, flips),
+    )
+
+
+def _effects(model: Any) -> np.ndarray | None:
+    """Effects feature × domain; those of the strongest target where there are several."""
+    effects = getattr(model, "domain_effects_", None)
+    if effects is None or effects.ndim == 2:
+        return effects
+    strongest = np.abs(effects.mean(axis=2)).argmax(axis=0)
+    picked: np.ndarray = effects[strongest, np.arange(effects.shape[1])]
+    return picked
+
+
+def _select_answer(model: Any, target: str, place: str, chosen: Sequence[str]) -> str:
+    said = (
+        f"{_count(len(chosen), 'feature')} of {model.n_features_in_} "
+        f"{'holds' if len(chosen) == 1 else 'hold'} across {model.n_domains_:g} "
+        f"{'domains' if place != 'row' else 'rows'}: {_listed(chosen)}."
+        if chosen
+        else f"No feature of {model.n_features_in_} predicts {target!r} steadily enough to be kept."
+    )
+    said = said[0].upper() + said[1:]
+    expected = getattr(model, "new_domain_score_", np.nan)
+    empty = model.path_.scores[0]
+    if np.isfinite(expected) and empty > 0:
+        low, high = model.new_domain_interval_
+        share = 1 - expected / empty
+        said += (
+            f" At a new {place} expect a mean squared error of {number(expected)} "
+            f"({number(low)} to {number(high)}), "
+            + (
+                f"{share:.0%} less than predicting the mean."
+                if share > 0
+                else f"no better than predicting the mean ({number(empty)})."
+            )
+        )
+    else:
+        said += f" The path stops here because {model.path_.reason}."
+    return said
+
+
+def _select_charts(
+    model: Any, names: Sequence[str], effects: np.ndarray | None, place: str
+) -> list[Chart]:
+    path = model.path_
+    sizes = range(path.n_steps + 1)
+    held_out = getattr(model, "held_out_scores_", None)
+    series = []
+    if held_out is not None and np.isfinite(path.scores).any():
+        if held_out.shape[1] <= _DOMAINS:
+            series += [Series("", sizes, column.tolist(), "thin") for column in held_out.T]
+        series.append(Series(f"at each {place} held out (mean)", sizes, path.scores.tolist()))
+    if path.train_scores is not None:
+        series.append(Series("where it was fitted", sizes, path.train_scores.tolist(), "train"))
+    charts: list[Chart] = [
+        Lines(
+            "Error where it was fitted and where it was not",
+            f"{path.chosen_size} of {path.n_steps} steps chosen: {path.reason}.",
+            "steps",
+            path.unit,
+            series,
+            chosen=path.chosen_size,
+        )
+    ]
+    if effects is not None:
+        entered = list(dict.fromkeys(path.order.tolist()))
+        rest = np.argsort(-np.abs(effects).max(axis=1), kind="stable").tolist()
+        chosen = path.chosen.tolist()
+        shown = list(dict.fromkeys([*chosen, *entered[:8], *rest]))[:_DRAWN]
+        charts.append(
+            Heat(
+                f"Effect of each feature at each {place}",
+                "Rows are features, columns domains; a row with both signs is a feature that "
+                "does not carry over.",
+                [names[j] for j in shown],
+                [str(label) for label in model.domains_],
+                effects[shown].tolist(),
+                [j in chosen for j in shown],
+            )
+        )
+    steps = range(1, len(model.t_statistics_) + 1)
+    charts.append(
+        Lines(
+            "T of each feature as it enters",
+            "Above the dotted line a step is beyond chance (Bonferroni).",
+            "step",
+            "|T|",
+            [
+                Series("|T| on entry", steps, np.abs(model.t_statistics_).tolist()),
+                Series("level of chance", steps, model.chance_levels_.tolist(), "level"),
+            ],
+            chosen=path.chosen_size or None,
+        )
+    )
+    return charts
+
+
+def _select_notes(
+    model: Any, place: str, flips: Sequence[tuple[str, bool]]
+) -> list[tuple[str, str]]:
+    notes = []
+    if flips:
+        kept = [name for name, chosen in flips if chosen]
+        said = f"{_listed([name for name, _ in flips])}: with the target at one {place}, against "
+        said += "it at another. A pooled fit would trust such a feature."
+        if kept:
+            said += f" {_listed(kept)} {_verb(len(kept), 'be')} chosen all the same: look at the "
+            said += "picture of effects."
+        notes.append(("Features that flip their sign", said))
+    if place != "row" and model.n_domains_ < 6:
+        notes.append(
+            (
+                "Few domains",
+                f"With {model.n_domains_:g} domains a steady effect can hardly be told from a "
+                "lucky one, and the interval for a new one is wide.",
+            )
+        )
+    gap = getattr(model, "domain_gap_", np.nan)
+    if np.isfinite(gap) and gap > 0.25 * model.source_score_:
+        notes.append(
+            (
+                "A gap between old and new domains",
+                f"The error is {number(model.source_score_)} where the model was fitted and "
+                f"{number(model.new_domain_score_)} at a {place} that it has not seen.",
+            )
+        )
+    if place == "row":
+        notes.append(
+            (
+                "No domains",
+                "Without --domain every row counts as its own domain: what is judged is the next "
+                "row from the same places, not the next place.",
+            )
+        )
+    return notes
+
+
+# --- holdfast transfer --------------------------------------------------------------------------
+
+
+def transfer_summary(model: Any, target: str) -> Summary:
+    """Summary of a fitted `GreedyTLClassifier` or `GreedyTLRegressor`."""
+    path = model.path_
+    features = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
+    names = [*map(str, features), *model.source_names_]
+    weights = np.concatenate(
+        [np.atleast_2d(model.feature_weights_), np.atleast_2d(model.source_weights_)], axis=1
+    )
+    strength = np.abs(weights).max(axis=0)
+    signed = np.take_along_axis(weights, np.abs(weights).argmax(axis=0)[None], axis=0)[0]
+    used = np.flatnonzero(strength).tolist()
+    used.sort(key=lambda j: (int(model.ranking_[j]), j))
+    n_sources = len(model.source_names_)
+    helping = [names[j] for j in used if j >= model.n_features_in_]
+    rows = [
+        {
+            "name": names[j],
+            "kind": "source" if j >= model.n_features_in_ else "column",
+            "enters": int(model.ranking_[j]),
+            "weight": float(signed[j]),
+        }
+        for j in used
+    ]
+    errors = model.loo_errors_
+    if helping:
+        answer = (
+            f"{_count(len(helping), 'source')} of {n_sources} {_verb(len(helping), 'help')} "
+            f"{target!r}: {_listed(helping)}."
+        )
+        answer = answer[0].upper() + answer[1:]
+    else:
+        answer = f"None of the {_count(n_sources, 'source')} helps {target!r}: they are left out."
+    if "with_sources" in errors:
+        answer += (
+            f" The squared error on left-out rows is {number(errors['with_sources'])} with sources "
+            f"and {number(errors['without_sources'])} without."
+        )
+    charts: list[Chart] = [path.chart()]
+    if used:
+        shown = used[:_DRAWN]
+        blank = [float("nan")] * len(shown)
+        charts.append(
+            Dots(
+                "Weight of what was chosen",
+                "What one standard deviation adds to the score of the target.",
+                "weight",
+                [names[j] for j in shown],
+                signed[shown].tolist(),
+                blank,
+                blank,
+                ["kept"] * len(shown),
+                0.0,
+                "no weight",
+            )
+        )
+    columns = {"name": "name", "kind": "kind", "enters": "enters at", "weight": "weight"}
+    notes = []
+    if n_sources and not helping:
+        notes.append(
+            (
+                "Sources that would do harm",
+                "With them the error on left-out rows is higher than without, so the model uses "
+                "the columns alone.",
+            )
+        )
+    against = [row["name"] for row in rows if row["kind"] == "source" and row["weight"] < 0]
+    if against:
+        notes.append(
+            (
+                "Sources used in reverse",
+                f"{_listed(against)}: a high score speaks against the target. That can be right "
+                "(a rival class), or chance with so few rows.",
+            )
+        )
+    if len(helping) > 0 and len(used) >= 10:
+        notes.append(
+            (
+                "Many chosen for few rows",
+                f"{len(used)} columns and sources carry weight. Pass --max-selected to keep fewer.",
+            )
+        )
+    return Summary(
+        command="transfer",
+        question=f"Which of the {n_sources:,} trained models help {target!r}?",
+        answer=answer,
+        path=path,
+        table=Table("Columns and sources that carry weight", columns, rows, tuple(columns)),
+        charts=charts,
+        wary=notes,
+    )
+
+
+# --- holdfast size ------------------------------------------------------------------------------
+
+
+def size_summary(
+    model: Any, x: np.ndarray, y: np.ndarray, *, x_names: Sequence[str], y_name: str
+) -> Summary:
+    """Summary of a fitted `NestedRegressor`.
+
+    Parameters
+    ----------
+    model : fitted NestedRegressor
+    x : ndarray of shape (n_samples, n_inputs)
+    y : ndarray of shape (n_samples,)
+    x_names : sequence of str
+    y_name : str
+    """
+    path, choices = model.path_, model.choices_
+    size, criterion = model.n_terms_, model.criterion_
+    by_choice = sorted(choices, key=lambda name: (choices[name], name))
+    rows = [
+        {
+            "criterion": name,
+            "chooses": choices[name],
+            "estimate": float(model.criteria_[name][choices[name] - 1]),
+            "unit": UNITS.get(name, "mean squared error"),
+        }
+        for name in by_choice
+    ]
+    columns = {
+        "criterion": "criterion",
+        "chooses": "chooses",
+        "estimate": "estimate there",
+        "unit": "of",
+    }
+    estimate = model.criteria_[criterion][size - 1]
+    mean = float(np.mean((y - y.mean()) ** 2))
+    expected = float(model.criteria_["dee" if criterion in UNITS else criterion][size - 1])
+    answer = (
+        f"{len(y)} points afford {_count(size, 'term')} of {model.criteria_['n_terms'][-1]} "
+        f"({criterion}: {number(float(estimate))}), where a constant has a mean squared error of "
+        f"{number(mean)}. Do the criteria agree? {agreement(choices).capitalize()}."
+    )
+    charts: list[Chart] = []
+    if x.shape[1] == 1:
+        grid = np.linspace(x.min(), x.max(), 200)
+        charts.append(
+            Lines(
+                "The points and the curve",
+                f"{len(y)} points with a curve of {_count(size, 'term')}.",
+                x_names[0],
+                y_name,
+                [
+                    Series("points", x[:, 0].tolist(), y.tolist(), "points"),
+                    Series(
+                        f"{_count(size, 'term')}",
+                        grid.tolist(),
+                        model.predict(grid[:, None]).tolist(),
+                    ),
+                ],
+                whole=False,
+            )
+        )
+    charts.append(path.chart())
+    charts.append(_criteria_chart(model))
+    return Summary(
+        command="size",
+        question=f"How large a model of {y_name!r} can {len(y)} points afford?",
+        answer=answer,
+        path=path,
+        table=Table("What each criterion would choose", columns, rows, tuple(columns)),
+        charts=charts,
+        wary=_size_notes(model, expected, mean),
+    )
+
+
+def _criteria_chart(model: Any) -> Chart:
+    sizes = model.criteria_["n_terms"].tolist()
+    others = [n for n in ("dee", "adj", "cv", "bayes", "seb", "bic") if n in model.choices_]
+    series = [
+        Series(name, sizes, model.criteria_[name].tolist(), "other")
+        for name in others
+        if name != model.criterion_
+    ]
+    if model.criterion_ not in UNITS:  # the others have units of their own
+        own = model.criteria_[model.criterion_].tolist()
+        series.append(Series(model.criterion_, sizes, own))
+    series.append(Series("on these points", sizes, model.criteria_["train"].tolist(), "train"))
+    return Lines(
+        "Criteria along the sizes",
+        f"{agreement(model.choices_)}.",
+        "terms",
+        "mean squared error",
+        series,
+        chosen=model.n_terms_,
+    )
+
+
+def _size_notes(model: Any, expected: float, mean: float) -> list[tuple[str, str]]:
+    notes = []
+    sizes = sorted(model.choices_.values())
+    if sizes[-1] > 2 * sizes[0] and sizes[-1] > sizes[0] + 2:
+        low = [name for name, size in model.choices_.items() if size == sizes[0]]
+        high = [name for name, size in model.choices_.items() if size == sizes[-1]]
+        notes.append(
+            (
+                "Criteria disagree",
+                f"{_listed(low)} {_verb(len(low), 'choose')} {sizes[0]}, {_listed(high)} "
+                f"{_verb(len(high), 'choose')} {sizes[-1]}. Between them the sample does not "
+                "decide: look at the curves before you rely on one size.",
+            )
+        )
+    if expected > 0.95 * mean:
+        notes.append(
+            (
+                "Hardly better than a constant",
+                f"The estimate, {number(expected)}, is close to the variance, {number(mean)}.",
+            )
+        )
+    if model.n_terms_ == model.criteria_["n_terms"][-1]:
+        notes.append(
+            (
+                "The largest size was chosen",
+                "A larger model might be better still: pass --max-terms if the sample allows.",
+            )
+        )
+    return notes
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def _count(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+
+
+def _verb(count: int, verb: str) -> str:
+    if verb == "be":
+        return "is" if count == 1 else "are"
+    return verb + ("s" if count == 1 else "")
+
+
+def _listed(names: Sequence[str], limit: int = 6) -> str:
+    """Names in a sentence: the first few, and how many more."""
+    shown = [repr(str(name)) for name in names[:limit]]
+    if len(names) > limit:
+        return f"{', '.join(shown)} and {len(names) - limit} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -1,0 +1,189 @@
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from holdfast import SelectionPath
+from holdfast.charts import Heat
+from holdfast.report.outputs import Outputs
+from holdfast.report.render import to_csv, to_html, to_markdown
+from holdfast.report.summary import Summary, Table
+
+EVIL = "</script><script>alert(1)</script>"
+
+
+def summary(name=EVIL, **changed):
+    path = SelectionPath([1, 0], [name, "age"], [1.0, 0.4, math.inf], 1, f"least at {name}")
+    columns = {"name": "name", "score": f"error {name}", "kept": "kept"}
+    rows = [
+        {"name": name, "score": 0.4, "kept": True},
+        {"name": "=1+1", "score": math.nan, "kept": False},
+        {"name": None, "score": None, "kept": False},
+    ]
+    made = Summary(
+        command="rank",
+        question=f"Which predict {name}?",
+        answer=f"One of 2: {name}.",
+        path=path,
+        table=Table(f"All of {name}", columns, rows, ("name", "score")),
+        charts=(path.chart(), Heat(name, name, [name], [name], [[0.5]], [True])),
+        wary=((f"Ids: {name}", f"{name} looks like an id."),),
+        asked={"target": name},
+        reproduce={"command": f"holdfast rank x.csv --target {name}"},
+    )
+    return replace(made, **changed)
+
+
+def test_a_summary_survives_json():
+    text = summary().to_json()
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    again = Summary.from_json(text)
+    assert again.to_json() == text
+    assert to_html([again]) == to_html([summary()])
+
+
+def test_a_bare_path_has_a_summary_of_its_own():
+    path = summary().path
+    made = Summary.from_json(path.to_json())
+    assert made.path == path
+    assert [row["score"] for row in made.table.rows] == [1.0, 0.4, math.inf]
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda text: text[:-20], "not JSON"),
+        (lambda text: "[]", "format"),
+        (lambda text: text.replace('"version": 1', '"version": 9', 1), "version 9"),
+        (lambda text: text.replace('"chosen_size": 1', '"chosen_size": 7'), "damaged"),
+        (lambda text: text.replace('"rows"', '"wors"'), "damaged"),
+        (lambda text: text.replace('"kind": "Heat"', '"kind": "Pie"'), "damaged"),
+        (lambda text: text.replace("0.4", "NaN"), "not JSON"),
+        (lambda text: "[" * 100_000, "not JSON"),
+        (lambda text: "", "not JSON"),
+    ],
+)
+def test_a_damaged_summary_is_refused_in_a_sentence(damage, message):
+    with pytest.raises(ValueError, match=f"^me: .*{message}"):
+        Summary.from_json(damage(summary().to_json()), owner="me")
+
+
+def test_html_holds_all_it_needs_and_nothing_from_elsewhere():
+    page = to_html([summary("dose")])
+    assert "<svg" in page
+    assert "One of 2: dose." in page
+    assert len(page.encode()) < 1e6
+    for outside in ("src=", "http://", "https://", "@import", "url("):
+        left = page.replace("http://www.w3.org/2000/svg", "")
+        assert outside not in left
+
+
+def test_names_from_data_never_become_markup():
+    page = to_html([summary()])
+    assert page.count("<script") == 1  # our own
+    assert "alert(1)</script>" not in page
+
+
+def test_a_long_table_stays_below_a_megabyte_and_says_what_is_missing():
+    row = {"name": "a" * 150, "score": 0.123456789, "kept": True}
+    table = Table("long", {"name": "name", "score": "s", "kept": "k"}, [row] * 20_000, ("name",))
+    page = to_html([summary("dose", table=table)])
+    assert len(page.encode()) < 1e6
+    assert "the first 1,000 of 20,000 rows" in page
+
+
+def test_markdown_escapes_what_would_be_markup():
+    text = to_markdown(summary("a|b*c"))
+    assert "a\\|b\\*c" in text
+    assert "## What to be wary of" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+
+
+def test_csv_has_exact_numbers_and_no_formulas():
+    table = summary('x,\n"y').table
+    rows = list(csv.DictReader(io.StringIO(to_csv(table))))
+    assert rows[0] == {"name": 'x,\n"y', "score": "0.4", "kept": "True"}
+    assert rows[1]["name"] == "'=1+1"
+    assert rows[1]["score"] == rows[2]["score"] == rows[2]["name"] == ""
+
+
+def test_a_table_whose_rows_do_not_fit_is_refused():
+    with pytest.raises(ValueError, match="a row has"):
+        Table("t", {"a": "a"}, [{"b": 1}], ())
+    with pytest.raises(TypeError, match="more than text"):
+        Table("t", {"a": "a"}, [{"a": [1]}], ())
+    with pytest.raises(ValueError, match="brief"):
+        Table("t", {"a": "a"}, [], ("b",))
+
+
+# --- where it goes ---
+
+
+def test_outputs_write_every_format_and_leave_nothing_else(tmp_path, capsys):
+    names = {kind: str(tmp_path / f"out.{kind}") for kind in ("html", "json", "csv")}
+    Outputs("me", names["html"], names["json"], names["csv"]).write(summary("dose"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.csv", "out.html", "out.json"]
+    said = capsys.readouterr()
+    assert "One of 2: dose." in said.out
+    assert f"wrote {names['html']}" in said.err
+
+
+def test_standard_output_holds_the_json_and_nothing_else(capsys):
+    Outputs("me", json="-").write(summary("dose"))
+    assert json.loads(capsys.readouterr().out)["answer"] == "One of 2: dose."
+
+
+def test_quiet_says_nothing(tmp_path, capsys):
+    Outputs("me", out=str(tmp_path / "a.md"), quiet=True).write(summary("dose"))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_top_shortens_the_table_everywhere(capsys):
+    Outputs("me", csv="-", top=1).write(summary("dose"))
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"out": "a.pdf"}, "must end in .html, .md or .json"),
+        ({"json": "-", "csv": "-"}, "both go to standard output"),
+        ({"out": "a.json", "json": "a.json"}, "a file of its own"),
+        ({"out": "nowhere/a.html"}, "no folder 'nowhere'"),
+        ({"out": "there.html"}, "exists already. Pass --force"),
+        ({"csv": "folder.csv"}, "is a folder"),
+        ({"csv": "in.csv", "source": "in.csv", "force": True}, "is the input"),
+    ],
+)
+def test_outputs_that_cannot_be_are_refused_before_any_work(tmp_path, monkeypatch, given, message):
+    monkeypatch.chdir(tmp_path)
+    for name in ("there.html", "in.csv"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match=f"^me: .*{message}"):
+        Outputs("me", **given)
+    assert (tmp_path / "there.html").read_text() == "mine"
+
+
+def test_force_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
+    place = tmp_path / "a.md"
+    place.write_text("mine")
+    Outputs("me", str(place), force=True, quiet=True).write(summary("dose"))
+    assert "dose" in place.read_text()
+    place.write_text("mine")
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        Outputs("me", str(place), force=True, quiet=True).write(summary("dose"))
+    assert place.read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.md"]
+
+
+def test_the_terminal_shows_names_as_they_are(capsys):
+    Outputs("me").write(summary("[red]x[/red]\x1b[31m"))
+    shown = capsys.readouterr().out
+    assert "[red]x[/red]" in shown
+    assert "\x1b[31m" not in shown
