@@ -234,7 +234,7 @@ class Delimited:
         self._widen(column, inference.wider(column.kind, kind), column.marks or marks)
 
     def _widen(self, column: _Column, kind: str, marks: bool) -> None:
-        was_empty = column.kind == "empty" and not (column.marks and kind == "text")
+        was_empty = column.kind == "empty" and not (column.marks and kind in ("text", "long"))
         if kind != column.kind and not was_empty and (column.kind, kind) not in _CASTS:
             self._stale = True
         column.kind, column.marks = kind, marks

@@ -43,9 +43,9 @@ def read_duckdb(owner: str, path: Path, table: str | None) -> tuple[Spill, dict[
     with connection:
         query = _query(owner, path, connection, table)
         try:
-            result: Any = connection.execute(query)
-            newer = hasattr(result, "to_arrow_reader")  # from DuckDB 1.4 on
-            reader = (result.to_arrow_reader if newer else result.fetch_record_batch)(_ROWS)
+            relation: Any = connection.sql(query)
+            newer = hasattr(relation, "to_arrow_reader")
+            reader = (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(_ROWS)
             names = list(reader.schema.names)
             repeated = sorted({name for name in names if names.count(name) > 1})
             if repeated:

@@ -110,11 +110,17 @@ def converted(texts: pa.Array, kind: str) -> pa.Array:
 
     Raises pyarrow.ArrowInvalid at a text of another kind.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if kind in ("text", "long"):
+    if kind in ("text", "category", "long"):
         return texts
-    return pc.cast(_without_marks(texts), arrow_type(kind))
+    values = _without_marks(texts)
+    if kind != "empty":
+        return pc.cast(values, arrow_type(kind))
+    if values.null_count < len(values):
+        raise pa.ArrowInvalid("not empty")
+    return pa.nulls(len(values))
 
 
 def yes_or_no(texts: pa.Array) -> pa.Array:

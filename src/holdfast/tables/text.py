@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
@@ -62,20 +63,20 @@ class TextFile:
             self.is_gzip = file.read(2) == b"\x1f\x8b"
         start = self._start()
         mark = next((bom for bom in _BOMS if start.startswith(bom)), b"")
-        self._n_mark = len(mark)
+        self.encoding = _BOMS[mark] if mark else "utf-8"
         if encoding is not None:
             try:
                 self.encoding = codecs.lookup(encoding).name
-                b"".decode(encoding)  # "rot13" and the like are no encodings of text
+                io.TextIOWrapper(io.BytesIO(), encoding)  # "rot13" is no encoding of text
             except LookupError as error:
                 raise ValueError(
                     f"{owner}: no encoding {encoding!r}. Pass one that Python knows, such as "
                     "'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
                 ) from error
-        else:
-            self.encoding = _BOMS[mark] if mark else "utf-8"
-        if self.encoding in ("utf-8-sig", "utf-16"):
-            self.encoding = _BOMS.get(mark, self.encoding.removesuffix("-sig"))
+        self.encoding = self.encoding.removesuffix("-sig")
+        # Other decoders pass over a byte order mark themselves.
+        self._n_mark = len(mark) if _BOMS.get(mark) == self.encoding else 0
+        self._end_of_line = b"\n"
 
     def _start(self) -> bytes:
         try:
@@ -94,7 +95,7 @@ class TextFile:
             "Fetch or write it again."
         )
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self, size: int = BLOCK) -> Iterator[bytes]:
         """The text as UTF-8, piece by piece; whether it is UTF-8 is checked where it is parsed."""
         decoder = None
         if self.encoding != "utf-8":
@@ -104,7 +105,7 @@ class TextFile:
             file.read(self._n_mark)
             while True:
                 try:
-                    raw = file.read(self.block_size)
+                    raw = file.read(size)
                 except (OSError, EOFError, zlib.error) as error:
                     raise self._corrupt(n_read, error) from error
                 if decoder is None:
@@ -134,13 +135,8 @@ class TextFile:
         separator : str or None
             Of the fields; None where a record is a line, whatever quotes it holds.
         """
-        carry, at, skip, end_of_line = b"", offset, offset, b"\n"
-        first = True
-        for chunk in self.chunks():
-            if first:
-                first = False
-                if b"\n" not in chunk and b"\r" in chunk:
-                    end_of_line = b"\r"
+        carry, at, skip, end_of_line = b"", offset, offset, self._end_of_line
+        for chunk in self.chunks(self.block_size):
             if skip:
                 skipped = min(skip, len(chunk))
                 skip, chunk = skip - skipped, chunk[skipped:]
@@ -171,8 +167,7 @@ class TextFile:
         """Number of the line that holds this byte of the text; the first is 1."""
         n_lines, left = 1, offset
         for chunk in self.chunks():
-            end = b"\r" if b"\n" not in chunk and b"\r" in chunk else b"\n"
-            n_lines += chunk.count(end, 0, left)
+            n_lines += chunk.count(self._end_of_line, 0, left)
             left -= len(chunk)
             if left <= 0:
                 break
@@ -207,6 +202,8 @@ class TextFile:
             )
         if not content.strip():
             raise ValueError(f"{self.owner}: {self.path.name} is empty. Expected a header line.")
+        if b"\n" not in content and b"\r" in content:
+            self._end_of_line = b"\r"
         lines = content.splitlines(keepends=True)
         n_blank = next(i for i, line in enumerate(lines) if line.strip())
         start = sum(map(len, lines[:n_blank]))
