@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from holdfast.moments import Moments
-from holdfast.tables import KINDS, columns_of, joined, python_values
 from holdfast.tally import (
     N_MOMENTS,
     Target,
@@ -19,6 +18,7 @@ from holdfast.tally import (
     present_values,
 )
 from holdfast.validation import did_you_mean
+from holdfast.values import KINDS, columns_of, joined, python_values
 
 __all__ = ["Counts", "Moments"]
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.tables import (
+from holdfast.validation import check_weights
+from holdfast.values import (
     array_column,
     column_kind,
     distinct,
@@ -15,7 +16,6 @@ from holdfast.tables import (
     python_values,
     text_groups,
 )
-from holdfast.validation import check_weights
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5

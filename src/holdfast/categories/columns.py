@@ -1,6 +1,6 @@
 """From tables to whole numbers: every value of every column becomes a cell.
 
-Columns are read as the selector reads them (`holdfast.tables`, `counting.readings`), but for one
+Columns are read as the selector reads them (`holdfast.values`, `counting.readings`), but for one
 thing: whole numbers of no more values than bins are taken by value alone, because every further
 reading is one more column to try at every node.
 """
@@ -23,9 +23,9 @@ from holdfast.categories.counting import (
     readings,
 )
 from holdfast.categories.tree import Sample, cell_type
-from holdfast.tables import column_kind, columns_of, distinct, joined, python_values
 from holdfast.tally import Target, label_order
 from holdfast.validation import mixed_rows, target_rows
+from holdfast.values import column_kind, columns_of, distinct, joined, python_values
 
 
 class Column(NamedTuple):

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.stats import norm
 
 from holdfast.categories import kernel
-from holdfast.tables import filtered
 from holdfast.tally import grouped_moments
 from holdfast.validation import check_choice, is_number
+from holdfast.values import filtered
 
 
 class Scoring(NamedTuple):
@@ -138,7 +138,7 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
     Parameters
     ----------
     kind : str
-        One of `holdfast.tables.KINDS`.
+        One of `holdfast.values.KINDS`.
     values : pyarrow.Array or ndarray of object, length n_values
     table : ndarray of shape (n_values, n_classes), or (n_values, 5) for a numeric target
     how : Scoring

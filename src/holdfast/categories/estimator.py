@@ -28,9 +28,9 @@ from holdfast.categories.counting import (
 )
 from holdfast.path import SelectionPath, ShowsPath
 from holdfast.sums import Counts
-from holdfast.tables import columns_of, distinct
 from holdfast.tally import Target, is_present, present_values, table_of, whole_weights
 from holdfast.validation import check_choice, is_number, mixed_rows, target_rows
+from holdfast.values import columns_of, distinct
 
 __all__ = ["GingerSelector"]
 

@@ -21,9 +21,9 @@ from holdfast.categories.counting import (
     score_order,
 )
 from holdfast.sums import Counts
-from holdfast.tables import columns_of, distinct, joined
 from holdfast.tally import whole_weights
 from holdfast.validation import check_choice, did_you_mean, is_number, mixed_rows, target_rows
+from holdfast.values import columns_of, distinct, joined
 
 __all__ = ["OneColumnClassifier"]
 

@@ -1,17 +1,14 @@
-"""Columns in: arrays, frames and files as Arrow columns, and the distinct values of a column.
+"""Columns of arrays and frames as Arrow columns, and the distinct values of a column.
 
 pyarrow is imported when a column is read, so that `import holdfast` does not wait for it.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-
-from holdfast.validation import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,9 +18,6 @@ if TYPE_CHECKING:
 # How a column's values are read; where two parts of a column differ, the later of their kinds.
 KINDS = ("empty", "integer", "number", "category")
 
-_FILES = "a Parquet, Feather (Arrow IPC) or CSV file"
-# A dictionary that takes more bytes per row than this was given up by the writer: hash once.
-_MAX_DICTIONARY_BYTES = 4.0
 # Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
 
@@ -85,7 +79,7 @@ def array_column(values: np.ndarray) -> Any:
 
     if values.dtype != object:
         return pa.array(values)
-    missing = _missing(values)
+    missing = missing_objects(values)
     types = set(map(type, values[~missing]))
     if not types:
         return pa.nulls(len(values))
@@ -103,99 +97,6 @@ def _series_column(series: Any) -> Any:
     return series.to_arrow()
 
 
-class TableFile:
-    """Columns of a file, read one at a time so that only one is in memory (Parquet, Feather).
-
-    A CSV file is read whole, because the type of a column is known only at its end.
-
-    Parameters
-    ----------
-    owner : str
-        Who asks, for the messages.
-    path : str or Path
-    """
-
-    def __init__(self, owner: str, path: str | Path):
-        self.owner = owner
-        self.path = Path(path)
-        if not self.path.is_file():
-            raise FileNotFoundError(f"{owner}: no file {str(path)!r}. Pass the path of {_FILES}.")
-        with self.path.open("rb") as file:
-            start = file.read(6)
-        try:
-            if start.startswith(b"PAR1"):
-                self._read, self.names = self._open_parquet()
-            elif start.startswith(b"ARROW1"):
-                self._read, self.names = self._open_feather()
-            else:
-                self._read, self.names = self._open_csv(start)
-        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
-            raise ValueError(
-                f"{owner}: {self.path.name} cannot be read as a table "
-                f"({str(error).splitlines()[0]}). Pass {_FILES}."
-            ) from error
-
-    def column(self, name: str) -> Any:
-        """The column of that name, an Arrow chunked array."""
-        if name not in self.names:
-            raise ValueError(
-                f"{self.owner}: no column {name!r} in {self.path.name}."
-                + did_you_mean(name, self.names)
-            )
-        return self._read(name)
-
-    def _open_parquet(self) -> tuple[Any, list[str]]:
-        import pyarrow.parquet as pq
-
-        footer = pq.ParquetFile(self.path)
-        names = list(footer.schema_arrow.names)
-        file = pq.ParquetFile(self.path, read_dictionary=_short_dictionaries(footer.metadata))
-        return (lambda name: file.read([name], use_threads=False).column(0)), names
-
-    def _open_feather(self) -> tuple[Any, list[str]]:
-        import pyarrow as pa
-
-        source = pa.memory_map(str(self.path))
-        names = list(pa.ipc.open_file(source).schema.names)
-
-        def read(name: str) -> Any:
-            options = pa.ipc.IpcReadOptions(included_fields=[names.index(name)])
-            return pa.ipc.open_file(source, options=options).read_all().column(0)
-
-        return read, names
-
-    def _open_csv(self, start: bytes) -> tuple[Any, list[str]]:
-        from pyarrow import csv
-
-        if b"\0" in start or not start.strip():
-            raise ValueError("it is empty or holds bytes that are no text")
-        separator = "\t" if ".tsv" in self.path.suffixes else ","
-        table = csv.read_csv(
-            self.path,
-            parse_options=csv.ParseOptions(delimiter=separator),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True),
-        )
-        if table.num_columns < 2 or not table.num_rows:
-            raise ValueError(
-                f"as CSV it has {table.num_columns} column(s) and {table.num_rows} rows"
-            )
-        return table.column, list(table.column_names)
-
-
-def _short_dictionaries(metadata: Any) -> list[str]:
-    """Names of the columns that a Parquet file itself keeps as codes, a few bytes a row."""
-    names = []
-    for j in range(metadata.num_columns):
-        chunks = [metadata.row_group(g).column(j) for g in range(metadata.num_row_groups)]
-        n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
-        n_rows = sum(chunk.num_values for chunk in chunks)
-        if n_bytes <= _MAX_DICTIONARY_BYTES * n_rows and all(
-            chunk.has_dictionary_page for chunk in chunks
-        ):
-            names.append(metadata.schema.column(j).path)
-    return names
-
-
 # --- distinct values ----------------------------------------------------------------------------
 
 
@@ -204,11 +105,13 @@ def column_kind(column: Any) -> str:
 
     Text, categories and truth values are categories; dates and times are numbers.
     """
+    return "category" if isinstance(column, np.ndarray) else type_kind(column.type)
+
+
+def type_kind(kind: Any) -> str:
+    """How values of an Arrow type are read, one of `KINDS`."""
     import pyarrow as pa
 
-    if isinstance(column, np.ndarray):
-        return "category"
-    kind = column.type
     if pa.types.is_null(kind):
         return "empty"
     if pa.types.is_integer(kind):
@@ -242,7 +145,7 @@ def distinct(owner: str, name: Any, column: Any) -> Distinct:
             column = column.combine_chunks()
     kind = column.type
     if pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType):
-        raise _refused(owner, name, str(kind))
+        raise refused(owner, name, str(kind))
     if pa.types.is_null(kind):
         return Distinct(pa.nulls(1), np.zeros(len(column), dtype=np.intp))
     if pa.types.is_dictionary(kind):
@@ -423,7 +326,7 @@ def _with_missing(column: Any, values: np.ndarray, codes: np.ndarray) -> Distinc
     return Distinct(pa.concat_arrays([stored, pa.nulls(1, stored.type)]), all_codes)
 
 
-def _missing(column: np.ndarray) -> np.ndarray:
+def missing_objects(column: np.ndarray) -> np.ndarray:
     """Mask of the objects that stand for nothing."""
     return np.fromiter(map(_is_missing, column), dtype=bool, count=len(column))
 
@@ -438,7 +341,7 @@ def _is_missing(value: Any) -> bool:
 
 def _distinct_objects(owner: str, name: Any, column: np.ndarray) -> Distinct:
     """Distinct Python objects by ``==`` and hash; True is not 1."""
-    missing = _missing(column)
+    missing = missing_objects(column)
     places: dict[Any, int] = {}
     codes = np.empty(len(column), dtype=np.intp)
     values: list[Any] = []
@@ -450,7 +353,7 @@ def _distinct_objects(owner: str, name: Any, column: np.ndarray) -> Distinct:
         try:
             place = places.setdefault((isinstance(value, bool), value), len(places))
         except TypeError as error:
-            raise _refused(owner, name, type(value).__name__) from error
+            raise refused(owner, name, type(value).__name__) from error
         codes[i] = place
         if place == len(values):
             values.append(value)
@@ -459,7 +362,8 @@ def _distinct_objects(owner: str, name: Any, column: np.ndarray) -> Distinct:
     return Distinct(distinct_values, codes)
 
 
-def _refused(owner: str, name: Any, given: str) -> TypeError:
+def refused(owner: str, name: Any, given: str) -> TypeError:
+    """The error about a column whose values are no plain ones."""
     return TypeError(
         f"{owner}: column {name!r} holds values that cannot be counted. Got {given}; each "
         "argument must be a string or a number, a date or a truth value. Turn it into columns of "

@@ -1,0 +1,262 @@
+"""Delimited text (CSV, TSV) of any size to typed columns, in one pass where the types hold.
+
+Every block is parsed with the types of those before it. Where one does not fit, the types are
+widened. Only if values that were kept already cannot be turned into the wider type (a number whose
+column turns out to be text) the file is read once more, with the types that are known by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.tables import inference
+from holdfast.tables.spill import Spill
+from holdfast.tables.text import BLOCK, Block, TextFile, has_leading_zeros
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Changes of kind after which the values that were kept can still be used.
+_CASTS = {("integer", "number"), ("date", "timestamp"), ("long", "text")}
+# Bytes of a block for every column, so that a block of a wide table has some rows.
+_BYTES_PER_COLUMN = 1 << 12
+
+
+@dataclass
+class _Column:
+    """What is known of a column.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        Of `inference`.
+    marks : bool
+        Whether a mark stands for a missing value, so that Arrow alone cannot read it.
+    wanted : str or None
+        What the caller wants it to be.
+    """
+
+    name: str
+    kind: str = "empty"
+    marks: bool = False
+    wanted: str | None = None
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether its texts are converted after parsing."""
+        return self.kind == "long" or self.wanted == "bool" or (self.marks and self.kind != "text")
+
+    def type(self) -> Any:
+        """Arrow type of its values."""
+        return inference.arrow_type(self.kind)
+
+
+class Delimited:
+    """Reader of a delimited text file.
+
+    Parameters
+    ----------
+    owner : str
+        Who asks, for the messages.
+    path : Path
+    encoding, separator : str, optional
+    types : dict from name to one of `inference.WANTED`
+        Those of columns that the file lacks are left to the caller to refuse.
+    block_size : int
+        The result does not depend on it.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        path: Path,
+        *,
+        types: dict[str, str],
+        encoding: str | None = None,
+        separator: str | None = None,
+        block_size: int = BLOCK,
+    ):
+        self.owner, self.path = owner, path
+        self.file = TextFile(owner, path, encoding, block_size)
+        fields, self.separator, self._start = self.file.header(separator)
+        names = self._names(fields)
+        if block_size == BLOCK:
+            self.file.block_size = max(BLOCK, _BYTES_PER_COLUMN * len(names))
+        self.columns = [_Column(name, wanted=types.get(name)) for name in names]
+        for column in self.columns:
+            if column.wanted in ("text", "category"):
+                column.kind = "text"
+            elif column.wanted not in (None, "date"):
+                column.kind = str(column.wanted)
+        self._stale = False
+
+    def _names(self, fields: list[str]) -> list[str]:
+        names = [field.strip() or f"column {j}" for j, field in enumerate(fields, 1)]
+        if len(names) < 2:
+            raise ValueError(
+                f"{self.owner}: {self.path.name} has one column only, {names[0][:40]!r}. Expected "
+                "a header line of names with a comma, semicolon, tab or bar between them."
+            )
+        seen: dict[str, int] = {}
+        for j, name in enumerate(names, 1):
+            if name in seen:
+                raise ValueError(
+                    f"{self.owner}: column names must be distinct. {self.path.name} has {name!r} "
+                    f"as column {seen[name]} and column {j}. Rename one."
+                )
+            seen[name] = j
+        return names
+
+    def read(self) -> tuple[Spill, dict[str, Any]]:
+        """All rows, and the type of every column."""
+        while True:
+            spill, self._stale = Spill(), False
+            for block in self.file.blocks(self._start, self.separator):
+                batch = self._parsed(block)
+                if not self._stale:
+                    spill.append(batch)
+            for column in self.columns:
+                if column.kind == "long" or (column.kind == "empty" and column.marks):
+                    self._widen(column, "text", False)
+            if not self._stale:
+                break
+        spill.flush()
+        if not spill.n_rows:
+            raise ValueError(
+                f"{self.owner}: {self.path.name} has a header of {len(self.columns)} columns and "
+                "no rows."
+            )
+        return spill, {column.name: column.type() for column in self.columns}
+
+    # --- one block ---
+
+    def _parsed(self, block: Block) -> pa.RecordBatch:
+        """Values of a block in types that fit it and the blocks before."""
+        import pyarrow as pa
+
+        try:
+            arrays = self._arrow(
+                block, [pa.string() if c.by_hand else c.type() for c in self.columns]
+            )
+            texts = [j for j, column in enumerate(self.columns) if column.by_hand]
+            if has_leading_zeros(block.content, self.separator):
+                texts += self._with_zeros(block, arrays)
+        except pa.ArrowInvalid:
+            arrays = self._texts(block, range(len(self.columns)))
+            texts = list(range(len(self.columns)))
+        for j in texts:
+            self._look(self.columns[j], arrays[j], block)
+        for j in texts:
+            arrays[j] = self._values(self.columns[j], arrays[j])
+        names = [column.name for column in self.columns]
+        return pa.RecordBatch.from_arrays(arrays, names)
+
+    def _arrow(self, block: Block, types: list[Any], places: Any = None) -> list[Any]:
+        """Columns of a block in these types, those at the places only."""
+        from pyarrow import csv
+
+        labels = [str(j) for j in range(len(self.columns))]
+        places = range(len(labels)) if places is None else places
+        table = csv.read_csv(
+            _reader(block.content),
+            read_options=csv.ReadOptions(
+                column_names=labels, block_size=len(block.content) + 1, use_threads=False
+            ),
+            parse_options=csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types=dict(zip(labels, types, strict=True)),
+                null_values=inference.MISSING,
+                true_values=inference.TRUE,
+                false_values=inference.FALSE,
+                strings_can_be_null=True,
+                include_columns=[labels[j] for j in places],
+            ),
+        )
+        return [_one(column) for column in table.columns]
+
+    def _texts(self, block: Block, places: Any) -> list[Any]:
+        """Texts of a block; a block that is none is refused."""
+        import pyarrow as pa
+
+        try:
+            return self._arrow(block, [pa.string()] * len(self.columns), places)
+        except pa.ArrowInvalid as error:
+            self.file.check_utf8(block)
+            n_columns = len(self.columns)
+            for line, fields in self.file.records(block, self.separator):
+                if len(fields) != n_columns:
+                    raise ValueError(
+                        f"{self.owner}: line {line:,} of {self.path.name} has {len(fields)} "
+                        f"field{'s' if len(fields) != 1 else ''}, expected {n_columns} as in the "
+                        f"header. Got {self.separator.join(fields)[:60]!r}. Mend the line, or put "
+                        "quotes around a field that holds the separator."
+                    ) from error
+            raise ValueError(
+                f"{self.owner}: {self.path.name} cannot be read after line "
+                f"{self.file.line(block.offset):,} ({str(error).splitlines()[0]})."
+            ) from error
+
+    def _with_zeros(self, block: Block, arrays: list[Any]) -> list[int]:
+        """Columns of numbers in which one has a leading zero; their texts replace the values."""
+        numbers = [
+            j
+            for j, column in enumerate(self.columns)
+            if column.kind in ("integer", "number") and not (column.wanted or column.by_hand)
+        ]
+        found = []
+        for j, texts in zip(numbers, self._texts(block, numbers) if numbers else [], strict=True):
+            if inference.has_leading_zeros(texts):
+                arrays[j] = texts
+                found.append(j)
+        return found
+
+    def _look(self, column: _Column, texts: Any, block: Block) -> None:
+        """Widen what is known of a column by its texts in a block."""
+        if column.wanted in ("text", "category"):
+            return
+        if column.wanted is not None:
+            place = inference.first_misfit(texts, column.wanted)
+            if place is not None:
+                line = [line for line, _ in self.file.records(block, self.separator)][place]
+                raise ValueError(
+                    f"{self.owner}: column {column.name!r} of {self.path.name} cannot be read as "
+                    f"{column.wanted!r}. Got {texts[place].as_py()!r} in line {line:,}. Mend it, "
+                    f"or read the column as 'text'."
+                )
+        if column.wanted == "bool":
+            return
+        kind, marks = inference.classified(texts)
+        if column.wanted in ("integer", "number"):
+            kind = column.kind
+        self._widen(column, inference.wider(column.kind, kind), column.marks or marks)
+
+    def _widen(self, column: _Column, kind: str, marks: bool) -> None:
+        was_empty = column.kind == "empty" and not (column.marks and kind in ("text", "long"))
+        if kind != column.kind and not was_empty and (column.kind, kind) not in _CASTS:
+            self._stale = True
+        column.kind, column.marks = kind, marks
+
+    def _values(self, column: _Column, texts: Any) -> Any:
+        import pyarrow as pa
+
+        if column.wanted == "bool":
+            return inference.yes_or_no(texts)
+        try:
+            return inference.converted(texts, column.kind)
+        except pa.ArrowInvalid:  # a year that nanoseconds cannot hold
+            self._widen(column, "text", False)
+            return texts
+
+
+def _reader(content: bytes) -> Any:
+    import pyarrow as pa
+
+    return pa.BufferReader(content)
+
+
+def _one(column: Any) -> Any:
+    """A chunked array as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,296 @@
+"""Bytes of a text file, in UTF-8 and in blocks of whole records."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+BLOCK = 1 << 22
+# A record longer than this is a quote that was never closed.
+MAX_RECORD = 1 << 27
+SEPARATORS = (",", ";", "\t", "|")
+_QUOTE = ord('"')
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+csv.field_size_limit(MAX_RECORD)
+
+
+class Block(NamedTuple):
+    """Whole records of a text file.
+
+    Attributes
+    ----------
+    content : bytes
+        UTF-8.
+    offset : int
+        Place of the first byte in the text as UTF-8, without a byte order mark.
+    """
+
+    content: bytes
+    offset: int
+
+
+class TextFile:
+    """A text file, plain or compressed by gzip.
+
+    Parameters
+    ----------
+    owner : str
+        Who asks, for the messages.
+    path : Path
+    encoding : str, optional
+        Default: what the byte order mark says, else UTF-8.
+    block_size : int
+    """
+
+    def __init__(
+        self, owner: str, path: Path, encoding: str | None = None, block_size: int = BLOCK
+    ):
+        self.owner, self.path, self.block_size = owner, path, block_size
+        with path.open("rb") as file:
+            self.is_gzip = file.read(2) == b"\x1f\x8b"
+        start = self._start()
+        mark = next((bom for bom in _BOMS if start.startswith(bom)), b"")
+        self.encoding = _BOMS[mark] if mark else "utf-8"
+        if encoding is not None:
+            try:
+                self.encoding = codecs.lookup(encoding).name
+                io.TextIOWrapper(io.BytesIO(), encoding)  # "rot13" is no encoding of text
+            except LookupError as error:
+                raise ValueError(
+                    f"{owner}: no encoding {encoding!r}. Pass one that Python knows, such as "
+                    "'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
+                ) from error
+        self.encoding = self.encoding.removesuffix("-sig")
+        # Other decoders pass over a byte order mark themselves.
+        self._n_mark = len(mark) if _BOMS.get(mark) == self.encoding else 0
+        self._end_of_line = b"\n"
+
+    def _start(self) -> bytes:
+        try:
+            with self._open() as file:
+                return file.read(4)
+        except (OSError, EOFError, zlib.error) as error:
+            raise self._corrupt(0, error) from error
+
+    def _open(self) -> BinaryIO:
+        return gzip.open(self.path) if self.is_gzip else self.path.open("rb")  # type: ignore[return-value]
+
+    def _corrupt(self, n_read: int, error: Exception) -> ValueError:
+        return ValueError(
+            f"{self.owner}: {self.path.name} cannot be unpacked after {n_read:,} bytes of text "
+            f"({error or type(error).__name__}): the gzip file is damaged or cut off. "
+            "Fetch or write it again."
+        )
+
+    def chunks(self, size: int = BLOCK) -> Iterator[bytes]:
+        """The text as UTF-8, piece by piece; whether it is UTF-8 is checked where it is parsed."""
+        decoder = None
+        if self.encoding != "utf-8":
+            decoder = codecs.getincrementaldecoder(self.encoding)()
+        n_read = 0
+        with self._open() as file:
+            file.read(self._n_mark)
+            while True:
+                try:
+                    raw = file.read(size)
+                except (OSError, EOFError, zlib.error) as error:
+                    raise self._corrupt(n_read, error) from error
+                if decoder is None:
+                    chunk = raw
+                else:
+                    try:
+                        chunk = decoder.decode(raw, final=not raw).encode("utf-8", "surrogatepass")
+                    except UnicodeDecodeError as error:
+                        at = self._n_mark + n_read + error.start
+                        raise ValueError(
+                            f"{self.owner}: {self.path.name} is not {self.encoding}: "
+                            f"{error.reason} near byte {at:,}. Pass its own encoding=."
+                        ) from error
+                n_read += len(raw)
+                if chunk:
+                    yield chunk
+                if not raw:
+                    return
+
+    def blocks(self, offset: int, separator: str | None) -> Iterator[Block]:
+        """Blocks of whole records from a place on.
+
+        Parameters
+        ----------
+        offset : int
+            Bytes of the text to pass over: the header.
+        separator : str or None
+            Of the fields; None where a record is a line, whatever quotes it holds.
+        """
+        carry, at, skip, end_of_line = b"", offset, offset, self._end_of_line
+        for chunk in self.chunks(self.block_size):
+            if skip:
+                skipped = min(skip, len(chunk))
+                skip, chunk = skip - skipped, chunk[skipped:]
+            carry += chunk
+            cut = last_end(carry, end_of_line, separator)
+            if not cut:
+                if len(carry) > MAX_RECORD:
+                    raise ValueError(
+                        f"{self.owner}: {self.path.name} has a record of more than "
+                        f"{MAX_RECORD >> 20} MB from line {self.line(at):,} on. Look for a quote "
+                        "that is not closed."
+                    )
+                continue
+            yield Block(carry[:cut], at)
+            at, carry = at + cut, carry[cut:]
+        if carry:
+            if separator is not None and b'"' in carry:
+                opened = _quoted(carry, separator)[1]
+                if opened is not None:
+                    line = self.line(at) + carry.count(end_of_line, 0, opened)
+                    raise ValueError(
+                        f"{self.owner}: {self.path.name} ends inside a quote that opens in line "
+                        f"{line:,}. Close it, or look whether the file was cut off."
+                    )
+            yield Block(carry, at)
+
+    def line(self, offset: int) -> int:
+        """Number of the line that holds this byte of the text; the first is 1."""
+        n_lines, left = 1, offset
+        for chunk in self.chunks():
+            n_lines += chunk.count(self._end_of_line, 0, left)
+            left -= len(chunk)
+            if left <= 0:
+                break
+        return n_lines
+
+    def check_utf8(self, block: Block) -> None:
+        """Refuse a block that is no UTF-8, naming the byte and the line."""
+        try:
+            block.content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            at = block.offset + error.start
+            raise ValueError(
+                f"{self.owner}: {self.path.name} is not UTF-8: byte "
+                f"0x{block.content[error.start]:02x} at position {at + self._n_mark:,}, "
+                f"line {self.line(at):,}. Pass its encoding, such as encoding='latin-1' or "
+                "'cp1252' (--encoding latin-1)."
+            ) from error
+
+    def header(self, separator: str | None) -> tuple[list[str], str, int]:
+        """Fields of the first record, the separator, and where the second record begins.
+
+        Parameters
+        ----------
+        separator : str, optional
+            Default: of comma, semicolon, tab and bar the one that is found most often.
+        """
+        content = next(self.chunks(), b"")
+        if b"\0" in content:
+            raise ValueError(
+                f"{self.owner}: {self.path.name} is no table: it holds bytes that are no text. "
+                "Pass a CSV, Parquet, Arrow, JSON lines or DuckDB file."
+            )
+        if not content.strip():
+            raise ValueError(f"{self.owner}: {self.path.name} is empty. Expected a header line.")
+        if b"\n" not in content and b"\r" in content:
+            self._end_of_line = b"\r"
+        lines = content.splitlines(keepends=True)
+        n_blank = next(i for i, line in enumerate(lines) if line.strip())
+        start = sum(map(len, lines[:n_blank]))
+        self.check_utf8(Block(lines[n_blank], start))
+        if separator is None:
+            outside = re.sub('"[^"]*"', "", lines[n_blank].decode())
+            separator = max(SEPARATORS, key=outside.count)
+        texts = (line.decode("utf-8", "replace") for line in lines[n_blank:])
+        reader = csv.reader(texts, delimiter=separator)
+        try:
+            fields = next(reader)
+        except csv.Error as error:
+            raise ValueError(
+                f"{self.owner}: the header of {self.path.name} cannot be read ({error})."
+            ) from error
+        end = start + sum(map(len, lines[n_blank : n_blank + reader.line_num]))
+        return fields, separator, end
+
+    def records(self, block: Block, separator: str) -> Iterator[tuple[int, list[str]]]:
+        """Line number and fields of each record of a block, slowly: to find what is wrong."""
+        first = self.line(block.offset)
+        lines = block.content.splitlines(keepends=True)
+        texts = (line.decode("utf-8", "replace") for line in lines)
+        reader = csv.reader(texts, delimiter=separator)
+        last = 0
+        for fields in reader:
+            if fields:
+                yield first + last, fields
+            last = reader.line_num
+
+
+def last_end(content: bytes, end_of_line: bytes, separator: str | None) -> int:
+    """Where the last whole record ends; 0 if none does."""
+    cut = content.rfind(end_of_line) + 1
+    if separator is None or not cut or b'"' not in content:
+        return cut
+    inside = _inside(content, separator)
+    while cut and inside(cut - 1):
+        cut = content.rfind(end_of_line, 0, cut - 1) + 1
+    return cut
+
+
+def _inside(content: bytes, separator: str) -> Any:
+    """Function that says whether a place is inside quotes, where a record begins the content."""
+    characters = np.frombuffer(content, dtype=np.uint8)
+    quotes = np.flatnonzero(characters == _QUOTE)
+    ends = np.array([ord(separator), *b'\r\n"'], dtype=np.uint8)
+    opening, closing = quotes[::2], quotes[1::2]
+    before = characters[opening[opening > 0] - 1]
+    after = characters[closing[closing + 1 < len(characters)] + 1]
+    # Quotes that open after a separator and close before one, or are doubled, come in pairs.
+    if np.isin(before, ends).all() and np.isin(after, ends).all():
+        return lambda place: bool(np.searchsorted(quotes, place) % 2)
+    spans = _quoted(content, separator)[0]
+    starts = [start for start, _ in spans]
+    stops = [stop for _, stop in spans]
+
+    def inside(place: int) -> bool:
+        last = int(np.searchsorted(starts, place)) - 1
+        return last >= 0 and place < stops[last]
+
+    return inside
+
+
+def _quoted(content: bytes, separator: str) -> tuple[list[tuple[int, int]], int | None]:
+    """Spans of the quoted fields, and where one opens that the content does not close."""
+    pattern = rb'(?:(?<=[\r\n%s])|\A)"(?:[^"]+|"")*("|\Z)' % re.escape(separator.encode())
+    spans, opened = [], None
+    for match in re.finditer(pattern, content):
+        spans.append(match.span())
+        opened = None if match.group(1) else match.start()
+    return spans, opened
+
+
+def has_leading_zeros(content: bytes, separator: str) -> bool:
+    """Whether a field is a whole number with a leading zero, or begins with 0x."""
+    characters = np.frombuffer(content, dtype=np.uint8)
+    before = np.zeros(256, dtype=np.uint8)  # 1: ends a field, 2: may stand before a number
+    before[[*b'\r\n"', ord(separator)]] = 1
+    before[[*b"+- "]] = 2
+    after = np.zeros(256, dtype=bool)
+    after[[*b"0123456789xX"]] = True
+    zeros = np.flatnonzero(characters[:-1] == ord("0"))
+    zeros = zeros[after[characters[zeros + 1]]]
+    first = before[characters[zeros - 1]]
+    second = before[characters[zeros - 2]]
+    likely = zeros[(first == 1) | (zeros == 0) | ((first == 2) & ((second > 0) | (zeros == 1)))]
+    ends = re.escape(separator).encode()
+    number = re.compile(rb'0(?:[0-9]+[ "]*(?:[\r\n%s]|\Z)|[xX])' % ends)
+    return any(number.match(content, place) for place in likely.tolist())

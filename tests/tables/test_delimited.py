@@ -1,0 +1,239 @@
+"""CSV: types as people expect them, and the same whatever the size of a block."""
+
+import csv
+import datetime as dt
+import io
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from holdfast.tables import delimited, inference, open_table, text
+from holdfast.tables.delimited import Delimited
+
+UTC = dt.timezone.utc  # noqa: UP017
+
+
+def read(tmp_path, content, block_size=text.BLOCK, **options):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return Delimited(
+        "us", path, types=options.pop("types", {}), block_size=block_size, **options
+    ).read()
+
+
+def column_of(tmp_path, fields, block_size=text.BLOCK, **options):
+    """Values and type of a column of these fields."""
+    file = io.StringIO()
+    csv.writer(file).writerows([["i", "x"], *enumerate(fields)])
+    spill, types = read(tmp_path, file.getvalue(), block_size, **options)
+    return spill.column("x", types["x"]).to_pylist(), types["x"]
+
+
+@pytest.mark.parametrize(
+    "fields, values, kind",
+    [
+        (["1", "-20", ""], [1, -20, None], pa.int64()),
+        (["1", "NA", "N/A", "NaN", "null", "None"], [1, *[None] * 5], pa.int64()),
+        (["00123", "45"], ["00123", "45"], pa.string()),
+        (["-07", "1.5"], ["-07", "1.5"], pa.string()),
+        (["0", "0.5", "-0", "0e1"], [0.0, 0.5, 0.0, 0.0], pa.float64()),
+        (["0x1F", "1"], ["0x1F", "1"], pa.string()),
+        (["1", "+2"], [1.0, 2.0], pa.float64()),
+        (["1", " 2 ", "2.5e3"], [1.0, 2.0, 2500.0], pa.float64()),
+        (["1,234", "5"], ["1,234", "5"], pa.string()),
+        (["9223372036854775807"], [2**63 - 1], pa.int64()),
+        (["9223372036854775808", "1"], ["9223372036854775808", "1"], pa.string()),
+        (["9223372036854775808", "1.5"], [2.0**63, 1.5], pa.float64()),
+        (["1", "?", "2"], [1, None, 2], pa.int64()),
+        ([".", "-", "2.5", " "], [None, None, 2.5, None], pa.float64()),
+        (["a", "?", "-", "1"], ["a", "?", "-", "1"], pa.string()),
+        (["?", "?"], ["?", "?"], pa.string()),
+        (["", "NA"], [None, None], pa.null()),
+        (["a", "", "NA"], ["a", None, None], pa.string()),
+        (["true", "False", "TRUE", ""], [True, False, True, None], pa.bool_()),
+        (["true", "1"], ["true", "1"], pa.string()),
+        (["T", "F"], ["T", "F"], pa.string()),
+        (["yes", "no"], ["yes", "no"], pa.string()),
+        (["2024-02-29", "?"], [dt.date(2024, 2, 29), None], pa.date32()),
+        (["2024-02-30"], ["2024-02-30"], pa.string()),
+        (["01/02/2024"], ["01/02/2024"], pa.string()),
+        (["2024", "1999"], [2024, 1999], pa.int64()),
+        (
+            ["2024-02-29", "2024-03-01 10:30", "2024-03-01T10:30:15.25"],
+            [
+                dt.datetime(2024, 2, 29),
+                dt.datetime(2024, 3, 1, 10, 30),
+                dt.datetime(2024, 3, 1, 10, 30, 15, 250_000),
+            ],
+            pa.timestamp("us"),
+        ),
+        (
+            ["2024-03-01T10:30:00Z", "2024-03-01T10:30:00+02:00"],
+            [
+                dt.datetime(2024, 3, 1, 10, 30, tzinfo=UTC),
+                dt.datetime(2024, 3, 1, 8, 30, tzinfo=UTC),
+            ],
+            pa.timestamp("us", "UTC"),
+        ),
+        (
+            ["2024-03-01T10:30:00Z", "2024-03-01"],
+            ["2024-03-01T10:30:00Z", "2024-03-01"],
+            pa.string(),
+        ),
+        (["2024-02-29", "7"], ["2024-02-29", "7"], pa.string()),
+        (["inf", "1"], [float("inf"), 1.0], pa.float64()),
+    ],
+)
+@pytest.mark.parametrize("block_size", [1, text.BLOCK])
+def test_types_are_what_people_expect(tmp_path, fields, values, kind, block_size):
+    for order in (slice(None), slice(None, None, -1)):
+        assert column_of(tmp_path, fields[order], block_size) == (values[order], kind)
+
+
+def test_digits_beyond_microseconds_are_kept_where_the_year_allows(tmp_path):
+    fields = ["2024-03-01T10:30:00.1234567", "2024-03-01"]
+    assert column_of(tmp_path, fields)[1] == pa.timestamp("ns")
+    for block_size in (1, text.BLOCK):
+        for order in (1, -1):
+            early = [*fields, "1500-01-01"][::order]
+            assert column_of(tmp_path, early, block_size) == (early, pa.string())
+
+
+FIELDS = st.sampled_from(
+    ["", "NA", "?", "-", ".", "0", "7", "-12", "007", "0x1", "1.5", "+1", "1e3", "nan", "inf", " 3",
+     "true", "FALSE", "2024-02-29", "2024-02-29 10:00", "2024-02-29T10:00:00.1234567",
+     "2024-02-29T10:00:00Z", "1500-01-01", "99999999999999999999", "x", 'say "hi"', "a,b",
+     "two\nlines", "\r", "5\" pipe", "é", "12:30"]
+)  # fmt: skip
+KINDS = {
+    "numbers": st.sampled_from(
+        ["", "0", "7", "-12", "1.5", "?", "+1", "99999999999999999999", " 3"]
+    ),
+    "dates": st.sampled_from(["", "2024-02-29", "2024-02-29 10:00", ".", "1500-01-01"]),
+    "any": FIELDS,
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@given(data=st.data(), block_size=st.integers(1, 60))
+@settings(
+    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_blocks_do_not_matter(tmp_path, name, data, block_size):
+    fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
+    whole = column_of(tmp_path, fields)
+    assert column_of(tmp_path, fields, block_size) == whole
+    # Nor does the order of the rows, but for the order.
+    turned, kind = column_of(tmp_path, fields[::-1], block_size)
+    assert (turned[::-1], kind) == whole
+
+
+@pytest.mark.parametrize("name", KINDS)
+@given(data=st.data())
+@settings(
+    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data):
+    fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
+    values, kind = column_of(tmp_path, fields)
+    for field, value in zip(fields, values, strict=True):
+        if value is None:
+            assert field.strip() in (*inference.MISSING, *inference.MARKS)
+        elif kind == pa.string():
+            assert value == field
+        elif kind in (pa.int64(), pa.float64()):
+            assert value == float(field)
+        elif kind == pa.bool_():
+            assert str(value).lower() == field.lower()
+        else:
+            assert value.isoformat()[:10] == field[:10]
+
+
+@given(
+    rows=st.lists(st.lists(st.text('ab"\n\r,; é', max_size=6), min_size=2, max_size=2), max_size=8),
+    block_size=st.integers(1, 40),
+    separator=st.sampled_from(text.SEPARATORS),
+)
+@settings(
+    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@example([['"', "\n"]], 3, ",")
+def test_quoted_fields_come_back_as_they_were(tmp_path, rows, block_size, separator):
+    file = io.StringIO()
+    csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(
+        [["a", "b"], ["x", "y"], *rows]
+    )
+    spill, types = read(tmp_path, file.getvalue(), block_size)
+    for j, name in enumerate("ab"):
+        found = spill.column(name, types[name]).to_pylist()
+        assert found == ["xy"[j], *(row[j] or None for row in rows)]
+
+
+def test_quotes_inside_a_field_are_characters(tmp_path):
+    content = 'size,n\n5" pipe,1\n12",2\n"a ""b"" c",3\n"d"e,4\n'
+    for block_size in (1, 7, 1000):
+        spill, types = read(tmp_path, content, block_size)
+        sizes = spill.column("size", types["size"]).to_pylist()
+        assert sizes == ['5" pipe', '12"', 'a "b" c', "de"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+def test_every_end_of_line_is_understood(tmp_path, end, last):
+    content = end.join(["a;b", "1;2", "", "3;4"]) + (end if last else "")
+    for block_size in (1, 1000):
+        spill, types = read(tmp_path, content, block_size)
+        assert spill.column("b", types["b"]).to_pylist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252", "utf-32"]
+)
+def test_encodings(tmp_path, encoding):
+    (tmp_path / "a.csv").write_bytes("naïve,b\né,1\nx,2\n".encode(encoding))
+    given = None if encoding.startswith(("utf-8", "utf-16")) else encoding
+    for option in {given, encoding}:
+        found = open_table("us", tmp_path / "a.csv", encoding=option)
+        assert found.names == ["naïve", "b"]
+        assert found.column("naïve").to_pylist() == ["é", "x"]
+
+
+def test_a_wrong_encoding_is_named(tmp_path):
+    (tmp_path / "a.csv").write_bytes("a,b\né,1\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"us: a.csv is not ascii: .* near byte 4. Pass its own"):
+        open_table("us", tmp_path / "a.csv", encoding="ascii")
+
+
+def test_names_are_trimmed_and_empty_ones_are_numbered(tmp_path):
+    _, types = read(tmp_path, '"", age ,"two\nlines",\n1,2,3,\n')
+    assert list(types) == ["column 1", "age", "two\nlines", "column 4"]
+
+
+def test_wide_tables(tmp_path):
+    n = 5000
+    content = ",".join(f"c{j}" for j in range(n)) + "\n" + 3 * (",".join("1" * n) + "\n")
+    spill, types = read(tmp_path, content)
+    assert len(types) == n
+    assert spill.column("c4999", types["c4999"]).to_pylist() == [1, 1, 1]
+
+
+def test_a_record_without_end_is_refused_before_memory_runs_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "MAX_RECORD", 1000)
+    with pytest.raises(ValueError, match=r"record of more than 0 MB from line 3 on. .*not closed"):
+        read(tmp_path, 'a,b\n1,2\n3,"' + "4,5\n" * 1000, 100)
+
+
+def test_a_second_reading_is_needed_only_where_values_turn_into_text(tmp_path, monkeypatch):
+    passes = []
+    monkeypatch.setattr(
+        delimited,
+        "Spill",
+        lambda: passes.append(1) or pytest.importorskip("holdfast.tables.spill").Spill(),
+    )
+    column_of(tmp_path, ["", "1", "2.5", "NA"], 1)
+    column_of(tmp_path, ["2024-01-01", "2024-01-01 10:00"], 1)
+    assert len(passes) == 2
+    assert column_of(tmp_path, ["1", "x"], 1)[0] == ["1", "x"]
+    assert len(passes) == 4

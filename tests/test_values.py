@@ -1,0 +1,66 @@
+"""Columns of frames and arrays: distinct texts by groups."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from holdfast import grouping, values
+from holdfast.values import columns_of, distinct
+
+TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
+
+
+def seen_in_texts(monkeypatch, column):
+    """Distinct values by compiled groups, after a look that these were asked for."""
+    monkeypatch.setattr(values, "_SAMPLE", 0)
+    assert values.text_groups(column) is not None
+    return distinct("us", "c", column)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+@given(texts=st.lists(TEXTS, min_size=1, max_size=30))
+@settings(deadline=None)
+def test_grouped_texts_are_those_that_arrow_finds(kind, texts):
+    array = pa.array(["zz", *texts, None]).cast(kind)
+    column = pa.chunked_array([array.slice(1, 1), array.slice(2)])
+    hashed = distinct("us", "c", column)
+    with pytest.MonkeyPatch.context() as patch:
+        found = seen_in_texts(patch, column)
+    assert found.values.equals(hashed.values)
+    np.testing.assert_array_equal(found.codes, hashed.codes)
+
+
+@pytest.mark.parametrize("n_values", [300, 30_000, 200_000])
+def test_long_columns_of_texts_are_grouped_in_parts(n_values):
+    codes = np.random.default_rng(0).integers(0, n_values, 200_000)
+    column = pa.array([f"text {i}" for i in range(n_values)]).take(pa.array(codes))
+    assert (values.text_groups(column) is None) == (n_values < 30_000)
+    encoded = column.dictionary_encode()
+    found = distinct("us", "c", column)
+    assert found.values.equals(encoded.dictionary.cast(pa.large_string()))
+    np.testing.assert_array_equal(found.codes, np.asarray(encoded.indices))
+
+
+def test_texts_that_share_a_hash_are_not_taken_for_one():
+    # By the loops as they are written, in Python, with a hash that is 0 for every key.
+    keys = np.array([[1, 2], [1, 3], [1, 2], [4, 2]], dtype=np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "_mixed", lambda mixed, word: np.uint64(0))
+        codes, first = grouping.group_keys.py_func(
+            keys, np.arange(4, dtype=np.uint32), np.array([4])
+        )
+    assert (codes.tolist(), first.tolist()) == ([0, 1, 0, 2], [0, 1, 3])
+
+
+def test_long_texts_are_left_to_arrow(monkeypatch):
+    monkeypatch.setattr(values, "_SAMPLE", 0)
+    assert values.text_groups(pa.array(["x" * 39, "y"])) is not None
+    assert values.text_groups(pa.array(["x" * 40, "y"])) is None
+
+
+def test_names_that_are_the_same_as_text_are_refused():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="distinct"):
+        columns_of("us", pd.DataFrame({1: [1], "1": [2]}))
