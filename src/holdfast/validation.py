@@ -30,8 +30,12 @@ _NOT_NUMBERS = (
 
 def did_you_mean(given: Any, choices: Iterable[str]) -> str:
     """`` Did you mean 'x'?`` when a choice is close to what was given, else nothing."""
-    close = difflib.get_close_matches(str(given).lower(), list(choices), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    wanted = str(given).lower()
+    by_lower = {str(choice).lower(): choice for choice in choices}
+    close = difflib.get_close_matches(wanted, by_lower, n=1)
+    if not close and wanted:  # a part of a name is close too, the shortest first
+        close = sorted((name for name in by_lower if wanted in name), key=len)[:1]
+    return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> None:

@@ -20,7 +20,7 @@ from holdfast.categories.counting import (
     score_order,
 )
 from holdfast.progress import progress_bar
-from holdfast.tables import open_table
+from holdfast.tables import Table, open_table
 from holdfast.tally import Target, counted, whole_weights
 from holdfast.validation import check_choice, did_you_mean
 from holdfast.values import columns_of
@@ -314,8 +314,9 @@ def _estimates(who: str, X: Any, y: Any, criterion: str) -> tuple[list[str], lis
 def _source(who: str, data: Any) -> tuple[list[str], Callable[[str], Any], Any]:
     """Names of the columns, how to read one, and the kind of frame to answer in."""
     if isinstance(data, (str, Path)):
-        file = open_table(who, data)
-        return file.names, file.column, "pyarrow"
+        data = open_table(who, data)
+    if isinstance(data, Table):
+        return data.names, data.column, "pyarrow"
     columns = columns_of(who, data)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     backend = frame.implementation if isinstance(frame, nw.DataFrame) else "pyarrow"

@@ -44,6 +44,7 @@ def rank_summary(
     kept = [row for row in rows if row["predicts"]]
     ids = [row for row in rows if row["id_like"]]
     n_columns = len(rows)
+    noun = unit.split(" of rule")[0]
     path = SelectionPath(
         order=[names.index(row["column"]) for row in rows],
         names=[row["column"] for row in rows],
@@ -56,7 +57,7 @@ def rank_summary(
         best = kept[0]
         answer = (
             f"{_count(len(kept), 'column')} of {n_columns} {_verb(len(kept), 'predict')} "
-            f"{target!r} on new rows; the best is {best['column']!r}, with an estimated {unit} of "
+            f"{target!r} on new rows; the best is {best['column']!r}, with an estimated {noun} of "
             f"{number(best['score'])} against {number(best['no_column'])} without any column."
         )
     else:
@@ -187,7 +188,7 @@ def _rank_notes(
 
 
 def select_summary(
-    model: Any, target: str, domain: str | None, *, sizes: Sequence[float] | None = None
+    model: Any, target: str, domain: str, *, sizes: Sequence[float] | None = None
 ) -> Summary:
     """Summary of a fitted `TGreedyRegressor` or `TGreedyClassifier`.
 
@@ -195,8 +196,8 @@ def select_summary(
     ----------
     model : fitted estimator
     target : str
-    domain : str or None
-        Name of the column that tells the domains; None where every row is its own.
+    domain : str
+        What tells the domains, such as ``"hospital"``.
     sizes : sequence of float, optional
         Rows of each domain: an effect within three standard errors of 0 has no sign.
     """
@@ -204,27 +205,24 @@ def select_summary(
     path, chosen = model.path_, model.path_.chosen.tolist()
     effects = _effects(model)
     noise = 0.0 if sizes is None else _CHANCE / np.sqrt(np.asarray(sizes, dtype=float))
-    rows = []
-    flipping = []
+    rows, flipping = [], []
     for j in np.lexsort((-np.abs(model.scores_), model.ranking_)).tolist():
-        row = {
-            "feature": names[j],
-            "chosen": j in chosen,
-            "enters": int(model.ranking_[j]) if j in path.order else None,
-            "t": float(model.scores_[j]),
-        }
-        if effects is not None:
-            own = effects[j]
-            row |= {
+        own = effects[j]
+        rows.append(
+            {
+                "feature": names[j],
+                "chosen": j in chosen,
+                "enters": int(model.ranking_[j]) if j in path.order else None,
+                "t": float(model.scores_[j]),
                 "plus": int((own > 0).sum()),
                 "minus": int((own < 0).sum()),
                 "least": float(own.min()),
                 "most": float(own.max()),
             }
-            beyond = np.where(np.abs(own) > np.maximum(noise, _STRONG), own, 0.0)
-            if beyond.min() < 0 < beyond.max():
-                flipping.append((min(-beyond.min(), beyond.max()), names[j], j in chosen))
-        rows.append(row)
+        )
+        beyond = np.where(np.abs(own) > np.maximum(noise, _STRONG), own, 0.0)
+        if beyond.min() < 0 < beyond.max():
+            flipping.append((min(-beyond.min(), beyond.max()), names[j], j in chosen))
     flips = [(name, kept) for _, name, kept in sorted(flipping, reverse=True)]
     columns = {
         "feature": "feature",
@@ -236,13 +234,10 @@ def select_summary(
         "least": "least effect",
         "most": "largest",
     }
-    if effects is None:
-        columns = {key: columns[key] for key in ("feature", "chosen", "enters", "t")}
-    place = "row" if domain is None else domain
     return Summary(
         command="select",
-        question=f"Which features still predict {target!r} at a {place} nobody has seen?",
-        answer=_select_answer(model, target, place, [names[j] for j in chosen]),
+        question=f"Which features still predict {target!r} at a {domain} nobody has seen?",
+        answer=_select_answer(model, target, domain, [names[j] for j in chosen]),
         path=path,
         table=Table(
             "Features in order of entry, and their effects across domains",
@@ -250,15 +245,42 @@ def select_summary(
             rows,
             tuple(columns),
         ),
-        charts=_select_charts(model, names, effects, place),
-        wary=_select_notes(model, place, flips),
+        charts=_select_charts(model, names, effects, domain),
+        wary=_select_notes(model, domain, flips),
     )
 
 
-def _effects(model: Any) -> np.ndarray | None:
+def columns_notes(columns: Sequence[Any]) -> list[tuple[str, str]]:
+    """What became of the columns that are no plain features.
+
+    Parameters
+    ----------
+    columns : sequence of FeatureColumn
+        As `moments_of` gives them.
+    """
+    notes = []
+    left = [f"{c.name!r} ({c.note.removeprefix('left out: ')})" for c in columns if not c.features]
+    if left:
+        more = f"; and {len(left) - 8} more" if len(left) > 8 else ""
+        notes.append(("Columns left out", "; ".join(left[:8]) + more + "."))
+    filled = [c for c in columns if c.features and c.n_missing and c.fill is not None]
+    if filled:
+        named = [f"{c.name!r} ({c.n_missing:,})" for c in filled[:8]]
+        more = f" and {len(filled) - 8} more" if len(filled) > 8 else ""
+        notes.append(
+            (
+                "Missing numbers",
+                f"Filled with the column's mean: {', '.join(named)}{more}. Where a whole domain "
+                "lacks a column, its effect there is 0.",
+            )
+        )
+    return notes
+
+
+def _effects(model: Any) -> np.ndarray:
     """Effects feature × domain; those of the strongest target where there are several."""
-    effects = getattr(model, "domain_effects_", None)
-    if effects is None or effects.ndim == 2:
+    effects: np.ndarray = model.domain_effects_
+    if effects.ndim == 2:
         return effects
     strongest = np.abs(effects.mean(axis=2)).argmax(axis=0)
     picked: np.ndarray = effects[strongest, np.arange(effects.shape[1])]
@@ -269,7 +291,7 @@ def _select_answer(model: Any, target: str, place: str, chosen: Sequence[str]) -
     said = (
         f"{_count(len(chosen), 'feature')} of {model.n_features_in_} "
         f"{'holds' if len(chosen) == 1 else 'hold'} across {model.n_domains_:g} "
-        f"{'domains' if place != 'row' else 'rows'}: {_listed(chosen)}."
+        f"domains: {_listed(chosen)}."
         if chosen
         else f"No feature of {model.n_features_in_} predicts {target!r} steadily enough to be kept."
     )
@@ -294,7 +316,7 @@ def _select_answer(model: Any, target: str, place: str, chosen: Sequence[str]) -
 
 
 def _select_charts(
-    model: Any, names: Sequence[str], effects: np.ndarray | None, place: str
+    model: Any, names: Sequence[str], effects: np.ndarray, place: str
 ) -> list[Chart]:
     path = model.path_
     sizes = range(path.n_steps + 1)
@@ -316,22 +338,21 @@ def _select_charts(
             chosen=path.chosen_size,
         )
     ]
-    if effects is not None:
-        entered = list(dict.fromkeys(path.order.tolist()))
-        rest = np.argsort(-np.abs(effects).max(axis=1), kind="stable").tolist()
-        chosen = path.chosen.tolist()
-        shown = list(dict.fromkeys([*chosen, *entered[:8], *rest]))[:_DRAWN]
-        charts.append(
-            Heat(
-                f"Effect of each feature at each {place}",
-                "Rows are features, columns domains; a row with both signs is a feature that "
-                "does not carry over.",
-                [names[j] for j in shown],
-                [str(label) for label in model.domains_],
-                effects[shown].tolist(),
-                [j in chosen for j in shown],
-            )
+    entered = list(dict.fromkeys(path.order.tolist()))
+    rest = np.argsort(-np.abs(effects).max(axis=1), kind="stable").tolist()
+    chosen = path.chosen.tolist()
+    shown = list(dict.fromkeys([*chosen, *entered[:8], *rest]))[:_DRAWN]
+    charts.append(
+        Heat(
+            f"Effect of each feature at each {place}",
+            "Rows are features, columns domains; a row with both signs is a feature that "
+            "does not carry over.",
+            [names[j] for j in shown],
+            [str(label) for label in model.domains_],
+            effects[shown].tolist(),
+            [j in chosen for j in shown],
         )
+    )
     steps = range(1, len(model.t_statistics_) + 1)
     charts.append(
         Lines(
@@ -361,7 +382,7 @@ def _select_notes(
             said += f" {_listed(kept)} {_verb(len(kept), 'be')} chosen all the same: look at the "
             said += "picture of effects."
         notes.append(("Features that flip their sign", said))
-    if place != "row" and model.n_domains_ < 6:
+    if model.n_domains_ < 6:
         notes.append(
             (
                 "Few domains",
@@ -376,14 +397,6 @@ def _select_notes(
                 "A gap between old and new domains",
                 f"The error is {number(model.source_score_)} where the model was fitted and "
                 f"{number(model.new_domain_score_)} at a {place} that it has not seen.",
-            )
-        )
-    if place == "row":
-        notes.append(
-            (
-                "No domains",
-                "Without --domain every row counts as its own domain: what is judged is the next "
-                "row from the same places, not the next place.",
             )
         )
     return notes
@@ -584,15 +597,18 @@ def _criteria_chart(model: Any) -> Chart:
 def _size_notes(model: Any, expected: float, mean: float) -> list[tuple[str, str]]:
     notes = []
     sizes = sorted(model.choices_.values())
-    if sizes[-1] > 2 * sizes[0] and sizes[-1] > sizes[0] + 2:
-        low = [name for name, size in model.choices_.items() if size == sizes[0]]
-        high = [name for name, size in model.choices_.items() if size == sizes[-1]]
+    # One voice in five at either end does not make a quarrel.
+    fifth = len(sizes) // 5
+    least, most = sizes[fifth], sizes[-1 - fifth]
+    if most > 1.5 * least and most > least + 2:
+        low = [name for name, size in model.choices_.items() if size <= least]
+        high = [name for name, size in model.choices_.items() if size >= most]
         notes.append(
             (
                 "Criteria disagree",
-                f"{_listed(low)} {_verb(len(low), 'choose')} {sizes[0]}, {_listed(high)} "
-                f"{_verb(len(high), 'choose')} {sizes[-1]}. Between them the sample does not "
-                "decide: look at the curves before you rely on one size.",
+                f"{_listed(low)} {_verb(len(low), 'choose')} {least} or fewer, {_listed(high)} "
+                f"{most} or more. Between them the sample does not decide: look at the curves "
+                "before you rely on one size.",
             )
         )
     if expected > 0.95 * mean:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +28,7 @@ FILES = "a CSV, Parquet, Feather (Arrow), JSON lines or DuckDB file, or a folder
 WHOLE = 1 << 30
 _END = 1 << 24
 _ROWS = 1 << 16
+_LISTED = 20  # most names in a message
 _OTHERS = {
     b"PK\x03\x04": "an Excel or zip file. Save it as CSV or Parquet, or unpack it",
     b"BZh": "compressed by bzip2. Unpack it, or use gzip",
@@ -108,9 +110,18 @@ class Table:
         """Refuse a column that is not there."""
         if name not in self.names:
             place = f" in {self.path.name}" if self.path else ""
-            raise ValueError(
-                f"{self.owner}: no column {name!r}{place}." + did_you_mean(name, self.names)
-            )
+            hint = did_you_mean(name, self.names)
+            if not hint and len(self.names) <= _LISTED:
+                hint = f" It has {', '.join(map(repr, self.names))}."
+            raise ValueError(f"{self.owner}: no column {name!r}{place}.{hint}")
+
+    def only(self, names: Iterable[str]) -> Table:
+        """The same table, of which only these columns are seen."""
+        twin = copy.copy(self)
+        twin.names = list(names)
+        for name in twin.names:
+            self.check_name(name)
+        return twin
 
     def column(self, name: str) -> Any:
         """The column of that name: Arrow, or an array of objects where a frame mixes types."""

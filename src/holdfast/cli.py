@@ -1,0 +1,670 @@
+"""The command line: one function per command.
+
+Exit codes: 0 done, 2 a mistake in what was given (one sentence on standard error), 130
+interrupted. Libraries are imported inside the commands, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast import __version__
+from holdfast.progress import silent
+from holdfast.validation import did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from holdfast.report.summary import Summary
+    from holdfast.tables import Table
+
+app = typer.Typer(
+    name="holdfast",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+# --- options that commands share ----------------------------------------------------------------
+
+_TABLE = "CSV, Parquet (file or folder), Feather, JSON lines or DuckDB file."
+File = Annotated[str, typer.Argument(help=_TABLE, metavar="FILE", show_default=False)]
+Target = Annotated[str, typer.Option("--target", "-t", help="Column to predict.")]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        help="How to read a column, NAME=KIND: text, category, integer, number, date or bool.",
+        metavar="NAME=KIND",
+    ),
+]
+Drop = Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out; repeatable.")]
+From = Annotated[
+    str | None, typer.Option("--table", help="Table or SELECT query, of a DuckDB file.")
+]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1.")]
+Alpha = Annotated[float, typer.Option(help="Intervals have level 1 - alpha.")]
+Out = Annotated[
+    str | None,
+    typer.Option("--out", "-o", help="Report to write: .html, .md or .json by its ending."),
+]
+Json = Annotated[
+    str | None,
+    typer.Option("--json", help="Summary as JSON; without a name, to standard output."),
+]
+Csv = Annotated[
+    str | None,
+    typer.Option("--csv", help="Table as CSV; without a name, to standard output."),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(help="Rows of the table. Default: 20 on the terminal, all in files.", min=1),
+]
+Seed = Annotated[int, typer.Option(help="Seed of whatever is drawn.", min=0, max=2**32 - 1)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    if hasattr(signal, "SIGTERM"):
+        # Ended from outside: clean up as for Ctrl-C.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    app(args=_with_standard_output(sys.argv[1:]), prog_name="holdfast")
+
+
+def _with_standard_output(arguments: Sequence[str]) -> list[str]:
+    """Let ``--json`` and ``--csv`` stand alone: a name must end as the option says, or be -."""
+    given: list[str] = []
+    for place, argument in enumerate(arguments):
+        given.append(argument)
+        if argument in ("--json", "--csv"):
+            name = arguments[place + 1] if place + 1 < len(arguments) else ""
+            if name != "-" and not name.endswith(f".{argument[2:]}"):
+                given.append("-")
+    return given
+
+
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    """Mistakes become one sentence and exit code 2, Ctrl-C becomes 130."""
+    who = f"holdfast {function.__name__}"
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        silenced = silent.set(given["quiet"])
+        try:
+            function(**given)
+        except KeyboardInterrupt:
+            _say(f"{who}: interrupted. No file was written.")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:  # the reader of a pipe has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+            if given["debug"]:
+                raise
+            _say(_sentence(who, error))
+            raise typer.Exit(2) from None
+        finally:
+            silent.reset(silenced)
+
+    return app.command()(run)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _sentence(who: str, error: BaseException) -> str:
+    """The error in the command's name, where the library has put its own."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{who}: {error.filename}: {error.strerror}."
+    text = str(error) or type(error).__name__
+    if text.startswith(who):
+        return text
+    return f"{who}: " + re.sub(r"^[A-Za-z]\w*(\.\w+)?: ", "", text)
+
+
+# --- in and out ---------------------------------------------------------------------------------
+
+
+def _open(
+    who: str,
+    file: str,
+    types: Sequence[str] | None,
+    table: str | None,
+    encoding: str | None,
+    needed: Sequence[tuple[str, str | None]],
+) -> Table:
+    """The table, once the columns that options name are known to be there."""
+    from holdfast.tables import open_table
+
+    kinds = {}
+    for given in types or ():
+        name, found, kind = given.rpartition("=")
+        if not found:
+            raise ValueError(f"{who}: --type expects NAME=KIND, such as zip=text. Got {given!r}.")
+        kinds[name] = kind
+    opened = open_table(who, file, types=kinds or None, table=table, encoding=encoding)
+    named: dict[str, str] = {}
+    for option, column in needed:
+        if column is None:
+            continue
+        opened.check_name(column)
+        if column in named:
+            raise ValueError(
+                f"{who}: {named[column]} and {option} must name different columns. "
+                f"Got {column!r} for both."
+            )
+        named[column] = option
+    return opened
+
+
+def _kept(who: str, names: Sequence[str], drop: Sequence[str] | None) -> list[str]:
+    """The names without those of --drop."""
+    for name in drop or ():
+        if name not in names:
+            raise ValueError(f"{who}: no column {name!r} (--drop)." + did_you_mean(name, names))
+    kept = [name for name in names if name not in (drop or ())]
+    if not kept:
+        raise ValueError(
+            f"{who}: no column is left to choose from. The table has {len(names)} besides those "
+            f"that options name, and --drop leaves out {len(drop or ())}."
+        )
+    return kept
+
+
+def _numbers(who: str, data: Table, names: Sequence[str], *, missing: bool = False) -> np.ndarray:
+    """Columns as a matrix of numbers; nan where one is missing, if that is allowed."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = []
+    for name in names:
+        column = data.column(name)
+        if isinstance(column, np.ndarray) or not (
+            data.kinds[name] in ("integer", "number") or pa.types.is_boolean(column.type)
+        ):
+            raise ValueError(
+                f"{who}: column {name!r} must hold numbers. Got {data.types[name]}. Leave it out "
+                f"with --drop {shlex.quote(name)}, or say how to read it with --type."
+            )
+        if pa.types.is_temporal(column.type):
+            column = (
+                column.cast(pa.int64()) if column.type.bit_width == 64 else column.cast("int32")
+            )
+        numbers = np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
+        if not missing and not np.isfinite(numbers).all():
+            row = int(np.flatnonzero(~np.isfinite(numbers))[0]) + 1
+            raise ValueError(
+                f"{who}: column {name!r} must have a finite number in every row. Got "
+                f"{numbers[row - 1]} in row {row:,}. Fill it in, or leave the column out with "
+                f"--drop {shlex.quote(name)}."
+            )
+        columns.append(numbers)
+    return np.column_stack(columns)
+
+
+def _finished(
+    summary: Summary,
+    caught: Sequence[warnings.WarningMessage],
+    asked: Mapping[str, Any],
+    data: Table,
+    seed: int,
+) -> Summary:
+    """The summary with the warnings of the fit, what was asked, and how to do it again."""
+    import platform
+    from importlib.metadata import version
+
+    said = {
+        key: ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        for key, value in {"data": data.description, **asked}.items()
+        if value not in (None, "", [], ())
+    }
+    versions = {"holdfast": __version__, "Python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
+    reproduce = {
+        "command": shlex.join(["holdfast", *sys.argv[1:]]),
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+        "seed": str(seed),
+        "data": str(data.fingerprint()),
+    }
+    notes = [("A warning of the fit", str(w.message)) for w in caught]
+    return summary.with_notes(notes, asked=said, reproduce=reproduce)
+
+
+@contextmanager
+def _warnings_kept() -> Iterator[list[warnings.WarningMessage]]:
+    """Warnings of the fit, to be shown in the report rather than on the terminal."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield caught
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+@_command
+def rank(
+    file: File,
+    target: Target,
+    criterion: Annotated[
+        str, typer.Option(help="What ranks: ginger, majority, gini, information_gain, gain_ratio.")
+    ] = "ginger",
+    target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
+    drop: Drop = None,
+    type_: Types = None,
+    table: From = None,
+    encoding: Encoding = None,
+    alpha: Alpha = 0.05,
+    out: Out = None,
+    json: Json = None,
+    csv: Csv = None,
+    top: Top = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Which columns predict, and which only remember?
+
+    Ranks the columns by their estimated error on new rows. Ids and postcodes, which explain
+    everything on the rows at hand, are marked.
+
+    **Examples**
+
+    ```
+    $ holdfast rank customers.csv --target left
+    $ holdfast rank flights.parquet --target carrier --drop tailnum --out report.html
+    $ holdfast rank people.csv --target income --type zip=text --csv > ranking.csv
+    ```
+    """
+    from holdfast.report.outputs import Outputs
+
+    who = "holdfast rank"
+    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
+    data = _open(who, file, type_, table, encoding, [("--target", target)])
+    names = _kept(who, [name for name in data.names if name != target], drop)
+    from holdfast.categories import rank_columns
+    from holdfast.categories.counting import is_numeric
+    from holdfast.categories.kernel import UNITS
+    from holdfast.report.answers import rank_summary
+
+    with _warnings_kept() as caught:
+        ranked = rank_columns(
+            data.only([*names, target]),
+            target,
+            criterion=criterion,
+            target_type=target_type,
+            alpha=alpha,
+        )
+    numeric = is_numeric(data.column(target), target_type)
+    unit = UNITS["numeric" if numeric else criterion]
+    summary = rank_summary(ranked.to_pydict(), target, names=names, unit=unit)
+    asked = {"target": target, "criterion": criterion, "left out": drop}
+    outputs.write(_finished(summary, caught, asked, data, seed))
+
+
+@_command
+def select(
+    file: File,
+    target: Target,
+    domain: Annotated[
+        str,
+        typer.Option("--domain", "-d", help="Column that tells hospitals, users or years apart."),
+    ],
+    target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
+    rule: Annotated[str, typer.Option(help="moderated, t, greedy or auto.")] = "moderated",
+    stop: Annotated[
+        str,
+        typer.Option(help="auto, held_out_domain, held_out_domain_1se, bonferroni, sign_flip, ..."),
+    ] = "auto",
+    max_steps: Annotated[int | None, typer.Option(help="Most steps.", min=1)] = None,
+    stepwise: Annotated[bool, typer.Option(help="Refit all weights at each step.")] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Feature to keep always; repeatable.")
+    ] = None,
+    drop: Drop = None,
+    type_: Types = None,
+    table: From = None,
+    encoding: Encoding = None,
+    alpha: Alpha = 0.05,
+    out: Out = None,
+    json: Json = None,
+    csv: Csv = None,
+    top: Top = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Which features will still work at the next hospital, user or year?
+
+    Holds out each domain in turn and keeps the features whose effect is steady across the others.
+    Categories become one column for each value; missing numbers take the column's mean.
+
+    **Examples**
+
+    ```
+    $ holdfast select patients.csv --target disease --domain hospital
+    $ holdfast select crime.parquet --target rate --domain state --rule auto --out report.html
+    ```
+    """
+    from holdfast.report.outputs import Outputs
+
+    who = "holdfast select"
+    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
+    wanted = [("--target", target), ("--domain", domain)]
+    data = _open(who, file, type_, table, encoding, wanted)
+    _kept(who, [name for name in data.names if name not in (target, domain)], drop)
+    from holdfast.domains import TGreedyClassifier, TGreedyRegressor
+    from holdfast.features import moments_of
+    from holdfast.report.answers import columns_notes, select_summary
+
+    settings: dict[str, Any] = {
+        "rule": rule,
+        "stop": stop,
+        "max_steps": max_steps,
+        "stepwise": stepwise,
+        "fixed_features": keep or None,
+        "alpha": alpha,
+    }
+    with _warnings_kept() as caught:
+        found = moments_of(who, data, target, domain, target_type=target_type, leave_out=drop or ())
+        model: Any
+        if found.classes is None:
+            model = TGreedyRegressor(**settings).fit_statistics(found.moments)
+        else:
+            model = TGreedyClassifier(**settings)
+            model.fit_statistics(found.moments, classes=found.classes)
+    summary = select_summary(model, target, domain, sizes=found.moments.n_samples.tolist())
+    summary = summary.with_notes(columns_notes(found.columns))
+    asked = {
+        "target": target,
+        "domain": f"{domain} ({model.n_domains_:g})",
+        "rows": f"{found.n_rows:,}",
+        "features": found.moments.n_features,
+        "rule": model.rule_,
+        "stop": stop,
+        "left out": drop,
+    }
+    outputs.write(_finished(summary, caught, asked, data, seed))
+
+
+@_command
+def transfer(
+    file: File,
+    target: Target,
+    sources: Annotated[
+        str,
+        typer.Option("--sources", "-s", help="Folder of trained models: .onnx and .skops files."),
+    ],
+    target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
+    max_selected: Annotated[int, typer.Option(help="Most sources and columns.", min=1)] = 20,
+    lam: Annotated[str, typer.Option(help="Strength of the penalty, or loo to choose it.")] = "1",
+    candidates: Annotated[
+        int | None,
+        typer.Option(help="Look at so many random candidates at each step: 59 for GreedyTL-59."),
+    ] = None,
+    passthrough: Annotated[
+        bool, typer.Option(help="Whether the columns are candidates beside the sources.")
+    ] = True,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out models that fail, with a warning.")
+    ] = False,
+    allow_pickle: Annotated[
+        bool,
+        typer.Option("--allow-pickle", help="Load pickles too. They run any code they hold."),
+    ] = False,
+    cache: Annotated[
+        str | None, typer.Option(help="Folder that keeps the models' scores for a second run.")
+    ] = None,
+    drop: Drop = None,
+    type_: Types = None,
+    table: From = None,
+    encoding: Encoding = None,
+    out: Out = None,
+    json: Json = None,
+    csv: Csv = None,
+    top: Top = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Which of a thousand trained models help a new task with a dozen labels?
+
+    Runs the models of a folder on the rows and chooses greedily among their scores and the
+    columns. The models read all columns but the target, in the order of the file.
+
+    **Examples**
+
+    ```
+    $ holdfast transfer new_task.csv --target label --sources shelf/
+    $ holdfast transfer new_task.csv --target label --sources shelf/ --candidates 59 --skip-broken
+    ```
+    """
+    from holdfast.report.outputs import Outputs
+
+    who = "holdfast transfer"
+    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
+    data = _open(who, file, type_, table, encoding, [("--target", target)])
+    names = _kept(who, [name for name in data.names if name != target], drop)
+    if not Path(sources).is_dir():
+        raise ValueError(f"{who}: --sources must be a folder of models. Got {sources!r}.")
+    import numpy as np
+
+    from holdfast.categories.counting import is_numeric
+    from holdfast.report.answers import transfer_summary
+    from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
+
+    X = _numbers(who, data, names)
+    y = data.column(target)
+    pool = SourcePool.from_folder(
+        sources,
+        allow_pickle=allow_pickle,
+        on_error="skip" if skip_broken else "raise",
+        cache=cache,
+    )
+    kind = GreedyTLRegressor if is_numeric(y, target_type) else GreedyTLClassifier
+    model = kind(
+        pool,
+        lam=lam if lam == "loo" else _number(who, "--lam", lam),
+        max_selected=max_selected,
+        n_candidates=candidates,
+        passthrough=passthrough,
+        random_state=seed,
+    )
+    with _warnings_kept() as caught:
+        model.fit(X, np.asarray(y.to_pylist()))
+    model.feature_names_in_ = np.array(names, dtype=object)
+    summary = transfer_summary(model, target)
+    asked = {
+        "target": target,
+        "sources": f"{len(model.source_names_):,} in {sources}",
+        "rows": len(y),
+        "columns": len(names),
+        "lam": model.lam_,
+        "left out": drop,
+    }
+    outputs.write(_finished(summary, caught, asked, data, seed))
+
+
+@_command
+def size(
+    file: File,
+    x: Annotated[list[str], typer.Option("--x", help="Input column; repeatable.")],
+    y: Annotated[str, typer.Option("--y", help="Column to predict.")],
+    basis: Annotated[
+        str, typer.Option(help="cosine, fourier, legendre, bspline, rbf, pca, columns, lars, omp.")
+    ] = "cosine",
+    criterion: Annotated[
+        str, typer.Option(help="What chooses the size: dee, adj, cv, bayes, seb, bic, ...")
+    ] = "dee",
+    max_terms: Annotated[int | None, typer.Option(help="Largest size.", min=1)] = None,
+    type_: Types = None,
+    table: From = None,
+    encoding: Encoding = None,
+    out: Out = None,
+    json: Json = None,
+    csv: Csv = None,
+    top: Top = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """How large a model can thirty points afford?
+
+    Fits terms of growing complexity and chooses how many to keep by their estimated error on new
+    points. Rows without --y still tell where new points will be.
+
+    **Examples**
+
+    ```
+    $ holdfast size mcycle.csv --x times --y accel
+    $ holdfast size spectra.csv --x moisture --y fat --basis legendre --criterion bayes
+    ```
+    """
+    from holdfast.report.outputs import Outputs
+
+    who = "holdfast size"
+    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
+    data = _open(who, file, type_, table, encoding, [*(("--x", name) for name in x), ("--y", y)])
+    import numpy as np
+
+    from holdfast.model_size import NestedRegressor
+    from holdfast.report.answers import size_summary
+
+    rows = _numbers(who, data, [*x, y], missing=True)
+    inputs, target = rows[:, :-1], rows[:, -1]
+    known = ~np.isnan(inputs).any(axis=1)
+    labelled = known & ~np.isnan(target)
+    unlabelled = inputs[known & ~labelled]
+    model = NestedRegressor(basis, criterion=criterion, max_terms=max_terms, random_state=seed)
+    with _warnings_kept() as caught:
+        model.fit(
+            inputs[labelled],
+            target[labelled],
+            X_unlabeled=np.vstack([inputs[labelled], unlabelled]) if len(unlabelled) else None,
+        )
+    summary = size_summary(model, inputs[labelled], target[labelled], x_names=x, y_name=y)
+    if not known.all():
+        left = f"{np.count_nonzero(~known):,} of {len(known):,} rows lack an input: left out."
+        summary = summary.with_notes([("Rows without inputs", left)])
+    asked = {
+        "input": x,
+        "target": y,
+        "points": int(labelled.sum()),
+        "points without a target": len(unlabelled) or None,
+        "basis": basis,
+        "criterion": criterion,
+    }
+    outputs.write(_finished(summary, caught, asked, data, seed))
+
+
+@_command
+def report(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH.json", help="Summary or path.", show_default=False)
+    ],
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Report: .html or .md. Default: PATH.html.")
+    ] = None,
+    csv: Csv = None,
+    top: Top = None,
+    quiet: Quiet = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Write the report of a summary that was kept as JSON.
+
+    Reads what the other commands write with --json, and what SelectionPath.to_json gives.
+
+    **Examples**
+
+    ```
+    $ holdfast rank customers.csv --target left --json left.json
+    $ holdfast report left.json
+    ```
+    """
+    from holdfast.report.outputs import Outputs
+    from holdfast.report.summary import Summary
+
+    who = "holdfast report"
+    source = Path(path)
+    if not source.is_file():
+        raise FileNotFoundError(
+            f"{who}: no file {path!r}. Pass a file that another command wrote with --json."
+        )
+    out = out or str(source.with_suffix(".html"))
+    outputs = Outputs(who, out, None, csv, top, quiet, force, path)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{who}: {path} is no JSON: byte {error.start} is no UTF-8.") from error
+    outputs.write(Summary.from_json(text, owner=f"{who}: {path}"))
+
+
+@_command
+def demo(
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="Report to leave behind.")
+    ] = "holdfast-demo.html",
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """All four questions on data whose right answer is known, in seconds.
+
+    **Example**
+
+    ```
+    $ holdfast demo
+    ```
+    """
+    from holdfast.report.outputs import check_output, save
+
+    who = "holdfast demo"
+    if Path(out).suffix != ".html":
+        raise ValueError(f"{who}: --out must end in .html. Got {out!r}.")
+    check_output(who, out, force=force)
+    from holdfast.demo import tell
+
+    save(who, out, tell(seed, quiet=quiet), force=force)
+    print(f"The whole story, with its pictures: {Path(out).resolve()}")
+
+
+def _number(who: str, option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError(f"{who}: {option} must be a number or loo. Got {text!r}.") from error
+
+
+@app.callback(invoke_without_command=True)
+def _holdfast(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Choose the features, sources and model sizes that hold on data nobody has seen."""
+    if version:
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+if __name__ == "__main__":
+    main()
