@@ -17,7 +17,7 @@ LAYERS = [
     {"grouping", "path", "progress", "validation"},
     {"moments", "values"},
     {"tables", "tally"},
-    {"sums"},
+    {"features", "sums"},
     {"datasets", "formats", "kernel", "loops", "tree"},
     {"bases", "bayes", "bounds", "counting", "folds", "growing", "pool"},
     {"columns", "held_out", "table"},
