@@ -18,7 +18,7 @@ LAYERS = [
     {"path"},
     {"moments", "values"},
     {"tables", "tally"},
-    {"sums"},
+    {"features", "sums"},
     {"datasets", "formats", "kernel", "loops", "tree"},
     {"bases", "bayes", "bounds", "counting", "folds", "growing", "pool"},
     {"columns", "held_out", "table"},

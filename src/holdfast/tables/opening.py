@@ -106,6 +106,11 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {self.description}: {self.n_rows:,} rows, {len(self.names)} columns>"
 
+    @property
+    def plain_names(self) -> list[str]:
+        """Columns of numbers, texts, dates and truth values: not of lists and the like."""
+        return [name for name, kind in self.types.items() if not _is_odd(kind)]
+
     def check_name(self, name: str) -> None:
         """Refuse a column that is not there."""
         if name not in self.names:
@@ -146,7 +151,7 @@ class Table:
         import pyarrow as pa
 
         if columns is None:
-            names = [name for name, kind in self.types.items() if not _is_odd(kind)]
+            names = self.plain_names
         else:
             names = list(dict.fromkeys(columns))
             for name in names:
