@@ -123,7 +123,7 @@ class Lines(Chart):
     def svg(self) -> str:
         """The drawing as one ``<svg>`` element."""
         legend, top = _legend(self._keys(), 58)
-        left, right, bottom = 58, _WIDTH - 14, top + 250
+        right, bottom = _WIDTH - 14.0, top + 250
         xs = [x for s in self.series for x in s.x if math.isfinite(x)]
         if self.chosen is not None:
             xs.append(self.chosen)
@@ -133,9 +133,10 @@ class Lines(Chart):
         if not xs or not ys:
             parts.append(_words(_WIDTH / 2, (top + bottom) / 2, "no step was scored", "middle"))
             return _svg(self, bottom + 40, parts)
-        horizontal = _Scale(min(xs), max(xs), left, right, whole=self.whole)
         every = [y for s in self.series for y in s.y if math.isfinite(y)]
         vertical = _error_scale(every, ys, bottom, top + 8)
+        left = 34 + _LETTER * max((len(label) for _, label in vertical.ticks()), default=0)
+        horizontal = _Scale(min(xs), max(xs), left, right, whole=self.whole)
         for y, label in vertical.ticks():
             parts.append(_rule(left, y, right, y, "opacity:.15"))
             parts.append(_words(left - 8, y + 4, label, "end"))
@@ -289,7 +290,9 @@ class Heat(Chart):
         width = min(64.0, (_WIDTH - left - 10) / max(len(self.columns), 1))
         upright = max(map(len, self.columns), default=0) * _LETTER < width - 4
         top = 24.0 if upright else 14 + _LETTER * min(max(map(len, self.columns), default=0), 16)
-        largest = max((abs(v) for row in self.values for v in row if math.isfinite(v)), default=0.0)
+        sizes = sorted(abs(v) for row in self.values for v in row if math.isfinite(v))
+        # A few extreme values must not pale the rest.
+        largest = sizes[int(0.97 * (len(sizes) - 1))] if sizes else 0.0
         parts = []
         for j, name in enumerate(self.columns):
             x = left + width * (j + 0.5)
@@ -314,7 +317,7 @@ class Heat(Chart):
         self, x: float, y: float, width: float, value: float, largest: float, i: int, j: int
     ) -> str:
         said = f"{self.rows[i]}, {self.columns[j]}: {number(value)}"
-        share = abs(value) / largest if largest and math.isfinite(value) else 0.0
+        share = min(abs(value) / largest, 1.0) if largest and math.isfinite(value) else 0.0
         colour = _BLUE if value > 0 else _ORANGE
         sign = "" if share < 0.1 or width < 10 else "+" if value > 0 else "−"
         return (
@@ -376,7 +379,7 @@ class _Scale:
             values = [step * 10.0**power for power in powers for step in steps]
             stride = math.ceil(len(values) / 12)
             return [v for v in values[::stride] if self.low <= v <= self.high]
-        step = _round_step((self.high - self.low) / 5)
+        step = _round_step((self.high - self.low) / 6)
         if self.whole:
             step = max(1.0, step)
         first = math.ceil(self.low / step - 1e-9)
@@ -396,7 +399,7 @@ def _error_scale(drawn: list[float], wanted: list[float], bottom: float, top: fl
     if low > 0 and high > 30 * least:
         # Exploding errors of absurd sizes must not flatten the part that matters.
         return _Scale(
-            max(low, least * 1e-3) / 1.3, min(high, least * 1e4) * 1.3, bottom, top, log=True
+            max(low, least * 1e-3) / 1.3, min(high, least * 1e3) * 1.3, bottom, top, log=True
         )
     spread = max(wanted) - min(low, least)
     return _Scale(min(low, least) - 0.06 * spread, high + 0.06 * spread, bottom, top)

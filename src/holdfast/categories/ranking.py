@@ -61,9 +61,10 @@ def rank_columns(
     table : the caller's kind of frame; an Arrow table for a file or an array
         ``column``; ``kind`` (category, integer, number, empty); ``read_as`` (its values, or
         how many bins); ``n_values``; ``score``, lower is better; ``standard_error``; ``low`` and
-        ``high``, its interval; ``no_column``, the score without the column; ``coverage``, the
-        share of new rows whose value has been seen; ``predicts``, whether it beats no column by
-        more than the interval; ``id_like``; ``verdict``, in words.
+        ``high``, its interval; ``no_column``, the score without the column; ``gain_low`` and
+        ``gain_high``, the interval of what the column gains on it; ``coverage``, the share of new
+        rows whose value has been seen; ``predicts``, whether the gain is beyond that interval;
+        ``id_like``; ``verdict``, in words.
 
     See Also
     --------
@@ -116,7 +117,7 @@ def rank_columns(
 
 _RECORD = (
     "column", "kind", "read_as", "n_values", "score", "standard_error", "low", "high",
-    "no_column", "coverage", "predicts", "id_like", "verdict",
+    "no_column", "gain_low", "gain_high", "coverage", "predicts", "id_like", "verdict",
 )  # fmt: skip
 
 
@@ -132,6 +133,8 @@ def _record(name: str, kind: str, found: ColumnEstimate) -> dict[str, Any]:
         "low": found.interval[0],
         "high": found.interval[1],
         "no_column": found.no_column,
+        "gain_low": found.gain_interval[0],
+        "gain_high": found.gain_interval[1],
         "coverage": found.coverage,
         "predicts": found.beats_no_column,
         "id_like": is_id_like(kind, found),

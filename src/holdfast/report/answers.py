@@ -17,7 +17,7 @@ __all__ = ["rank_summary", "select_summary", "size_summary", "transfer_summary"]
 _DRAWN = 25  # rows of a chart
 _DOMAINS = 40  # most domains with a curve of their own
 _STRONG = 0.1  # an effect below this, in standard deviations, is not worth a warning
-_CHANCE = 3.0  # standard errors within which an effect has no sign
+_CHANCE = 4.0  # standard errors within which an effect has no sign
 
 
 # --- holdfast rank ------------------------------------------------------------------------------
@@ -123,14 +123,14 @@ def _ranking_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> Chart:
     line = max(row["no_column"] for row in rows)
     return Dots(
         "Estimated error of each column on new rows",
-        f"The best are {_listed([row['column'] for row in shown[:5]])}; without any column the "
-        f"{unit} is {number(line)}."
+        f"The best are {_listed([row['column'] for row in shown[:5]])}. A bar that ends before the "
+        "dashed line, the error without any column, is a gain beyond chance."
         + (f" {len(rows) - len(shown)} more columns are in the table." if shown != rows else ""),
         unit,
         [row["column"] for row in shown],
         [row["score"] for row in shown],
-        [row["low"] for row in shown],
-        [row["high"] for row in shown],
+        [row["no_column"] - row["gain_high"] for row in shown],
+        [row["no_column"] - row["gain_low"] for row in shown],
         marks,
         line,
         f"no column: {number(line)}",
@@ -199,7 +199,7 @@ def select_summary(
     domain : str
         What tells the domains, such as ``"hospital"``.
     sizes : sequence of float, optional
-        Rows of each domain: an effect within three standard errors of 0 has no sign.
+        Rows of each domain: an effect within four standard errors of 0 has no sign.
     """
     names = [str(name) for name in model.feature_names_in_]
     path, chosen = model.path_, model.path_.chosen.tolist()
@@ -295,7 +295,6 @@ def _select_answer(model: Any, target: str, place: str, chosen: Sequence[str]) -
         if chosen
         else f"No feature of {model.n_features_in_} predicts {target!r} steadily enough to be kept."
     )
-    said = said[0].upper() + said[1:]
     expected = getattr(model, "new_domain_score_", np.nan)
     empty = model.path_.scores[0]
     if np.isfinite(expected) and empty > 0:
@@ -434,7 +433,6 @@ def transfer_summary(model: Any, target: str) -> Summary:
             f"{_count(len(helping), 'source')} of {n_sources} {_verb(len(helping), 'help')} "
             f"{target!r}: {_listed(helping)}."
         )
-        answer = answer[0].upper() + answer[1:]
     else:
         answer = f"None of the {_count(n_sources, 'source')} helps {target!r}: they are left out."
     if "with_sources" in errors:
@@ -537,7 +535,7 @@ def size_summary(
     answer = (
         f"{len(y)} points afford {_count(size, 'term')} of {model.criteria_['n_terms'][-1]} "
         f"({criterion}: {number(float(estimate))}), where a constant has a mean squared error of "
-        f"{number(mean)}. Do the criteria agree? {agreement(choices).capitalize()}."
+        f"{number(mean)}. Do the criteria agree? {_sentence(agreement(choices))}."
     )
     charts: list[Chart] = []
     if x.shape[1] == 1:
@@ -586,7 +584,7 @@ def _criteria_chart(model: Any) -> Chart:
     series.append(Series("on these points", sizes, model.criteria_["train"].tolist(), "train"))
     return Lines(
         "Criteria along the sizes",
-        f"{agreement(model.choices_)}.",
+        f"{_sentence(agreement(model.choices_))}.",
         "terms",
         "mean squared error",
         series,
@@ -629,6 +627,10 @@ def _size_notes(model: Any, expected: float, mean: float) -> list[tuple[str, str
 
 
 # --- words --------------------------------------------------------------------------------------
+
+
+def _sentence(clause: str) -> str:
+    return clause[:1].upper() + clause[1:]
 
 
 def _count(count: int, thing: str) -> str:

@@ -28,7 +28,7 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
     ----------
     summaries : sequence of Summary
     title : str, optional
-        Default: the question, if there is one only.
+        Default: the command and the data of the first.
     intro : str
         A sentence or two below the title.
     """
@@ -45,7 +45,7 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = environment.get_template("report.html").render(
         summaries=summaries,
-        title=title or f"{summaries[0].command}: {summaries[0].question}",
+        title=title or _title(summaries[0]),
         intro=intro,
         version=__version__,
         style=Markup(style),
@@ -59,6 +59,11 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
         max_rows=_MAX_ROWS,
     )
     return str(page)
+
+
+def _title(summary: Summary) -> str:
+    data = summary.asked.get("data")
+    return f"{summary.command}: {data}" if data else summary.command
 
 
 def to_markdown(summary: Summary, *, top: int | None = None) -> str:
