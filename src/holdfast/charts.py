@@ -233,7 +233,9 @@ class Dots(Chart):
         bottom = top + _ROW * len(self.labels)
         ends = [*self.values, *self.low, *self.high, self.reference]
         finite = [end for end in ends if math.isfinite(end)]
-        scale = _Scale(min(finite, default=0.0), max(finite, default=1.0), left, _WIDTH - 24)
+        least, most = min(finite, default=0.0), max(finite, default=1.0)
+        edge = 0.03 * (most - least)
+        scale = _Scale(least - edge, most + edge, left, _WIDTH - 24)
         for x, label in scale.ticks():
             parts.append(_rule(x, top, x, bottom, "opacity:.15"))
             parts.append(_words(x, bottom + 18, label, "middle"))

@@ -413,7 +413,7 @@ def transfer(
         typer.Option("--sources", "-s", help="Folder of trained models: .onnx and .skops files."),
     ],
     target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
-    max_selected: Annotated[int, typer.Option(help="Most sources and columns.", min=1)] = 20,
+    max_selected: Annotated[int, typer.Option(help="Most sources and columns.", min=1)] = 5,
     lam: Annotated[str, typer.Option(help="Strength of the penalty, or loo to choose it.")] = "1",
     candidates: Annotated[
         int | None,
@@ -624,6 +624,10 @@ def demo(
     out: Annotated[
         str, typer.Option("--out", "-o", help="Report to leave behind.")
     ] = "holdfast-demo.html",
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Write the data into this new folder instead, to try by hand."),
+    ] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     force: Force = False,
@@ -631,22 +635,32 @@ def demo(
 ) -> None:
     """All four questions on data whose right answer is known, in seconds.
 
-    **Example**
+    **Examples**
 
     ```
     $ holdfast demo
+    $ holdfast demo --data try
     ```
     """
     from holdfast.report.outputs import check_output, save
 
     who = "holdfast demo"
+    if data is not None:
+        if Path(data).exists():
+            raise ValueError(f"{who}: {data} exists already. Name a new folder.")
+        from holdfast.demo import write_data
+
+        for command in write_data(Path(data), seed):
+            print(command)
+        return
     if Path(out).suffix != ".html":
         raise ValueError(f"{who}: --out must end in .html. Got {out!r}.")
     check_output(who, out, force=force)
     from holdfast.demo import tell
 
     save(who, out, tell(seed, quiet=quiet), force=force)
-    print(f"The whole story, with its pictures: {Path(out).resolve()}")
+    if not quiet:
+        print(f"The whole story, with its pictures: {Path(out).resolve()}")
 
 
 def _number(who: str, option: str, text: str) -> float:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
+from sklearn.linear_model import LassoCV, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 
 from holdfast.categories import OneColumnClassifier, rank_columns
 from holdfast.datasets import make_curve, make_customers, make_domains, make_sources
 from holdfast.domains import TGreedyRegressor
+from holdfast.files import written_whole
 from holdfast.model_size import NestedRegressor
 from holdfast.report.answers import rank_summary, select_summary, size_summary, transfer_summary
 from holdfast.report.render import to_html
@@ -20,12 +26,13 @@ from holdfast.report.summary import Summary
 from holdfast.report.terminal import show
 from holdfast.sources import GreedyTLClassifier, SourcePool
 
-__all__ = ["tell"]
+__all__ = ["tell", "write_data"]
 
 _INTRO = (
     "Four small samples, generated so that the right answer is known, and what holdfast makes of "
     "them. Each choice is then checked on fresh data that no fit has seen."
 )
+_N_MODELS = 40
 _STEADY = ("age", "blood_pressure", "cholesterol")
 _FICKLE = ("coding_practice", "scanner", "referrals", "ward")
 
@@ -53,6 +60,63 @@ def tell(seed: int, *, quiet: bool = False) -> str:
     return to_html(summaries, title="What holds on data nobody has seen?", intro=_INTRO)
 
 
+def write_data(folder: Path, seed: int) -> list[str]:
+    """Write the samples as files, to be tried by hand, and give the commands to type.
+
+    ``customers.csv``, ``hospitals.csv``, ``points.csv`` (of which most have no y), and
+    ``new_task.csv`` with a ``shelf`` of models for it, where skops is installed.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    def save(name: str, columns: dict[str, Any]) -> str:
+        with written_whole(folder / name) as file:
+            csv.write_csv(pa.table(columns), file)
+        return str(folder / name)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    customers = make_customers(2000, random_state=seed)
+    name = save("customers.csv", {**customers.columns, "left": customers.left})
+    commands = [f"holdfast rank {name} --target left"]
+    data, names, hospitals = _hospital_data(seed)
+    columns = dict(zip(names, data.X.round(4).T, strict=True))
+    name = save("hospitals.csv", {"hospital": hospitals, **columns, "recovery": data.y.round(4)})
+    commands.append(f"holdfast select {name} --target recovery --domain hospital")
+    points = _curve_data(seed)
+    x = np.concatenate([points.X[:, 0], points.X_unlabeled[:, 0]]).round(4)
+    y = [*points.y.round(4).tolist(), *[None] * len(points.X_unlabeled)]
+    name = save("points.csv", {"x": x, "y": y})
+    commands.append(f"holdfast size {name} --x x --y y")
+    try:
+        from skops.io import dump
+    except ImportError:
+        return commands
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal((2, 10))
+    shelf = folder / "shelf"
+    shelf.mkdir(exist_ok=True)
+    for i in range(_N_MODELS):
+        # A tenth of the models were trained for a task like the new one.
+        similar = i < _N_MODELS // 10
+        own = rng.standard_normal(truth.shape)
+        own = truth + 0.3 * own if similar else own
+        rows = rng.standard_normal((500, 10))
+        model = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
+        model.fit(rows, _sign_of_product(rows, own))
+        with written_whole(shelf / f"{'similar' if similar else 'other'}_{i:02}.skops") as file:
+            dump(model, file)
+    rows = rng.standard_normal((20, 10)).round(4)
+    features = {f"f{j}": column for j, column in enumerate(rows.T)}
+    name = save("new_task.csv", {**features, "label": _sign_of_product(rows, truth)})
+    commands.append(f"holdfast transfer {name} --target label --sources {shelf}")
+    return commands
+
+
+def _sign_of_product(rows: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """A class that no linear function of the columns shows."""
+    return np.prod(rows @ directions.T, axis=1) > 0
+
+
 def _ids(seed: int) -> Summary:
     """Columns of customers who leave or stay, by Ginger and by information gain."""
     import pyarrow as pa
@@ -69,7 +133,7 @@ def _ids(seed: int) -> Summary:
         .score(fresh.select([name]), data.new_left)
         for name in (by_gain[0], best)
     }
-    summary = rank_summary(ranked, "left", names=list(data.columns), unit="misclassification error")
+    summary = rank_summary(ranked, "left", names=list(data.columns), unit="error on new rows")
     return _checked(
         summary,
         f"information gain ranks {by_gain[0]!r} first; on 2,000 new customers a rule on it is "
@@ -80,16 +144,11 @@ def _ids(seed: int) -> Summary:
 
 def _hospitals(seed: int) -> Summary:
     """Features of patients in eight hospitals, some of which change their meaning."""
-    from sklearn.linear_model import LassoCV
-
-    data = make_domains(8, 100, n_features=40, random_state=seed)
-    labs = [f"lab_{j}" for j in range(1, data.X.shape[1] - len(_STEADY + _FICKLE) + 1)]
-    names = np.array([*_STEADY, *_FICKLE, *labs], dtype=object)
-    hospitals = np.array([f"hospital {d + 1}" for d in range(8)], dtype=object)
     import pyarrow as pa
 
+    data, names, hospitals = _hospital_data(seed)
     frame, fresh = (pa.table(dict(zip(names, X.T, strict=True))) for X in (data.X, data.X_new))
-    model = TGreedyRegressor().fit(frame, data.y, groups=hospitals[data.groups])
+    model = TGreedyRegressor().fit(frame, data.y, groups=hospitals)
     pooled = LassoCV(random_state=seed).fit(data.X, data.y)
     errors = [
         float(np.mean((predicted - data.y_new) ** 2))
@@ -109,6 +168,15 @@ def _hospitals(seed: int) -> Summary:
     )
 
 
+def _hospital_data(seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows of eight hospitals, the features' names, and each row's hospital."""
+    data = make_domains(8, 100, n_features=40, random_state=seed)
+    labs = [f"lab_{j}" for j in range(1, data.X.shape[1] - len(_STEADY + _FICKLE) + 1)]
+    names = np.array([*_STEADY, *_FICKLE, *labs], dtype=object)
+    hospitals = np.array([f"hospital {d + 1}" for d in range(8)], dtype=object)
+    return data, names, hospitals[data.groups]
+
+
 def _shelf(seed: int) -> Summary:
     """A task with twenty labels, and a shelf of trained models of which a few help."""
     task = make_sources(n_samples=20, n_sources=500, n_helpful=20, random_state=seed)
@@ -126,7 +194,7 @@ def _shelf(seed: int) -> Summary:
 
 def _curve(seed: int) -> Summary:
     """Twenty points of a curve of four terms, and models of growing size."""
-    data = make_curve("four_terms", n_samples=20, noise=0.3, random_state=seed)
+    data = _curve_data(seed)
     model = NestedRegressor(random_state=seed).fit(data.X, data.y, X_unlabeled=data.X_unlabeled)
     rival = NestedRegressor(criterion="aic", random_state=seed)
     rival.fit(data.X, data.y, X_unlabeled=data.X_unlabeled)
@@ -141,6 +209,10 @@ def _curve(seed: int) -> Summary:
         f"whole range; AIC takes {rival.n_terms_} terms and has {errors[1]:.3f}.",
         "20 noisy points of a curve of four terms, generated, and 1,000 inputs without a label",
     )
+
+
+def _curve_data(seed: int) -> Any:
+    return make_curve("four_terms", n_samples=20, noise=0.3, random_state=seed)
 
 
 def _checked(summary: Summary, verdict: str, data: str) -> Summary:

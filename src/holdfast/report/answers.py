@@ -44,7 +44,9 @@ def rank_summary(
     kept = [row for row in rows if row["predicts"]]
     ids = [row for row in rows if row["id_like"]]
     n_columns = len(rows)
-    noun = unit.split(" of rule")[0]
+    for rule in (" of rule (4)", " of rule (5)"):
+        unit = unit.replace(rule, "")
+    noun = unit.split(" on ")[0]
     path = SelectionPath(
         order=[names.index(row["column"]) for row in rows],
         names=[row["column"] for row in rows],
@@ -65,13 +67,13 @@ def rank_summary(
             f"None of the {n_columns} columns predicts {target!r} on new rows better than no "
             "column at all."
         )
-    if ids:
+    only = [row["column"] for row in ids if not row["predicts"]]
+    if only:
         answer += (
-            f" {_count(len(ids), 'column').capitalize()} {_verb(len(ids), 'look')} like "
-            f"{'an id' if len(ids) == 1 else 'ids'} and would only remember: "
-            f"{_listed([row['column'] for row in ids])}."
+            f" {_count(len(only), 'column')} {_verb(len(only), 'look')} like "
+            f"{'an id' if len(only) == 1 else 'ids'} and would only remember: {_listed(only)}."
         )
-    else:
+    elif not ids:
         answer += " No column looks like an id."
     columns = {
         "rank": "rank",
@@ -98,7 +100,7 @@ def rank_summary(
         answer=answer,
         path=path,
         table=Table(
-            f"All columns by their error on new rows ({unit}). Known: the share of new rows that "
+            f"All columns by their {unit}. Known: the share of new rows that "
             "bring a value seen before.",
             columns,
             [{key: row[key] for key in columns} for row in rows],
@@ -147,7 +149,8 @@ def _rank_notes(
     if ids:
         said = "; ".join(
             f"{row['column']!r} ({row['n_values']:,} values, "
-            f"{1 - row['coverage']:.0%} of new rows bring another)"
+            f"{1 - row['coverage']:.0%} of new rows bring another"
+            + ("; in bins, as a number, it predicts)" if row["predicts"] else ")")
             for row in ids[:8]
         )
         more = f"; and {len(ids) - 8} more" if len(ids) > 8 else ""
