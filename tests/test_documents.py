@@ -1,7 +1,13 @@
-"""README and examples: every block of code runs."""
+"""README and examples: every block of code runs, and commands print what the pages show.
 
+Run with HOLDFAST_WRITE_DOCS=1 to put the commands' present output into the pages.
+"""
+
+import os
 import re
 import runpy
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 matplotlib.use("Agg")
@@ -28,6 +35,41 @@ def test_the_code_of_a_document_runs_from_top_to_bottom(document):
     names = {}
     for block in BLOCK.findall(document.read_text(encoding="utf-8")):
         exec(compile(block, str(document), "exec"), names)
+
+
+def printed(block, folder):
+    """A block of commands with what they print now, standard error first."""
+    lines = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            command = shlex.split(line[2:])
+            assert command[0] == "holdfast", line
+            done = subprocess.run(
+                [Path(sys.executable).with_name("holdfast"), *command[1:]],
+                cwd=folder,
+                env={**os.environ, "COLUMNS": "90", "NO_COLOR": "1"},
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            said = (done.stderr + done.stdout).strip("\n").splitlines()
+            lines += [line, *(text.rstrip() for text in said)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [path for path in DOCUMENTS if CONSOLE.search(path.read_text(encoding="utf-8"))],
+    ids=lambda p: p.name,
+)
+def test_commands_of_a_document_print_what_it_shows(document, tmp_path):
+    text = document.read_text(encoding="utf-8")
+    if "demo --data try" not in text:
+        printed("$ holdfast demo --data try", tmp_path)
+    now = CONSOLE.sub(lambda found: f"```console\n{printed(found[1], tmp_path)}```", text)
+    if os.environ.get("HOLDFAST_WRITE_DOCS"):
+        document.write_text(now, encoding="utf-8")
+    assert now == text
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)

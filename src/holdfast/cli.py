@@ -118,6 +118,14 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
                 raise
             _say(_sentence(who, error))
             raise typer.Exit(2) from None
+        except Exception as error:
+            if given["debug"] or isinstance(error, RuntimeError):  # typer's own exits among them
+                raise
+            _say(
+                f"{who}: a bug of holdfast ({type(error).__name__}: {error}). Please report it "
+                "with what --debug shows."
+            )
+            raise typer.Exit(1) from None
         finally:
             silent.reset(silenced)
 
@@ -300,7 +308,7 @@ def rank(
     names = _kept(who, [name for name in data.names if name != target], drop)
     from holdfast.categories import rank_columns
     from holdfast.categories.counting import is_numeric
-    from holdfast.categories.kernel import UNITS
+    from holdfast.categories.kernel import IN_SAMPLE, UNITS
     from holdfast.report.answers import rank_summary
 
     with _warnings_kept() as caught:
@@ -313,7 +321,8 @@ def rank(
         )
     numeric = is_numeric(data.column(target), target_type)
     unit = UNITS["numeric" if numeric else criterion]
-    summary = rank_summary(ranked.to_pydict(), target, names=names, unit=unit)
+    honest = numeric or criterion not in IN_SAMPLE
+    summary = rank_summary(ranked.to_pydict(), target, names=names, unit=unit, honest=honest)
     asked = {"target": target, "criterion": criterion, "left out": drop}
     outputs.write(_finished(summary, caught, asked, data, seed))
 

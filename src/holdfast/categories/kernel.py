@@ -151,6 +151,8 @@ UNITS = {
     "gain_ratio": "1 - gain ratio",
     "numeric": "squared error on new rows",
 }
+# Criteria that judge the rows of the fit, where a column of many values explains everything.
+IN_SAMPLE = ("gini", "misclassification", "information_gain", "gain_ratio")
 
 
 # --- criteria -----------------------------------------------------------------------------------

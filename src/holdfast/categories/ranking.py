@@ -19,6 +19,7 @@ from holdfast.categories.counting import (
     is_numeric,
     score_order,
 )
+from holdfast.categories.kernel import IN_SAMPLE
 from holdfast.progress import progress_bar
 from holdfast.tables import Table, open_table
 from holdfast.tally import Target, counted, whole_weights
@@ -111,7 +112,8 @@ def rank_columns(
             found.append(column_estimate(kinds[-1], values, table, how).without_table())
             tick()
     order = score_order(np.array([column.score for column in found]))
-    records = [_record(names[j], kinds[j], found[j]) for j in order]
+    honest = numeric or criterion not in IN_SAMPLE
+    records = [_record(names[j], kinds[j], found[j], honest) for j in order]
     return _frame({key: [record[key] for record in records] for key in _RECORD}, backend)
 
 
@@ -121,7 +123,7 @@ _RECORD = (
 )  # fmt: skip
 
 
-def _record(name: str, kind: str, found: ColumnEstimate) -> dict[str, Any]:
+def _record(name: str, kind: str, found: ColumnEstimate, honest: bool) -> dict[str, Any]:
     n_bins = found.reading.n_bins
     return {
         "column": name,
@@ -138,7 +140,7 @@ def _record(name: str, kind: str, found: ColumnEstimate) -> dict[str, Any]:
         "coverage": found.coverage,
         "predicts": found.beats_no_column,
         "id_like": is_id_like(kind, found),
-        "verdict": verdict(kind, found),
+        "verdict": verdict(kind, found, honest=honest),
     }
 
 
@@ -147,12 +149,14 @@ def is_id_like(kind: str, found: ColumnEstimate) -> bool:
     return kind in ("category", "integer") and found.coverage < 0.5
 
 
-def verdict(kind: str, found: ColumnEstimate) -> str:
-    """What to think of a column, in words."""
+def verdict(kind: str, found: ColumnEstimate, *, honest: bool = True) -> str:
+    """What to think of a column, in words; ``honest`` if the score is that of new rows."""
     against = f"{found.score:.3g} against {found.no_column:.3g} without it"
     if found.n_values <= 1:
         return "constant: it has one value only"
-    said = "predicts new rows: " if found.beats_no_column else "does not beat no column: "
+    said = "predicts new rows: " if honest else "explains the rows of the fit: "
+    if not found.beats_no_column:
+        said = "does not beat no column: "
     said += against
     if not is_id_like(kind, found):
         return said

@@ -24,7 +24,12 @@ _CHANCE = 4.0  # standard errors within which an effect has no sign
 
 
 def rank_summary(
-    ranked: Mapping[str, Sequence[Any]], target: str, *, names: Sequence[str], unit: str
+    ranked: Mapping[str, Sequence[Any]],
+    target: str,
+    *,
+    names: Sequence[str],
+    unit: str,
+    honest: bool = True,
 ) -> Summary:
     """Summary of the table that `rank_columns` gives.
 
@@ -37,7 +42,10 @@ def rank_summary(
         The columns in the order of the data.
     unit : str
         What the scores measure.
+    honest : bool
+        Whether that is the error on new rows; not so for the usual criteria of trees.
     """
+    where = "new rows" if honest else "the rows of the fit"
     rows = [dict(zip(ranked, values, strict=True)) for values in zip(*ranked.values(), strict=True)]
     # Those that predict come first, each part by its score.
     rows.sort(key=lambda row: not row["predicts"])
@@ -46,7 +54,7 @@ def rank_summary(
     n_columns = len(rows)
     for rule in (" of rule (4)", " of rule (5)"):
         unit = unit.replace(rule, "")
-    noun = unit.split(" on ")[0]
+    noun = unit.split(" on ")[0].split(",")[0]
     path = SelectionPath(
         order=[names.index(row["column"]) for row in rows],
         names=[row["column"] for row in rows],
@@ -59,13 +67,14 @@ def rank_summary(
         best = kept[0]
         answer = (
             f"{_count(len(kept), 'column')} of {n_columns} {_verb(len(kept), 'predict')} "
-            f"{target!r} on new rows; the best is {best['column']!r}, with an estimated {noun} of "
+            f"{target!r} on {where}; the best is {best['column']!r}, with "
+            f"{'an estimated' if honest else 'an'} {noun} of "
             f"{number(best['score'])} against {number(best['no_column'])} without any column."
         )
     else:
         answer = (
-            f"None of the {n_columns} columns predicts {target!r} on new rows better than no "
-            "column at all."
+            f"None of the {n_columns} columns predicts {target!r} on {where} better than no column "
+            "at all."
         )
     only = [row["column"] for row in ids if not row["predicts"]]
     if only:
@@ -78,7 +87,7 @@ def rank_summary(
     columns = {
         "rank": "rank",
         "column": "column",
-        "score": "error",
+        "score": "error" if honest else "score",
         "low": "from",
         "high": "to",
         "no_column": "without it",
@@ -92,8 +101,8 @@ def rank_summary(
     }
     for rank, row in enumerate(rows, 1):
         row["rank"] = rank
-        row["says"] = _in_short(row)
-        row["known"] = 100 * row["coverage"]
+        row["says"] = _in_short(row, honest)
+        row["known"] = round(100 * row["coverage"], 4)
     return Summary(
         command="rank",
         question=f"Which columns predict {target!r}, and which only remember?",
@@ -107,14 +116,16 @@ def rank_summary(
             ("rank", "column", "score", "low", "high", "n_values", "known", "says"),
         ),
         charts=(_ranking_chart(rows, unit),),
-        wary=_rank_notes(rows, kept, ids, target),
+        wary=_rank_notes(rows, kept, ids, target, unit, honest),
     )
 
 
-def _in_short(row: Mapping[str, Any]) -> str:
+def _in_short(row: Mapping[str, Any], honest: bool) -> str:
     if row["n_values"] <= 1:
         return "constant"
-    said = "predicts" if row["predicts"] else "no better than no column"
+    said = "predicts" if honest else "explains these rows"
+    if not row["predicts"]:
+        said = "no better than no column"
     return f"looks like an id; {said}" if row["id_like"] else said
 
 
@@ -124,7 +135,7 @@ def _ranking_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> Chart:
     marks = ["kept" if r["predicts"] else "id" if r["id_like"] else "" for r in shown]
     line = max(row["no_column"] for row in rows)
     return Dots(
-        "Estimated error of each column on new rows",
+        f"Each column's {unit}",
         f"The best are {_listed([row['column'] for row in shown[:5]])}. A bar that ends before the "
         "dashed line, the error without any column, is a gain beyond chance."
         + (f" {len(rows) - len(shown)} more columns are in the table." if shown != rows else ""),
@@ -144,13 +155,23 @@ def _rank_notes(
     kept: Sequence[Mapping[str, Any]],
     ids: Sequence[Mapping[str, Any]],
     target: str,
+    unit: str,
+    honest: bool,
 ) -> list[tuple[str, str]]:
     notes = []
+    if not honest:
+        notes.append(
+            (
+                "Not about new rows",
+                f"The {unit} favours columns with many values. Leave out --criterion for the error "
+                "on new rows.",
+            )
+        )
     if ids:
         said = "; ".join(
             f"{row['column']!r} ({row['n_values']:,} values, "
             f"{1 - row['coverage']:.0%} of new rows bring another"
-            + ("; in bins, as a number, it predicts)" if row["predicts"] else ")")
+            + ("; in bins, as a number, it predicts)" if row["predicts"] and honest else ")")
             for row in ids[:8]
         )
         more = f"; and {len(ids) - 8} more" if len(ids) > 8 else ""
@@ -162,7 +183,7 @@ def _rank_notes(
             )
         )
     copies = [row["column"] for row in kept if row["score"] <= 0.02 * row["no_column"]]
-    if copies:
+    if copies and honest:
         notes.append(
             (
                 "Almost without error",
