@@ -21,7 +21,7 @@ LAYERS = [
     {"features", "sums"},
     {"datasets", "formats", "kernel", "loops", "tree"},
     {"bases", "bayes", "bounds", "counting", "folds", "growing", "pool"},
-    {"columns", "held_out", "table"},
+    {"columns", "held_out", "large", "table"},
     {"base"},
     {"estimator", "ranking", "rivals", "rules", "similarity", "tree_estimator"},
     {"report"},

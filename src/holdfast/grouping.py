@@ -93,27 +93,32 @@ def place_keys(
     keys: np.ndarray,
     first_row: int,
     n_bits: int,
+    first_part: int,
     places: np.ndarray,
     placed: np.ndarray,
     rows: np.ndarray,
 ) -> None:
     """Write each key and its row number to the next place of its part.
 
+    Keys of parts before ``first_part``, and after those that have places, are passed over.
+
     Parameters
     ----------
     keys : ndarray of uint64, shape (n_rows, n_words)
         Of the rows from ``first_row`` on.
-    first_row, n_bits : int
-    places : ndarray of int64, shape (2**n_bits,)
-        Next place of each part; moved on.
-    placed : ndarray of uint64, shape (n_all_rows, n_words)
-    rows : ndarray of uint32, shape (n_all_rows,)
+    first_row, n_bits, first_part : int
+    places : ndarray of int64, shape (n_parts,)
+        Next place of each part from the first on; moved on.
+    placed : ndarray of uint64, shape (n_placed, n_words)
+    rows : ndarray of uint32, shape (n_placed,)
     """
     for i in range(len(keys)):
         mixed = np.uint64(0)
         for w in range(keys.shape[1]):
             mixed = _mixed(mixed, keys[i, w])
-        part = (mixed * _MIX) >> np.uint64(64 - n_bits)
+        part = np.int64((mixed * _MIX) >> np.uint64(64 - n_bits)) - first_part
+        if part < 0 or part >= len(places):
+            continue
         to = places[part]
         places[part] = to + 1
         rows[to] = first_row + i
@@ -202,7 +207,7 @@ class Groups(NamedTuple):
     Attributes
     ----------
     rows : ndarray of uint32, shape (n_rows,)
-        A permutation; rows of one group ascend.
+        Of all rows a permutation; rows of one group ascend.
     codes : ndarray of int32, shape (n_rows,)
         Group of each of ``rows``.
     first : ndarray of uint32, shape (n_groups,)
@@ -214,29 +219,37 @@ class Groups(NamedTuple):
     first: np.ndarray
 
 
-def grouped(keys: Callable[[], Iterator[np.ndarray]], n_rows: int, n_words: int) -> Groups:
-    """Groups of equal keys.
+def grouped(
+    keys: Callable[[], Iterator[np.ndarray]], n_rows: int, n_words: int, max_rows: int
+) -> Iterator[Groups]:
+    """Groups of equal keys, of about so many rows at a time; equal keys come at one time.
 
     Rows are parted by a hash of their key, so that the table of a part's groups stays in the cache.
 
     Parameters
     ----------
     keys : callable
-        Gives the keys block by block, each of shape (n, n_words); called twice.
-    n_rows, n_words : int
+        Gives the keys block by block, each of shape (n, n_words); called once, and once more for
+        every time.
+    n_rows, n_words, max_rows : int
     """
     n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
     sizes = np.zeros(1 << n_bits, dtype=np.int64)
     for block in keys():
         add_sizes(block, n_bits, sizes)
-    stops = np.cumsum(sizes)
-    places = stops - sizes
-    placed, rows = empty_keys(n_rows, n_words)
-    start = 0
-    for block in keys():
-        place_keys(block, start, n_bits, places, placed, rows)
-        start += len(block)
-    return Groups(rows, *group_keys(placed, rows, stops))
+    turns = (np.cumsum(sizes) - 1) // max_rows
+    for turn in np.unique(turns[sizes > 0]):
+        own = np.flatnonzero((turns == turn) & (sizes > 0))
+        first, last = int(own[0]), int(own[-1]) + 1
+        stops = np.cumsum(sizes[first:last])
+        places = stops - sizes[first:last]
+        placed, rows = empty_keys(int(stops[-1]), n_words)
+        start = 0
+        for block in keys():
+            place_keys(block, start, n_bits, first, places, placed, rows)
+            start += len(block)
+        yield Groups(rows, *group_keys(placed, rows, stops))
+        del placed, rows
 
 
 def text_blocks(

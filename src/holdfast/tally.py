@@ -117,10 +117,10 @@ def counted(
         values, codes = distinct(owner, name, column)
         return kind, *present_values(values, table_of(codes, len(values), target))
     table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
-    return kind, *present_values(_places(column, groups.first), table)
+    return kind, *present_values(row_places(column, groups.first), table)
 
 
-def _places(column: Any, rows: np.ndarray) -> Any:
+def row_places(column: Any, rows: np.ndarray) -> Any:
     """Row numbers as an Arrow array, null where the column is."""
     import pyarrow as pa
 

@@ -5,6 +5,7 @@ pyarrow is imported when a column is read, so that `import holdfast` does not wa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
@@ -195,6 +196,12 @@ def text_groups(column: Any) -> Groups | None:
 
     For texts of which most differ; on others Arrow's own table is as fast.
     """
+    parts = text_parts(column, len(column))
+    return None if parts is None else next(parts)
+
+
+def text_parts(column: Any, max_rows: int) -> Iterator[Groups] | None:
+    """The same, of about so many rows at a time; equal texts come at one time."""
     import pyarrow as pa
 
     if isinstance(column, np.ndarray) or len(column) < 4 * _SAMPLE or not _is_text(column.type):
@@ -210,7 +217,7 @@ def text_groups(column: Any) -> Groups | None:
     if longest > MAX_TEXT:
         return None
     n_words = longest // 8 + 1
-    return grouped(lambda: text_blocks(pieces, n_words), len(column), n_words)
+    return grouped(lambda: text_blocks(pieces, n_words), len(column), n_words, max_rows)
 
 
 def _text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

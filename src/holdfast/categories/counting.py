@@ -8,7 +8,7 @@ number of rows; their number is chosen by the criterion itself.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,27 +148,59 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
         present = ~_missing(values)
         if not present.all():
             values, table = filtered(values, present), table[present]
-    own = (table, np.ones(len(table))) if how.numeric else kernel.distinct_rows(table)
+    own = shortened(table, how)
+
+    def tried() -> Iterator[tuple[Reading, Shortened]]:
+        for reading in readings(kind, values, table, how):
+            yield reading, own if reading.table is table else shortened(reading.table, how)
+
+    return judged(kind, own, len(table), tried(), lambda: how.no_column(whole), how)
+
+
+# Different rows of a table, and how many values have each.
+Shortened = tuple[np.ndarray, np.ndarray]
+
+
+def shortened(table: np.ndarray, how: Scoring) -> Shortened:
+    """A table with rows that are the same taken together, where that is possible."""
+    return (table, np.ones(len(table))) if how.numeric else kernel.distinct_rows(table)
+
+
+def judged(
+    kind: str,
+    own: Shortened,
+    n_values: int,
+    tried: Iterable[tuple[Reading, Shortened]],
+    no_rows: Callable[[], float],
+    how: Scoring,
+) -> ColumnEstimate:
+    """Estimate of a column by the best of its readings.
+
+    Parameters
+    ----------
+    kind : str
+    own : pair of ndarray
+        The shortened table of its values.
+    n_values : int
+    tried : iterable of (Reading, shortened table)
+    no_rows : callable
+        The criterion of no column, for a column of which hardly any row can be used.
+    how : Scoring
+    """
     rows, repeats = _rows(own[0], how), own[1]
     n_rows = float(repeats @ rows)
     if n_rows < (3 if how.numeric else 2):
-        nothing = how.no_column(whole)
+        nothing = no_rows()
         return ColumnEstimate(
-            nothing, nothing, 0.0, (nothing, nothing), (0.0, 0.0), 0.0, len(values), len(values),
-            Reading(0, _NO_ENDS, table),
+            nothing, nothing, 0.0, (nothing, nothing), (0.0, 0.0), 0.0, n_values, n_values,
+            Reading(0, _NO_ENDS, own[0]),
         )  # fmt: skip
     best, short, score = None, None, np.inf
-    for reading in readings(kind, values, table, how):
-        if reading.table is table:
-            tried = own
-        elif how.numeric:
-            tried = (reading.table, np.ones(len(reading.table)))
-        else:
-            tried = kernel.distinct_rows(reading.table)
-        found = how.score(*tried)
+    for reading, table in tried:
+        found = how.score(*table)
         # Rounding must not choose between readings that are the same.
         if best is None or found < score - 1e-12 * abs(score):
-            best, short, score = reading, tried, found
+            best, short, score = reading, table, found
     assert best is not None
     assert short is not None
     if how.numeric:
@@ -187,7 +219,7 @@ def column_estimate(kind: str, values: Any, table: np.ndarray, how: Scoring) -> 
         interval=(max(score - z * errors.score, 0.0), score + z * errors.score),
         gain_interval=(gain - z * errors.gain, gain + z * errors.gain),
         coverage=kernel.coverage(_rows(best.table, how)) if kind == "number" else 1 - once / n_rows,
-        n_values=len(table),
+        n_values=n_values,
         n_once=once,
         reading=best,
     )
@@ -203,10 +235,7 @@ def readings(kind: str, values: Any, table: np.ndarray, how: Scoring) -> Iterato
     in_order = table[_order(values)]
     reached = _rows(in_order, how)
     reached = np.cumsum(reached, out=None if how.numeric else reached)
-    sizes = [2]
-    while sizes[-1] < min(how.max_bins, len(in_order)):
-        sizes.append(min(2 * sizes[-1], how.max_bins))
-    ends = [_bin_ends(reached, size) for size in sizes]
+    ends = [_bin_ends(reached, size) for size in bin_numbers(len(in_order), how)]
     # Values are summed once, between all ends of all sizes; bins are sums of those.
     fine = np.unique(np.concatenate(ends))
     parts = _summed(in_order, fine, how)
@@ -214,6 +243,14 @@ def readings(kind: str, values: Any, table: np.ndarray, how: Scoring) -> Iterato
     for own in ends:
         binned = _summed(parts, np.searchsorted(fine, own), how)
         yield Reading(len(own), own, np.concatenate([binned, missing]))
+
+
+def bin_numbers(n_values: int, how: Scoring) -> list[int]:
+    """Numbers of bins that are tried for a column of so many values."""
+    sizes = [2]
+    while sizes[-1] < min(how.max_bins, n_values):
+        sizes.append(min(2 * sizes[-1], how.max_bins))
+    return sizes
 
 
 def _bin_ends(reached: np.ndarray, n_bins: int) -> np.ndarray:
@@ -227,9 +264,14 @@ def _bin_ends(reached: np.ndarray, n_bins: int) -> np.ndarray:
     """
     if len(reached) <= n_bins:
         return np.arange(len(reached))
-    # Whole numbers, in the type of the others, or NumPy would copy all of those.
-    wanted = np.ceil(np.arange(1, n_bins) * (reached[-1] / n_bins)).astype(reached.dtype)
+    # In the type of the others, or NumPy would copy all of those.
+    wanted = bin_sizes(reached[-1], n_bins).astype(reached.dtype)
     return np.unique(np.append(np.searchsorted(reached, wanted), len(reached) - 1))
+
+
+def bin_sizes(n_rows: float, n_bins: int) -> np.ndarray:
+    """Rows up to the end of each bin but the last, whole numbers."""
+    return np.ceil(np.arange(1, n_bins) * (n_rows / n_bins))
 
 
 def _summed(table: np.ndarray, ends: np.ndarray, how: Scoring) -> np.ndarray:

@@ -20,11 +20,12 @@ from holdfast.categories.counting import (
     score_order,
 )
 from holdfast.categories.kernel import IN_SAMPLE
+from holdfast.categories.large import estimate_in_parts
 from holdfast.progress import progress_bar
 from holdfast.tables import Table, open_table
 from holdfast.tally import Target, counted, whole_weights
 from holdfast.validation import check_choice, did_you_mean
-from holdfast.values import columns_of
+from holdfast.values import column_kind, columns_of
 
 __all__ = ["audit_importances", "ginger_score", "rank_columns"]
 
@@ -107,9 +108,15 @@ def rank_columns(
     with progress_bar("columns", len(names)) as tick:
         for name, forced in zip(names, by_value, strict=True):
             # One column at a time: its counts are dropped before the next is read.
-            kind, values, table = counted(name, read(name), rows, owner=who, keep_values=False)
-            kinds.append("category" if forced else kind)
-            found.append(column_estimate(kinds[-1], values, table, how).without_table())
+            column = read(name)
+            kinds.append("category" if forced else column_kind(column))
+            estimate = estimate_in_parts(column, kinds[-1], rows, how)
+            if estimate is None:
+                _, values, table = counted(name, column, rows, owner=who, keep_values=False)
+                estimate = column_estimate(kinds[-1], values, table, how)
+                del values, table
+            found.append(estimate.without_table())
+            del column, estimate
             tick()
     order = score_order(np.array([column.score for column in found]))
     honest = numeric or criterion not in IN_SAMPLE

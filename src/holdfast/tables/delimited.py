@@ -7,13 +7,17 @@ column turns out to be text) the file is read once more, with the types that are
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.tables import inference
 from holdfast.tables.spill import Spill
-from holdfast.tables.text import BLOCK, Block, TextFile, has_leading_zeros
+from holdfast.tables.text import BLOCK, Block, TextFile, columns_at, likely_zeros
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 _CASTS = {("integer", "number"), ("date", "timestamp"), ("long", "text")}
 # Bytes of a block for every column, so that a block of a wide table has some rows.
 _BYTES_PER_COLUMN = 1 << 12
+_THREADS = 2
+
+# Columns of a block, and the places of those that are texts yet to be looked at.
+_Parsed = tuple[list[Any], list[int]]
 
 
 @dataclass
@@ -114,8 +122,8 @@ class Delimited:
         """All rows, and the type of every column."""
         while True:
             spill, self._stale = Spill(), False
-            for block in self.file.blocks(self._start, self.separator):
-                batch = self._parsed(block)
+            for block, parsed in self._ahead():
+                batch = self._checked(block, parsed)
                 if not self._stale:
                     spill.append(batch)
             for column in self.columns:
@@ -131,28 +139,65 @@ class Delimited:
             )
         return spill, {column.name: column.type() for column in self.columns}
 
+    def _ahead(self) -> Iterator[tuple[Block, _Parsed | None]]:
+        """Blocks, parsed by other threads while this one writes what came before."""
+        waiting: deque[tuple[Block, Any, Any]] = deque()
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for block in chain(self.file.blocks(self._start, self.separator), [None] * _THREADS):
+                if block is not None:
+                    plan = self._plan()
+                    waiting.append((block, plan, pool.submit(self._parsed, block, plan)))
+                if waiting and (block is None or len(waiting) > _THREADS):
+                    done, plan, parsed = waiting.popleft()
+                    # What was parsed with types that have been widened since is parsed again.
+                    same = plan == self._plan()
+                    yield done, parsed.result() if same else self._parsed(done, self._plan())
+
     # --- one block ---
 
-    def _parsed(self, block: Block) -> pa.RecordBatch:
+    def _plan(self) -> list[tuple[str, bool]]:
+        """Kind of every column, and whether its texts are converted after parsing."""
+        return [(column.kind, column.by_hand) for column in self.columns]
+
+    def _parsed(self, block: Block, plan: list[tuple[str, bool]]) -> _Parsed | None:
+        """Columns of a block as planned, and which are texts to look at; None if it does not fit.
+
+        Changes nothing, so that threads may call it.
+        """
+        import pyarrow as pa
+
+        types = [inference.arrow_type("text" if by_hand else kind) for kind, by_hand in plan]
+        try:
+            arrays = self._arrow(block, types)
+        except pa.ArrowInvalid:
+            return None
+        texts = [j for j, (_, by_hand) in enumerate(plan) if by_hand]
+        numbers = [
+            j
+            for j, (kind, by_hand) in enumerate(plan)
+            if kind in ("integer", "number") and not (by_hand or self.columns[j].wanted)
+        ]
+        zeros = likely_zeros(block.content, self.separator)
+        if numbers and len(zeros):
+            found = columns_at(block.content, zeros, self.separator, len(plan))
+            numbers = numbers if found is None else sorted(set(numbers) & set(found.tolist()))
+            for j, column in zip(numbers, self._texts(block, numbers), strict=True):
+                if inference.has_leading_zeros(column):
+                    arrays[j] = column
+                    texts.append(j)
+        return arrays, texts
+
+    def _checked(self, block: Block, parsed: _Parsed | None) -> pa.RecordBatch:
         """Values of a block in types that fit it and the blocks before."""
         import pyarrow as pa
 
-        try:
-            arrays = self._arrow(
-                block, [pa.string() if c.by_hand else c.type() for c in self.columns]
-            )
-            texts = [j for j, column in enumerate(self.columns) if column.by_hand]
-            if has_leading_zeros(block.content, self.separator):
-                texts += self._with_zeros(block, arrays)
-        except pa.ArrowInvalid:
-            arrays = self._texts(block, range(len(self.columns)))
-            texts = list(range(len(self.columns)))
+        everything = range(len(self.columns))
+        arrays, texts = parsed or (self._texts(block, everything), list(everything))
         for j in texts:
             self._look(self.columns[j], arrays[j], block)
         for j in texts:
             arrays[j] = self._values(self.columns[j], arrays[j])
-        names = [column.name for column in self.columns]
-        return pa.RecordBatch.from_arrays(arrays, names)
+        return pa.RecordBatch.from_arrays(arrays, [column.name for column in self.columns])
 
     def _arrow(self, block: Block, types: list[Any], places: Any = None) -> list[Any]:
         """Columns of a block in these types, those at the places only."""
@@ -181,6 +226,8 @@ class Delimited:
         """Texts of a block; a block that is none is refused."""
         import pyarrow as pa
 
+        if not len(places):
+            return []
         try:
             return self._arrow(block, [pa.string()] * len(self.columns), places)
         except pa.ArrowInvalid as error:
@@ -198,20 +245,6 @@ class Delimited:
                 f"{self.owner}: {self.path.name} cannot be read after line "
                 f"{self.file.line(block.offset):,} ({str(error).splitlines()[0]})."
             ) from error
-
-    def _with_zeros(self, block: Block, arrays: list[Any]) -> list[int]:
-        """Columns of numbers in which one has a leading zero; their texts replace the values."""
-        numbers = [
-            j
-            for j, column in enumerate(self.columns)
-            if column.kind in ("integer", "number") and not (column.wanted or column.by_hand)
-        ]
-        found = []
-        for j, texts in zip(numbers, self._texts(block, numbers) if numbers else [], strict=True):
-            if inference.has_leading_zeros(texts):
-                arrays[j] = texts
-                found.append(j)
-        return found
 
     def _look(self, column: _Column, texts: Any, block: Block) -> None:
         """Widen what is known of a column by its texts in a block."""

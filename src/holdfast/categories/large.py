@@ -1,0 +1,283 @@
+"""Estimate of a column of very many rows and values, from parts of its table.
+
+A table of all values of an id would take more memory than the column. What the estimate needs of it
+adds up over parts: which rows of counts there are and how often, and, where values have an order,
+the counts up to the end of each bin. Texts are parted by their hash, numbers by their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.categories import kernel
+from holdfast.categories.counting import (
+    ColumnEstimate,
+    Reading,
+    Scoring,
+    Shortened,
+    bin_numbers,
+    bin_sizes,
+    column_estimate,
+    judged,
+    shortened,
+)
+from holdfast.tally import Target, row_places, table_of
+from holdfast.values import text_parts
+
+# Rows from which a column is counted in parts, and those of a part.
+LARGE = 1 << 22
+PART = 1 << 20
+# Values, or cells of a table, that are kept.
+KEPT = 1 << 20
+
+
+class _Part(NamedTuple):
+    """Some values of a column, null where missing, and their rows by class."""
+
+    values: Any
+    table: np.ndarray
+
+
+def estimate_in_parts(
+    column: Any, kind: str, target: Target, how: Scoring
+) -> ColumnEstimate | None:
+    """Estimate of a column whose table is too large to be held; None where it is not.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray, pyarrow.Array or ndarray of object
+    kind : str
+        One of `holdfast.values.KINDS`; a category is taken by value even if it holds numbers.
+    target : Target
+    how : Scoring
+    """
+    import pyarrow as pa
+
+    if len(column) < LARGE or target.classes is None or target.weight is not None:
+        return None
+    if isinstance(column, np.ndarray) or len(column) != len(target.codes):
+        return None
+    if isinstance(column, pa.Array):
+        column = pa.chunked_array([column])
+    parts = _text_tables(column, target) or _number_tables(column, target)
+    if parts is None:
+        return None
+    kept: list[_Part] = []
+    n_kept = max(KEPT, how.max_bins + 1)  # more values than bins, from there on
+    for part in parts:
+        kept.append(part)
+        if sum(len(some.table) for some in kept) > n_kept:
+            return _summed(kind, kept, parts, how, len(column))
+    values = pa.concat_arrays([part.values for part in kept])
+    return column_estimate(kind, values, np.concatenate([part.table for part in kept]), how)
+
+
+def _summed(
+    kind: str, kept: list[_Part], parts: Iterator[_Part], how: Scoring, n_rows: int
+) -> ColumnEstimate:
+    n_classes = kept[0].table.shape[1]
+    missing = np.zeros((0, n_classes), dtype=np.int64)
+    if kept[0].values.null_count:  # the first value of the first part, if any
+        missing = kept[0].table[:1]
+        kept[0] = _Part(kept[0].values.slice(1), kept[0].table[1:])
+    sums = _Sums(kind, how, n_rows - int(missing.sum()), n_classes)
+    while kept:
+        sums.add(kept.pop(0).table)
+    for part in parts:
+        sums.add(part.table)
+    return sums.estimate(missing)
+
+
+class _Sums:
+    """What is needed of the parts of a table, which come in the order of the values if any."""
+
+    def __init__(self, kind: str, how: Scoring, n_rows: int, n_classes: int):
+        self.kind, self.how, self.n_rows = kind, how, n_rows
+        self._short: list[Shortened] = []
+        self._n_values = 0
+        self._total = np.zeros(n_classes, dtype=np.int64)
+        self._sizes = bin_numbers(n_rows, how) if kind in ("integer", "number") else []
+        wanted = [bin_sizes(n_rows, size) for size in self._sizes] or [np.zeros(0)]
+        self._wanted = np.unique(np.concatenate(wanted)).astype(np.int64)
+        # Last value, and counts by class, up to each end.
+        self._ends: dict[int, tuple[int, np.ndarray]] = {}
+
+    def add(self, table: np.ndarray) -> None:
+        if not len(table):
+            return
+        rows = kernel.row_sums(table)
+        if self.kind == "number":
+            self._short.append(_by_size(rows, table.shape[1]))
+        else:
+            self._short.append(_short(table, self.how))
+        if self._sizes:
+            before = int(self._total.sum())
+            reached = before + np.cumsum(rows)
+            own = self._wanted[(self._wanted > before) & (self._wanted <= reached[-1])]
+            counts = self._total + np.cumsum(table, axis=0)
+            for wanted, place in zip(own, np.searchsorted(reached, own), strict=True):
+                self._ends[int(wanted)] = (self._n_values + int(place), counts[place])
+        self._total = self._total + table.sum(axis=0)
+        self._n_values += len(table)
+
+    def estimate(self, missing: np.ndarray) -> ColumnEstimate:
+        how = self.how
+        whole = np.concatenate([self._total[None], missing])
+        if how.missing == "ignore":
+            missing = missing[:0]
+        own = (
+            np.concatenate([*(rows for rows, _ in self._short), missing]),
+            np.concatenate([*(repeats for _, repeats in self._short), np.ones(len(missing))]),
+        )
+        n_values = self._n_values + len(missing)
+        return judged(
+            self.kind,
+            own,
+            n_values,
+            self._readings(own, missing),
+            lambda: how.no_column(whole),
+            how,
+        )
+
+    def _readings(self, own: Shortened, missing: np.ndarray) -> Iterator[tuple[Reading, Shortened]]:
+        if self.kind != "number":
+            yield Reading(0, np.zeros(0, dtype=np.intp), own[0]), own
+        for size in self._sizes:
+            ends = {0: (-1, 0 * self._total)}
+            for wanted in bin_sizes(self.n_rows, size):
+                place, counts = self._ends[int(wanted)]
+                ends[place + 1] = (place, counts)
+            ends[self._n_values] = (self._n_values - 1, self._total)
+            places, reached = zip(*ends.values(), strict=True)
+            table = np.concatenate([np.diff(np.stack(reached), axis=0), missing])
+            yield Reading(len(places) - 1, np.array(places[1:]), table), shortened(table, self.how)
+
+
+def _by_size(rows: np.ndarray, n_classes: int) -> Shortened:
+    """How many values have so many rows; of which class is of no account."""
+    sizes, repeats = np.unique(rows, return_counts=True)
+    table = np.zeros((len(sizes), n_classes), dtype=np.int64)
+    table[:, 0] = sizes
+    return table, repeats.astype(np.float64)
+
+
+def _short(table: np.ndarray, how: Scoring) -> Shortened:
+    if table.shape[1] == 2:
+        return shortened(table, how)
+    rows, repeats = np.unique(table, axis=0, return_counts=True)
+    return rows, repeats.astype(np.float64)
+
+
+# --- parts of the table -------------------------------------------------------------------------
+
+
+def _text_tables(column: Any, target: Target) -> Iterator[_Part] | None:
+    """Tables of texts of which many differ; a missing one comes first."""
+    groups = text_parts(column, PART)
+    if groups is None:
+        return None
+
+    def tables() -> Iterator[_Part]:
+        import pyarrow as pa
+
+        if column.null_count:
+            there = np.asarray(column.is_valid())
+            gone = target.at(np.flatnonzero(~there))
+            yield _Part(pa.nulls(1, pa.uint32()), table_of(np.zeros(len(gone.codes), int), 1, gone))
+        for group in groups:
+            places = row_places(column, group.first)
+            table = table_of(group.codes, len(group.first), target.at(group.rows))
+            if places.null_count:
+                present = np.asarray(places.is_valid())
+                places, table = places.drop_null(), table[present]
+            yield _Part(places, table)
+
+    return tables()
+
+
+def _number_tables(column: Any, target: Target) -> Iterator[_Part] | None:
+    """Tables of numbers in their order; a missing one comes first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_interval(kind) or not (
+        pa.types.is_temporal(kind) or pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    ):
+        return None
+    if kind == pa.uint64():
+        return None
+    n_classes = len(target.classes or ())
+    if not pa.types.is_floating(kind):
+        ends = pc.min_max(column.cast(f"int{kind.bit_width}") if _is_time(kind) else column)
+        low, high = (end.as_py() for end in ends.values())
+        if low is None or (high - low) * n_classes <= KEPT:
+            return None
+    by_class = [np.empty(0)] * n_classes
+    missing = np.zeros(n_classes, dtype=np.int64)
+    pieces: list[list[np.ndarray]] = [[] for _ in range(n_classes)]
+    start = 0
+    for chunk in column.chunks:
+        for part in range(0, len(chunk), PART):
+            numbers, there = _numbers(chunk.slice(part, PART))
+            codes = target.codes[start : start + len(there)]
+            missing += np.bincount(codes[~there], minlength=n_classes)
+            for k in range(n_classes):
+                pieces[k].append(numbers[codes[there] == k])
+            start += len(there)
+    for k in range(n_classes):
+        by_class[k] = np.concatenate(pieces[k])
+        pieces[k] = []
+        by_class[k].sort()
+
+    def tables() -> Iterator[_Part]:
+        if missing.any():
+            yield _Part(pa.nulls(1, pa.array(by_class[0][:0]).type), missing[None])
+        yield from _merged(by_class)
+
+    return tables()
+
+
+def _is_time(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_temporal(kind))
+
+
+def _numbers(chunk: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers that are there, and the mask of them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = chunk.type
+    if pa.types.is_floating(kind):
+        numbers = np.asarray(pc.cast(chunk, pa.float64()).fill_null(np.nan))
+        there = ~np.isnan(numbers)
+        return numbers[there] + 0.0, there  # -0.0 is 0.0
+    if _is_time(kind):
+        chunk = chunk.view(f"int{kind.bit_width}")
+    there = np.asarray(chunk.is_valid())
+    return np.asarray(pc.cast(chunk.drop_null(), pa.int64())), there
+
+
+def _merged(by_class: list[np.ndarray]) -> Iterator[_Part]:
+    """Values in order and their rows by class, from the sorted numbers of each class."""
+    import pyarrow as pa
+
+    step = max(PART // len(by_class), 1)
+    cuts = np.unique(np.concatenate([numbers[step::step] for numbers in by_class]))
+    stops = [np.append(np.searchsorted(n, cuts, side="right"), len(n)) for n in by_class]
+    for i in range(len(cuts) + 1):
+        found = []
+        for numbers, stop in zip(by_class, stops, strict=True):
+            own = numbers[stop[i - 1] if i else 0 : stop[i]]
+            found.append(np.unique(own, return_counts=True))
+        values = np.unique(np.concatenate([own for own, _ in found]))
+        table = np.zeros((len(values), len(by_class)), dtype=np.int64)
+        for k, (own, counts) in enumerate(found):
+            table[np.searchsorted(values, own), k] = counts
+        if len(values):
+            yield _Part(pa.array(values), table)
