@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint floor bench experiments docs clean
+.PHONY: help demo test browser check format lint floor bench experiments docs clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,11 +17,18 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## a question, an answer and a picture, in seconds
-	@$(BIN)/python examples/plot_how_large_a_model.py holdfast-demo.png
+demo: $(READY) ## four questions with their answers and pictures, in seconds
+	@$(BIN)/holdfast demo --force
 
 test: $(READY) ## the tests, the docstrings' and README's examples
 	$(BIN)/python -m pytest -q -n 2
+
+browser: $(READY) ## what the browser tests need (Debian's chromium, axe-core)
+	@test -x /usr/bin/chromium -a -x /usr/bin/chromedriver || \
+	  { sudo="$$(test "$$(id -u)" = 0 || echo sudo)"; \
+	    $$sudo apt-get update -q && $$sudo apt-get install -qy chromium chromium-driver; }
+	@test -f $(VENV)/node_modules/axe-core/axe.min.js || \
+	  npm install --silent --no-fund --no-audit --prefix $(VENV) axe-core@4
 
 check: format lint test ## what to run before a commit
 
@@ -59,4 +66,5 @@ docs: $(READY) ## the manual, into docs/_build/html
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
 clean: ## remove what the commands above made (not the results)
-	rm -rf $(VENV) .venv-floor docs/_build docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-floor docs/_build docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache \
+	  holdfast-demo.html

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from html import escape
 from typing import Any
 
-__all__ = ["Chart", "Dots", "Heat", "Lines", "Series", "chart_from_dict", "number"]
+__all__ = ["Chart", "Dots", "Heat", "Lines", "Series", "chart_from_dict", "number", "printable"]
 
 _WIDTH = 720
 _ROW = 22  # height of a row of dots or of a heat map
@@ -43,6 +43,11 @@ def number(value: float) -> str:
         return f"{value:,.0f}".replace("-", "−")
     text = f"{value:.3g}"
     return text.replace("e+0", "e").replace("e-0", "e−").replace("e+", "e").replace("-", "−")
+
+
+def printable(text: str) -> str:
+    """Text on one line, without the control characters that steer a terminal or spoil a page."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
 
 
 @dataclass(frozen=True)
@@ -493,9 +498,7 @@ def _short(text: str, limit: int = _LABEL) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text for markup: escaped, and without the control characters that no page may hold."""
-    shown = "".join(c if c.isprintable() or c == " " else "�" for c in text)
-    return escape(shown)
+    return escape(printable(text))
 
 
 # --- fields -------------------------------------------------------------------------------------

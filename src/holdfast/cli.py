@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast import __version__
+from holdfast.charts import printable
 from holdfast.progress import silent
 from holdfast.validation import did_you_mean
 
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from holdfast.report.summary import Summary
     from holdfast.tables import Table
 
+_UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the typer that has its own
+
 app = typer.Typer(
     name="holdfast",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -84,7 +86,25 @@ def main() -> None:
     if hasattr(signal, "SIGTERM"):
         # Ended from outside: clean up as for Ctrl-C.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    app(args=_with_standard_output(sys.argv[1:]), prog_name="holdfast")
+    arguments = _with_standard_output(sys.argv[1:]) or ["--help"]
+    try:
+        sys.exit(app(args=arguments, prog_name="holdfast", standalone_mode=False))
+    except _UsageError as error:
+        _say(_usage_sentence(error, arguments[0]))
+        sys.exit(2)
+
+
+def _usage_sentence(error: Any, first: str) -> str:
+    """A mistake in the options, as one sentence; the first argument names the command."""
+    who = error.ctx.command_path if error.ctx else f"holdfast {first}"
+    wrong = getattr(error, "option_name", None)
+    if isinstance(wrong, str) and hasattr(error, "possibilities"):
+        known = [name for option in error.ctx.command.params for name in option.opts]
+        told = f"no option {wrong}.{did_you_mean(wrong, known)}"
+    else:
+        told = error.format_message()
+        told += "" if told.endswith((".", "?")) else "."
+    return f"{who}: {told[0].lower()}{told[1:]} See {who} --help."
 
 
 def _with_standard_output(arguments: Sequence[str]) -> list[str]:
@@ -133,7 +153,7 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def _sentence(who: str, error: BaseException) -> str:

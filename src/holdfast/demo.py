@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 from sklearn.linear_model import LassoCV, LogisticRegression
@@ -23,7 +22,7 @@ from holdfast.model_size import NestedRegressor
 from holdfast.report.answers import rank_summary, select_summary, size_summary, transfer_summary
 from holdfast.report.render import to_html
 from holdfast.report.summary import Summary
-from holdfast.report.terminal import show
+from holdfast.report.terminal import Terminal, show
 from holdfast.sources import GreedyTLClassifier, SourcePool
 
 __all__ = ["tell", "write_data"]
@@ -39,7 +38,7 @@ _FICKLE = ("coding_practice", "scanner", "referrals", "ward")
 
 def tell(seed: int, *, quiet: bool = False) -> str:
     """Ask the four questions, print the story, and give the page that holds all of it."""
-    console = Console(highlight=False, quiet=quiet)
+    console = Terminal(quiet=quiet)
     console.print(Text(_INTRO, style="italic"))
     parts: dict[str, Callable[[int], Summary]] = {
         "The id that information gain loves": _ids,

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from holdfast import __version__
-from holdfast.charts import number
+from holdfast.charts import number, printable
 from holdfast.report.summary import Summary, Table
 
 __all__ = ["cell", "numeric_columns", "to_csv", "to_html", "to_markdown"]
@@ -40,6 +40,7 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
         autoescape=True,
         trim_blocks=True,
         undefined=StrictUndefined,
+        finalize=lambda given: printable(given) if type(given) is str else given,
     )
     style, script = (_part(name) for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -82,7 +83,10 @@ def to_markdown(summary: Summary, *, top: int | None = None) -> str:
         lines.append("| " + " | ".join(_inline(cell(row[key])) for key in table.columns) + " |")
     if summary.reproduce:
         lines += ["", "## How to reproduce", ""]
-        lines += [f"- {_inline(k)}: `{v.replace('`', ' ')}`" for k, v in summary.reproduce.items()]
+        lines += [
+            f"- {_inline(k)}: `{printable(v).replace('`', ' ')}`"
+            for k, v in summary.reproduce.items()
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -136,7 +140,7 @@ def _csv_cell(value: Any) -> Any:
 
 def _inline(text: str) -> str:
     """Text that cannot be taken for markup, on one line."""
-    text = " ".join(str(text).split())
+    text = printable(text)
     for sign in "\\`*_{}[]<>#|":
         text = text.replace(sign, "\\" + sign)
     return text

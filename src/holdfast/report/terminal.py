@@ -7,16 +7,28 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.charts import printable
 from holdfast.report.render import cell, numeric_columns
 from holdfast.report.summary import Summary
 
-__all__ = ["show"]
+__all__ = ["Terminal", "show"]
+
+
+class Terminal(Console):
+    """Standard output in colours, where a closed pipe is left to the caller."""
+
+    def __init__(self, *, quiet: bool = False):
+        super().__init__(highlight=False, quiet=quiet)
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again; rich would end the program with exit code 1."""
+        raise BrokenPipeError
 
 
 def show(summary: Summary, top: int, console: Console | None = None) -> None:
     """Print the summary with the first ``top`` rows of its table."""
     # Names from the data are Text throughout: brackets in them are no markup.
-    console = console or Console(highlight=False)
+    console = console or Terminal()
     console.print()
     console.print(_text(summary.question, "bold cyan"))
     console.print(_text(summary.answer, "bold"))
@@ -53,5 +65,4 @@ def _table(summary: Summary, top: int) -> Table:
 
 
 def _text(text: str, style: str = "") -> Text:
-    """Text that cannot steer the terminal."""
-    return Text("".join(c if c.isprintable() or c == " " else "�" for c in text), style=style)
+    return Text(printable(text), style=style)

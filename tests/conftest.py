@@ -1,0 +1,67 @@
+"""The command line, run inside the test's process."""
+
+import io
+import os
+import signal
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from holdfast import cli
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine:
+    """`holdfast ...` in a folder, with the exit code and the output that a shell would see."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def __call__(self, *arguments: object) -> Ended:
+        out, err = io.StringIO(), io.StringIO()
+        given, handler = sys.argv, signal.getsignal(signal.SIGTERM)
+        code = 0
+        try:
+            with chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
+                sys.argv = ["holdfast", *map(str, arguments)]
+                cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        finally:
+            sys.argv = given
+            signal.signal(signal.SIGTERM, handler)
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def refuses(self, *arguments: object) -> str:
+        """The one sentence with which a command ends that was given a mistake; no file is left."""
+        before = self.files()
+        ended = self(*arguments)
+        assert ended.code == 2, ended
+        assert ended.out == "", ended
+        assert ended.err.endswith("\n")
+        assert ended.err.count("\n") == 1, ended.err
+        assert ended.err.startswith(f"holdfast {arguments[0]}: "), ended.err
+        assert ended.err.rstrip().endswith((".", "?")), ended.err
+        assert self.files() == before
+        return ended.err[len(f"holdfast {arguments[0]}: ") :].rstrip("\n")
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Every file of the folder, with its size and time."""
+        found = (Path(root, name) for root, _, names in os.walk(self.folder) for name in names)
+        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
+
+
+@pytest.fixture
+def holdfast(tmp_path: Path) -> CommandLine:
+    return CommandLine(tmp_path)
