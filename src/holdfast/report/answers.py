@@ -72,10 +72,7 @@ def rank_summary(
             f"{number(best['score'])} against {number(best['no_column'])} without any column."
         )
     else:
-        answer = (
-            f"None of the {n_columns} columns predicts {target!r} on {where} better than no column "
-            "at all."
-        )
+        answer = f"No column of {n_columns} predicts {target!r} on {where} better than none at all."
     only = [row["column"] for row in ids if not row["predicts"]]
     if only:
         answer += (
@@ -136,8 +133,8 @@ def _ranking_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> Chart:
     line = max(row["no_column"] for row in rows)
     return Dots(
         f"Each column's {unit}",
-        f"The best are {_listed([row['column'] for row in shown[:5]])}. A bar that ends before the "
-        "dashed line, the error without any column, is a gain beyond chance."
+        f"Kept: {_listed([row['column'] for row in shown if row['predicts']]) or 'none'}. A bar "
+        "that ends before the dashed line, the error without any column, is a gain beyond chance."
         + (f" {len(rows) - len(shown)} more columns are in the table." if shown != rows else ""),
         unit,
         [row["column"] for row in shown],
