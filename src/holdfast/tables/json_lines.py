@@ -58,7 +58,7 @@ class JsonLines:
                     spill.append(batch)
             if not stale:
                 break
-        spill.flush()
+        spill.finish()
         if not spill.n_rows or not self.types:
             raise ValueError(f"{self.owner}: {self.path.name} is empty. Expected JSON objects.")
         return spill, self.types
