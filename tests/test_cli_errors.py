@@ -239,7 +239,11 @@ def test_a_wrong_option_is_refused_with_the_nearest_one(ask, holdfast):
 @every_command
 def test_an_output_that_cannot_be_written_is_refused_before_any_work(command, holdfast, tmp_path):
     (tmp_path / "there.html").write_text("mine")
-    asked = (command, "nowhere.csv", *NEEDS[command])  # no file either: the output is looked at first
+    asked = (
+        command,
+        "nowhere.csv",
+        *NEEDS[command],
+    )  # no file either: the output is looked at first
     assert "there.html exists already" in holdfast.refuses(*asked, "--out", "there.html")
     assert "no folder 'no/where'" in holdfast.refuses(*asked, "--out", "no/where/r.html")
     assert "must end in .html, .md or .json" in holdfast.refuses(*asked, "--out", "r.pdf")

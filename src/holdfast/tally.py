@@ -22,6 +22,7 @@ N_MOMENTS = 5
 
 _BLOCK = 1 << 16
 _MAX_CELLS = 1 << 30
+_MAX_TARGET = 1e70
 # Rows from which compiled loops repay the time that they take to load.
 _WORTH_LOADING = 1 << 21
 
@@ -51,6 +52,12 @@ class Target(NamedTuple):
         if numeric:
             numbers = np.asarray(column, dtype=np.float64)
             _refuse_missing(owner, np.isfinite(numbers))
+            largest = float(np.abs(numbers).max(initial=0.0))
+            if largest > _MAX_TARGET:
+                raise ValueError(
+                    f"{owner}: the fourth powers of the target must fit into float64. Got values "
+                    f"of size {largest:g}. Change the unit."
+                )
             return cls(numbers, None, weight)
         values, codes = distinct(owner, "target", column)
         used = np.bincount(codes, weight, minlength=len(values)) > 0

@@ -122,6 +122,17 @@ def type_kind(kind: Any) -> str:
     return "category"
 
 
+def is_plain(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers, texts, dates or truth values: not lists and the like."""
+    import pyarrow as pa
+
+    return not (
+        pa.types.is_nested(kind)
+        or pa.types.is_interval(kind)
+        or isinstance(kind, pa.BaseExtensionType)
+    )
+
+
 def distinct(owner: str, name: Any, column: Any) -> Distinct:
     """Distinct values of a column and each row's place among them.
 

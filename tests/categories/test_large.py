@@ -2,6 +2,7 @@
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from holdfast import values
 from holdfast.categories import large
 from holdfast.categories.counting import Scoring, column_estimate
+from holdfast.tables import open_table
 from holdfast.tally import Target, counted
 from holdfast.values import column_kind
 
@@ -23,7 +25,8 @@ def small(monkeypatch):
 
 def both_ways(column, target, kind, how):
     """Estimates from parts and from the whole; the first may be None."""
-    found = large.estimate_in_parts(column, kind, target, how)
+    table = open_table("us", pa.table({"x": column}))
+    found = large.estimate_in_parts(table, "x", kind, target, how)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "_SAMPLE", 1 << 15)
         _, own, table = counted("x", column, target, keep_values=False)
@@ -69,6 +72,7 @@ def test_parts_give_the_estimate_of_the_whole(kind, missing, data, kept, part, n
         for module, name, value in (
             (large, "LARGE", 1),
             (large, "PART", part),
+            (large, "TEXT_PART", part),
             (large, "KEPT", kept),
             (values, "_SAMPLE", 0),
         ):
@@ -91,6 +95,7 @@ def test_many_rows_in_many_parts(small, kind, forced):
     )
     target = Target.from_column(rng.random(n) < 0.2 + 0.5 * (codes > 700_000), False)
     small.setattr(large, "PART", 1000)
+    small.setattr(large, "TEXT_PART", 3000)
     small.setattr(large, "KEPT", 5000)
     read_as = "category" if forced or kind == "text" else column_kind(own)
     found, whole = both_ways(pa.chunked_array([own]), target, read_as, Scoring())
@@ -108,9 +113,13 @@ def test_what_fits_is_left_as_it_was(small):
         pa.nulls(100),
         np.array([1, "x"] * 50, dtype=object),
     ):
-        assert large.estimate_in_parts(whole, column_kind(whole), target, Scoring()) is None
-    numbers = pa.array(rng.random(100))
+        table = open_table(
+            "us",
+            pd.DataFrame({"x": whole}) if isinstance(whole, np.ndarray) else pa.table({"x": whole}),
+        )
+        assert large.estimate_in_parts(table, "x", table.kinds["x"], target, Scoring()) is None
+    numbers = open_table("us", pa.table({"x": rng.random(100)}))
     numeric = Target.from_column(rng.random(100), True)
-    assert large.estimate_in_parts(numbers, "number", numeric, Scoring(numeric=True)) is None
+    assert large.estimate_in_parts(numbers, "x", "number", numeric, Scoring(numeric=True)) is None
     weighted = Target.from_column(rng.random(100) < 0.5, False, np.ones(100))
-    assert large.estimate_in_parts(numbers, "number", weighted, Scoring()) is None
+    assert large.estimate_in_parts(numbers, "x", "number", weighted, Scoring()) is None

@@ -14,6 +14,7 @@ from sklearn.feature_selection import SelectKBest
 
 from holdfast import GingerSelector, audit_importances, rank_columns
 from holdfast.categories import ginger_score
+from holdfast.tables import open_table
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,7 @@ def test_every_source_gives_the_same_table_in_its_own_kind(people, tmp_path):
         "parquet": (tmp_path / "p.parquet", pa.Table),
         "feather": (str(tmp_path / "p.feather"), pa.Table),
         "csv": (tmp_path / "p.csv", pa.Table),
+        "table": (open_table("us", people), pa.Table),
     }
     for name, (source, kind) in sources.items():
         table = rank_columns(source, "left")

@@ -8,7 +8,7 @@ the counts up to the end of each bin. Texts are parted by their hash, numbers by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,13 @@ from holdfast.categories.counting import (
 from holdfast.tally import Target, row_places, table_of
 from holdfast.values import text_parts
 
+if TYPE_CHECKING:
+    from holdfast.tables import Table
+
 # Rows from which a column is counted in parts, and those of a part.
 LARGE = 1 << 22
 PART = 1 << 20
+TEXT_PART = 1 << 21
 # Values, or cells of a table, that are kept.
 KEPT = 1 << 20
 
@@ -42,13 +46,15 @@ class _Part(NamedTuple):
 
 
 def estimate_in_parts(
-    column: Any, kind: str, target: Target, how: Scoring
+    table: Table, name: str, kind: str, target: Target, how: Scoring
 ) -> ColumnEstimate | None:
     """Estimate of a column whose table is too large to be held; None where it is not.
 
     Parameters
     ----------
-    column : pyarrow.ChunkedArray, pyarrow.Array or ndarray of object
+    table : Table
+    name : str
+        Of the column.
     kind : str
         One of `holdfast.values.KINDS`; a category is taken by value even if it holds numbers.
     target : Target
@@ -56,13 +62,13 @@ def estimate_in_parts(
     """
     import pyarrow as pa
 
-    if len(column) < LARGE or target.classes is None or target.weight is not None:
+    if table.n_rows < LARGE or target.classes is None or target.weight is not None:
         return None
-    if isinstance(column, np.ndarray) or len(column) != len(target.codes):
-        return None
-    if isinstance(column, pa.Array):
-        column = pa.chunked_array([column])
-    parts = _text_tables(column, target) or _number_tables(column, target)
+    pa.default_memory_pool().release_unused()  # of the column before
+    if table.kinds[name] == "category":
+        parts = _text_tables(table.column(name), target)
+    else:
+        parts = _number_tables(table, name, target)
     if parts is None:
         return None
     kept: list[_Part] = []
@@ -70,7 +76,7 @@ def estimate_in_parts(
     for part in parts:
         kept.append(part)
         if sum(len(some.table) for some in kept) > n_kept:
-            return _summed(kind, kept, parts, how, len(column))
+            return _summed(kind, kept, parts, how, table.n_rows)
     values = pa.concat_arrays([part.values for part in kept])
     return column_estimate(kind, values, np.concatenate([part.table for part in kept]), how)
 
@@ -176,7 +182,7 @@ def _short(table: np.ndarray, how: Scoring) -> Shortened:
 
 def _text_tables(column: Any, target: Target) -> Iterator[_Part] | None:
     """Tables of texts of which many differ; a missing one comes first."""
-    groups = text_parts(column, PART)
+    groups = text_parts(column, TEXT_PART)
     if groups is None:
         return None
 
@@ -198,40 +204,36 @@ def _text_tables(column: Any, target: Target) -> Iterator[_Part] | None:
     return tables()
 
 
-def _number_tables(column: Any, target: Target) -> Iterator[_Part] | None:
+def _number_tables(table: Table, name: str, target: Target) -> Iterator[_Part] | None:
     """Tables of numbers in their order; a missing one comes first."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    kind = column.type
-    if pa.types.is_interval(kind) or not (
-        pa.types.is_temporal(kind) or pa.types.is_floating(kind) or pa.types.is_integer(kind)
-    ):
-        return None
-    if kind == pa.uint64():
+    kind = table.types[name]
+    whole = pa.types.is_integer(kind) and kind != pa.uint64()
+    if pa.types.is_interval(kind) or not (whole or _is_time(kind) or pa.types.is_floating(kind)):
         return None
     n_classes = len(target.classes or ())
     if not pa.types.is_floating(kind):
-        ends = pc.min_max(column.cast(f"int{kind.bit_width}") if _is_time(kind) else column)
-        low, high = (end.as_py() for end in ends.values())
-        if low is None or (high - low) * n_classes <= KEPT:
+        low, high = _range(table, name)
+        if (high - low) * n_classes <= KEPT:
             return None
-    by_class = [np.empty(0)] * n_classes
-    missing = np.zeros(n_classes, dtype=np.int64)
-    pieces: list[list[np.ndarray]] = [[] for _ in range(n_classes)]
+    sizes = np.bincount(target.codes, minlength=n_classes)
+    dtype = np.float64 if pa.types.is_floating(kind) else np.int64
+    by_class = [np.empty(size, dtype=dtype) for size in sizes]
+    filled = np.zeros(n_classes, dtype=np.int64)
     start = 0
-    for chunk in column.chunks:
-        for part in range(0, len(chunk), PART):
-            numbers, there = _numbers(chunk.slice(part, PART))
-            codes = target.codes[start : start + len(there)]
-            missing += np.bincount(codes[~there], minlength=n_classes)
-            for k in range(n_classes):
-                pieces[k].append(numbers[codes[there] == k])
-            start += len(there)
-    for k in range(n_classes):
-        by_class[k] = np.concatenate(pieces[k])
-        pieces[k] = []
-        by_class[k].sort()
+    for numbers, there in _numbers(table, name):
+        codes = target.codes[start : start + len(there)]
+        start += len(there)
+        codes = codes[there]
+        for k in range(n_classes):
+            own = numbers[codes == k]
+            by_class[k][filled[k] : filled[k] + len(own)] = own
+            filled[k] += len(own)
+    by_class = [own[:size] for own, size in zip(by_class, filled, strict=True)]
+    missing = sizes - filled
+    for own in by_class:
+        own.sort()
 
     def tables() -> Iterator[_Part]:
         if missing.any():
@@ -241,26 +243,35 @@ def _number_tables(column: Any, target: Target) -> Iterator[_Part] | None:
     return tables()
 
 
+def _range(table: Table, name: str) -> tuple[int, int]:
+    """Least and greatest whole number."""
+    ends = [(int(own.min()), int(own.max())) for own, _ in _numbers(table, name) if len(own)]
+    return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+
 def _is_time(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_temporal(kind))
 
 
-def _numbers(chunk: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers that are there, and the mask of them."""
+def _numbers(table: Table, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Numbers that are there, and the mask of them, some rows at a time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = chunk.type
-    if pa.types.is_floating(kind):
-        numbers = np.asarray(pc.cast(chunk, pa.float64()).fill_null(np.nan))
-        there = ~np.isnan(numbers)
-        return numbers[there] + 0.0, there  # -0.0 is 0.0
-    if _is_time(kind):
-        chunk = chunk.view(f"int{kind.bit_width}")
-    there = np.asarray(chunk.is_valid())
-    return np.asarray(pc.cast(chunk.drop_null(), pa.int64())), there
+    kind = table.types[name]
+    for batch in table.batches([name], PART):
+        rows = batch.column(0)
+        if pa.types.is_floating(kind):
+            numbers = np.asarray(pc.cast(rows, pa.float64()).fill_null(np.nan))
+            there = ~np.isnan(numbers)
+            yield numbers[there] + 0.0, there  # -0.0 is 0.0
+            continue
+        if _is_time(kind):
+            rows = rows.view(f"int{kind.bit_width}")
+        present = pc.cast(rows.drop_null(), pa.int64())
+        yield np.asarray(present), np.asarray(rows.is_valid())
 
 
 def _merged(by_class: list[np.ndarray]) -> Iterator[_Part]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -24,8 +22,8 @@ from holdfast.categories.large import estimate_in_parts
 from holdfast.progress import progress_bar
 from holdfast.tables import Table, open_table
 from holdfast.tally import Target, counted, whole_weights
-from holdfast.validation import check_choice, did_you_mean
-from holdfast.values import column_kind, columns_of
+from holdfast.validation import check_choice
+from holdfast.values import columns_of
 
 __all__ = ["audit_importances", "ginger_score", "rank_columns"]
 
@@ -45,12 +43,15 @@ def rank_columns(
 ) -> Any:
     """Table of the columns, from the one that predicts best on new rows to the worst.
 
-    A Parquet or Feather file is read column by column, so that it may be larger than memory; a
-    CSV file is read whole.
+    A file may be larger than memory: it is read column by column, a CSV or JSON lines file after
+    one pass that keeps its columns in a temporary file. With classes as the target, columns of
+    millions of different values are counted in parts.
 
     Parameters
     ----------
-    data : data frame (pandas, Polars, Arrow), ndarray, or path of a Parquet, Feather or CSV file
+    data : data frame (pandas, Polars, Arrow), ndarray, path of a file, or Table
+        Files as in `holdfast.tables.open_table`, which can be told the types of columns, an
+        encoding or a query, and gives a Table.
     target : str or array-like of shape (n_rows,)
         Name of the target's column, or the target itself.
     criterion, target_type, categorical_features, max_bins, missing, unseen, alpha
@@ -88,13 +89,11 @@ def rank_columns(
     who = "rank_columns"
     check_scoring(who, criterion, max_bins, missing, unseen, alpha)
     check_choice(who, "target_type", target_type, ("auto", "classes", "numeric"))
-    names, read, backend = _source(who, data)
+    table, backend = _source(who, data)
+    names = table.names
     if isinstance(target, str):
-        if target not in names:
-            where = f" in {Path(data).name}" if isinstance(data, (str, Path)) else ""
-            raise ValueError(f"{who}: no column {target!r}{where}." + did_you_mean(target, names))
+        y = table.column(target)
         names = [name for name in names if name != target]
-        y = read(target)
     else:
         y = np.asarray(target)
     weight = whole_weights(who, sample_weight, len(y))
@@ -108,20 +107,26 @@ def rank_columns(
     with progress_bar("columns", len(names)) as tick:
         for name, forced in zip(names, by_value, strict=True):
             # One column at a time: its counts are dropped before the next is read.
-            column = read(name)
-            kinds.append("category" if forced else column_kind(column))
-            estimate = estimate_in_parts(column, kinds[-1], rows, how)
-            if estimate is None:
-                _, values, table = counted(name, column, rows, owner=who, keep_values=False)
-                estimate = column_estimate(kinds[-1], values, table, how)
-                del values, table
-            found.append(estimate.without_table())
-            del column, estimate
+            kinds.append("category" if forced else table.kinds[name])
+            found.append(_estimate(who, table, name, kinds[-1], rows, how))
             tick()
     order = score_order(np.array([column.score for column in found]))
     honest = numeric or criterion not in IN_SAMPLE
     records = [_record(names[j], kinds[j], found[j], honest) for j in order]
     return _frame({key: [record[key] for record in records] for key in _RECORD}, backend)
+
+
+def _estimate(
+    who: str, table: Table, name: str, kind: str, rows: Target, how: Scoring
+) -> ColumnEstimate:
+    """Estimate of one column, without its counts."""
+    found = None
+    if table.n_rows == len(rows.codes):
+        found = estimate_in_parts(table, name, kind, rows, how)
+    if found is None:
+        _, values, counts = counted(name, table.column(name), rows, owner=who, keep_values=False)
+        found = column_estimate(kind, values, counts, how)
+    return found.without_table()
 
 
 _RECORD = (
@@ -245,7 +250,8 @@ def audit_importances(model: Any, X: Any, y: Any) -> Any:
     [('x0', 1, 2, True), ('x1', 2, 1, False)]
     """
     who = "audit_importances"
-    names, _, backend = _source(who, X)
+    table, backend = _source(who, X)
+    names = table.names
     importance = _importances(who, model)
     if len(importance) != len(names):
         raise ValueError(
@@ -325,16 +331,13 @@ def _estimates(who: str, X: Any, y: Any, criterion: str) -> tuple[list[str], lis
     return kinds, found
 
 
-def _source(who: str, data: Any) -> tuple[list[str], Callable[[str], Any], Any]:
-    """Names of the columns, how to read one, and the kind of frame to answer in."""
-    if isinstance(data, (str, Path)):
-        data = open_table(who, data)
+def _source(who: str, data: Any) -> tuple[Table, Any]:
+    """The table, and the kind of frame to answer in."""
     if isinstance(data, Table):
-        return data.names, data.column, "pyarrow"
-    columns = columns_of(who, data)
+        return data, "pyarrow"
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     backend = frame.implementation if isinstance(frame, nw.DataFrame) else "pyarrow"
-    return list(columns), columns.__getitem__, backend
+    return open_table(who, data), backend
 
 
 def _frame(columns: dict[str, list[Any]], backend: Any) -> Any:

@@ -13,6 +13,7 @@ from holdfast.tables.spill import Spill, short_dictionaries, widened
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_ERRORS = (OSError, ValueError, MemoryError)  # Arrow's are ValueErrors
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -53,7 +54,8 @@ class ParquetFiles:
             file = self._open(path, [name] if encoded else [])
             try:
                 column = file.read([name], use_threads=False).column(name)
-            except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+                _check_rows(len(column), footer)
+            except _ERRORS as error:
                 raise self._damaged(path, [name], error) from error
             chunks += (column if encoded else widened(column, kind)).chunks
         return pa.chunked_array(chunks, type=None if chunks else kind)
@@ -62,17 +64,21 @@ class ParquetFiles:
         """Batches of at most so many rows, of these columns in these types."""
         import pyarrow as pa
 
-        for path, folder in zip(self.paths, self._folders, strict=True):
+        for path, footer, folder in zip(self.paths, self._footers, self._folders, strict=True):
+            n_rows = 0
             stored = [name for name in kinds if name not in folder]
             file = self._open(path, [])
             batches = file.iter_batches(rows, columns=stored, use_threads=False)
             while True:
                 try:
                     batch = next(batches, None)
-                except (OSError, ValueError) as error:
+                    if batch is None:
+                        _check_rows(n_rows, footer)
+                except _ERRORS as error:
                     raise self._damaged(path, stored, error) from error
                 if batch is None:
                     break
+                n_rows += batch.num_rows
                 columns = [
                     _repeated(folder[name], batch.num_rows, kind)
                     if name in folder
@@ -91,7 +97,7 @@ class ParquetFiles:
 
         try:
             return pq.ParquetFile(path)
-        except (OSError, ValueError) as error:
+        except _ERRORS as error:
             raise ValueError(
                 f"{self.owner}: {path.name} cannot be read as Parquet ({first_line(error)}): it is "
                 "damaged or cut off. Fetch or write it again."
@@ -104,7 +110,7 @@ class ParquetFiles:
             for name in names:
                 try:
                     file.read_row_group(group, [name], use_threads=False)
-                except (OSError, ValueError) as reason:
+                except _ERRORS as reason:
                     return ValueError(
                         f"{self.owner}: row group {group} (of {file.num_row_groups}, from 0) of "
                         f"{path.name} cannot be read in column {name!r} ({first_line(reason)}): "
@@ -189,6 +195,11 @@ def _parquet_paths(owner: str, root: Path) -> list[Path]:
     return paths
 
 
+def _check_rows(n_rows: int, footer: Any) -> None:
+    if n_rows != footer.metadata.num_rows:
+        raise ValueError(f"{n_rows:,} rows instead of {footer.metadata.num_rows:,}")
+
+
 def _repeated(value: Any, n: int, kind: Any) -> Any:
     import pyarrow as pa
 
@@ -218,7 +229,7 @@ class ArrowFile:
             none = pa.ipc.IpcReadOptions(included_fields=[0])
             narrow = pa.ipc.open_file(self._source, options=none)
             self.n_rows = sum(narrow.get_batch(i).num_rows for i in range(self._n_batches))
-        except (OSError, ValueError, IndexError) as error:
+        except (OSError, ValueError, IndexError, MemoryError) as error:
             raise ValueError(
                 f"{owner}: {path.name} cannot be read as an Arrow file ({first_line(error)}): it "
                 "is damaged or cut off. Fetch or write it again."
@@ -255,8 +266,10 @@ class ArrowFile:
         file = pa.ipc.open_file(self._source, options=options)
         for i in range(self._n_batches):
             try:
-                yield file.get_batch(i)
-            except (OSError, ValueError) as error:
+                batch = file.get_batch(i)
+                batch.validate(full=True)  # offsets of a damaged file lead anywhere
+                yield batch
+            except _ERRORS as error:
                 raise ValueError(
                     f"{self.owner}: batch {i} (of {self._n_batches}, from 0) of {self.path.name} "
                     f"cannot be read ({first_line(error)}): the file is damaged. Fetch or write "
@@ -273,9 +286,10 @@ def read_arrow_stream(owner: str, path: Path) -> tuple[Spill, dict[str, Any]]:
         with pa.ipc.open_stream(str(path)) as reader:
             names = list(reader.schema.names)
             for batch in reader:
+                batch.validate(full=True)
                 columns = [widened(column, _plain(column.type)) for column in batch.columns]
                 spill.append(pa.RecordBatch.from_arrays(columns, names))
-    except (OSError, ValueError) as error:
+    except _ERRORS as error:
         raise ValueError(
             f"{owner}: {path.name} cannot be read as an Arrow stream after {spill.n_rows:,} rows "
             f"({first_line(error)}): it is damaged or cut off. Fetch or write it again."
@@ -284,7 +298,7 @@ def read_arrow_stream(owner: str, path: Path) -> tuple[Spill, dict[str, Any]]:
         raise ValueError(f"{owner}: column names must be distinct. {path.name} has {names}.")
     if not spill.n_rows:
         raise ValueError(f"{owner}: {path.name} has no rows.")
-    spill.flush()
+    spill.finish()
     return spill, {field.name: _plain(field.type) for field in reader.schema}
 
 

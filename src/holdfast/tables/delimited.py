@@ -131,7 +131,7 @@ class Delimited:
                     self._widen(column, "text", False)
             if not self._stale:
                 break
-        spill.flush()
+        spill.finish()
         if not spill.n_rows:
             raise ValueError(
                 f"{self.owner}: {self.path.name} has a header of {len(self.columns)} columns and "

@@ -60,7 +60,7 @@ def read_duckdb(owner: str, path: Path, table: str | None) -> tuple[Spill, dict[
             raise ValueError(
                 f"{owner}: DuckDB refuses the query on {path.name}: {_first(error)}"
             ) from error
-    spill.flush()
+    spill.finish()
     if not spill.n_rows:
         raise ValueError(f"{owner}: {table or path.name} has no rows.")
     return spill, {field.name: field.type for field in reader.schema}

@@ -39,7 +39,7 @@ class JsonLines:
 
         texts: set[str] = set()
         while True:
-            spill, stale, self.types = Spill(), False, {name: pa.string() for name in texts}
+            spill, stale = Spill(), False
             for block in self.file.blocks(0, None):
                 batch = self._parsed(block, texts)
                 if batch is None:
@@ -47,10 +47,8 @@ class JsonLines:
                 for field in batch.schema:
                     kind = self._wider(field.name, field.type, block)
                     # A date that turns out to be text is read again, as it was written.
-                    if (
-                        pa.types.is_string(kind)
-                        and pa.types.is_timestamp(self.types.get(field.name, kind))
-                    ) or (pa.types.is_string(kind) and pa.types.is_timestamp(field.type)):
+                    met = {field.type, self.types.get(field.name, field.type)}
+                    if pa.types.is_string(kind) and any(map(pa.types.is_timestamp, met)):
                         texts.add(field.name)
                         stale = True
                     self.types[field.name] = kind
@@ -58,7 +56,7 @@ class JsonLines:
                     spill.append(batch)
             if not stale:
                 break
-        spill.flush()
+        spill.finish()
         if not spill.n_rows or not self.types:
             raise ValueError(f"{self.owner}: {self.path.name} is empty. Expected JSON objects.")
         return spill, self.types
@@ -121,12 +119,13 @@ class JsonLines:
                 )
             for key, value in record.items():
                 kind = _value_kind(value)
-                if kind and kinds.setdefault(key, kind) not in (kind, ""):
+                known = kinds.get(key) or kind
+                if kind and kind != known:
                     return ValueError(
-                        f"{where} has {kind} in {key!r}, where lines before it have {kinds[key]}. "
+                        f"{where} has {kind} in {key!r}, where lines before it have {known}. "
                         "Write the values of a column in one type."
                     )
-                kinds[key] = kinds[key] or kind
+                kinds[key] = known
         told = str(error).splitlines()[0] if error else f"types in {name!r} differ"
         return ValueError(
             f"{self.owner}: {self.path.name} cannot be read from line {first:,} on ({told})."

@@ -18,7 +18,7 @@ from holdfast.tables.duck import read_duckdb
 from holdfast.tables.json_lines import JsonLines
 from holdfast.tables.spill import Spill, widened
 from holdfast.validation import check_choice, did_you_mean
-from holdfast.values import columns_of, missing_objects, python_values, refused, type_kind
+from holdfast.values import columns_of, is_plain, missing_objects, python_values, refused, type_kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,7 +109,7 @@ class Table:
     @property
     def plain_names(self) -> list[str]:
         """Columns of numbers, texts, dates and truth values: not of lists and the like."""
-        return [name for name, kind in self.types.items() if not _is_odd(kind)]
+        return [name for name, kind in self.types.items() if is_plain(kind)]
 
     def check_name(self, name: str) -> None:
         """Refuse a column that is not there."""
@@ -187,7 +187,7 @@ class Table:
 
     def _check_plain(self, names: list[str]) -> None:
         for name in names:
-            if _is_odd(self.types[name]):
+            if not is_plain(self.types[name]):
                 raise refused(self.owner, name, str(self.types[name]))
 
     def _as_wanted(self, name: str, column: Any, first_row: int) -> Any:
@@ -418,17 +418,6 @@ def _decoded(kind: Any) -> Any:
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_odd(kind: Any) -> bool:
-    """Whether the values of a type are neither numbers, texts, dates nor truth values."""
-    import pyarrow as pa
-
-    return bool(
-        pa.types.is_nested(kind)
-        or pa.types.is_interval(kind)
-        or isinstance(kind, pa.BaseExtensionType)
-    )
 
 
 # --- types that the caller asked for --------------------------------------------------------------

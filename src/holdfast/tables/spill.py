@@ -8,12 +8,14 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from holdfast.values import is_plain
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # Bytes that are kept in memory before a file is made, and of Arrow data before a part is written.
-IN_MEMORY = 1 << 26
-_PART = 1 << 26
+IN_MEMORY = 1 << 24
+_PART = 1 << 25
 # A dictionary that takes more bytes per row than this was given up by the writer: hash once.
 _MAX_DICTIONARY_BYTES = 4.0
 
@@ -44,23 +46,31 @@ class Spill:
         self.n_rows = 0
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch."""
+        """Keep the columns of a batch that hold plain values."""
+        self.n_rows += batch.num_rows
+        batch = batch.select([field.name for field in batch.schema if is_plain(field.type)])
         if self._waiting and batch.schema != self._waiting[0].schema:
-            self.flush()
+            self._flush()
         self._waiting.append(batch)
         self._n_bytes += batch.nbytes
-        self.n_rows += batch.num_rows
         if self._n_bytes >= _PART:
-            self.flush()
+            self._flush()
 
-    def flush(self) -> None:
-        """Write what waits. To be called after the last batch."""
+    def finish(self) -> None:
+        """Write what still waits; to be called after the last batch."""
+        import pyarrow as pa
+
+        self._flush()
+        pa.default_memory_pool().release_unused()
+
+    def _flush(self) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting)
+        n_rows = sum(batch.num_rows for batch in self._waiting)  # even if it has no columns
         places = {name: j for j, name in enumerate(table.column_names)}
         self._waiting, self._n_bytes = [], 0
         sink = pa.BufferOutputStream()
@@ -75,7 +85,7 @@ class Spill:
         offset = self._file.seek(0, io.SEEK_END)
         self._file.write(content)
         dictionaries = frozenset(short_dictionaries(metadata))
-        self._parts.append(_Part(offset, len(content), table.num_rows, places, dictionaries))
+        self._parts.append(_Part(offset, len(content), n_rows, places, dictionaries))
 
     def column(self, name: str, kind: pa.DataType) -> pa.ChunkedArray:
         """A column in the given type; texts of which few differ as a dictionary."""
@@ -102,6 +112,12 @@ class Spill:
 
         for part in self._parts:
             stored = [str(part.places[name]) for name in kinds if name in part.places]
+            if not stored:
+                whole = pa.table(
+                    {name: pa.nulls(part.n_rows, kind) for name, kind in kinds.items()}
+                )
+                yield from whole.to_batches(rows)
+                continue
             for batch in self._open(part, []).iter_batches(rows, columns=stored, use_threads=False):
                 columns = [
                     widened(
