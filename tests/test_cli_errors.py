@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.linear_model import LinearRegression
+from skops.io import dump
 
 GOOD = "place,x,z,y\n" + "".join(f"{'abcd'[i % 4]},{i},{i * i % 7},{i % 3}\n" for i in range(40))
 # What each command needs besides the file; the target is y.
@@ -34,6 +36,7 @@ class Hostile:
 def ask(holdfast, tmp_path):
     """Refusal of a command that is given a file with this content."""
     (tmp_path / "shelf").mkdir()
+    dump(LinearRegression().fit([[0.0, 0.0], [1.0, 2.0]], [0.0, 1.0]), tmp_path / "shelf/sum.skops")
 
     def refusal(command, content, *extra, name="t.csv"):
         place = tmp_path / name
@@ -153,7 +156,7 @@ def test_the_target_cannot_be_dropped_nor_can_everything(command, ask):
 def test_a_target_with_holes_is_refused(command, hole, ask):
     lines = GOOD.splitlines()
     lines[3] = lines[3][:-1] + hole
-    assert "'y'" in ask(command, "\n".join(lines))
+    assert "target" in ask(command, "\n".join(lines))
 
 
 @pytest.mark.parametrize("command", ["rank", "select", "transfer"])
@@ -177,9 +180,8 @@ def test_text_where_numbers_are_needed_is_refused(holdfast, ask):
 
 
 @every_command
-@pytest.mark.parametrize("n_rows", [1, 2])
-def test_too_few_rows_are_refused(command, n_rows, ask):
-    assert ask(command, "\n".join(GOOD.splitlines()[: 1 + n_rows]))
+def test_a_single_row_is_refused(command, ask):
+    assert ask(command, "\n".join(GOOD.splitlines()[:2]))
 
 
 def test_columns_without_a_value_leave_nothing_to_choose_from(ask):
@@ -197,9 +199,9 @@ def test_columns_without_a_value_leave_nothing_to_choose_from(ask):
     [
         ("rank", "--criterion", "gingr", "Did you mean 'ginger'?"),
         ("rank", "--target-type", "class", "Did you mean 'classes'?"),
-        ("rank", "--alpha", "0", "alpha must be"),
-        ("rank", "--alpha", "1.5", "alpha must be"),
-        ("rank", "--alpha", "nan", "alpha must be"),
+        ("rank", "--alpha", "0", "alpha must lie between 0 and 1"),
+        ("rank", "--alpha", "1.5", "alpha must lie between 0 and 1"),
+        ("rank", "--alpha", "nan", "alpha must lie between 0 and 1"),
         ("rank", "--alpha", "small", "'--alpha'"),
         ("rank", "--top", "0", "'--top'"),
         ("rank", "--seed", "-1", "'--seed'"),
@@ -212,7 +214,7 @@ def test_columns_without_a_value_leave_nothing_to_choose_from(ask):
         ("transfer", "--lam", "much", "--lam must be a number or loo. Got 'much'"),
         ("transfer", "--lam", "-1", "lam must be"),
         ("transfer", "--lam", "inf", "lam must be"),
-        ("transfer", "--target-type", "x", "target_type must be one of"),
+        ("transfer", "--target-type", "x", "--target-type must be one of"),
         ("transfer", "--candidates", "0", "n_candidates must be"),
         ("size", "--basis", "fourie", "Did you mean 'fourier'?"),
         ("size", "--criterion", "deee", "Did you mean 'dee'?"),
@@ -247,7 +249,6 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(command, ho
     assert "there.html exists already" in holdfast.refuses(*asked, "--out", "there.html")
     assert "no folder 'no/where'" in holdfast.refuses(*asked, "--out", "no/where/r.html")
     assert "must end in .html, .md or .json" in holdfast.refuses(*asked, "--out", "r.pdf")
-    assert ". is a folder" in holdfast.refuses(*asked, "--out", ".html", "--csv", ".") or True
     told = holdfast.refuses(*asked, "--out", "r.json", "--json", "r.json")
     assert "each output needs a file of its own" in told
     assert "cannot both go to standard output" in holdfast.refuses(*asked, "--json", "--csv")
@@ -283,9 +284,8 @@ def test_a_disk_that_refuses_is_named_and_nothing_is_left(ask, tmp_path, monkeyp
 
 
 def test_a_folder_of_sources_that_is_missing_or_empty_is_refused(holdfast, ask, tmp_path):
-    assert "shelf" in ask("transfer", GOOD)
-    (tmp_path / "shelf" / "readme.txt").write_text("no model")
-    assert "shelf" in ask("transfer", GOOD)
+    (tmp_path / "shelf" / "sum.skops").rename(tmp_path / "shelf" / "readme.txt")
+    assert "no model files in 'shelf'" in ask("transfer", GOOD)
     asked = ("transfer", "t.csv", "-t", "y", "--drop", "place", "-s")
     assert "must be a folder of models. Got 'nowhere'" in holdfast.refuses(*asked, "nowhere")
     assert "must be a folder of models. Got 't.csv'" in holdfast.refuses(*asked, "t.csv")
@@ -296,19 +296,20 @@ def test_a_folder_of_sources_that_is_missing_or_empty_is_refused(holdfast, ask, 
 def test_a_hostile_pickle_is_never_run(ending, skip, ask, tmp_path):
     trace = tmp_path / "trace"
     hostile = pickle.dumps(Hostile(trace))
+    (tmp_path / "shelf" / "sum.skops").unlink()
     (tmp_path / "shelf" / f"bad{ending}").write_bytes(hostile)
-    told = ask("transfer", GOOD, *skip)
+    assert f"bad{ending}" in ask("transfer", GOOD, *skip)
     assert not trace.exists()
-    if not skip:
-        assert f"bad{ending}" in told
     pickle.loads(hostile).close()
     assert trace.exists()  # it would have been
 
 
 @pytest.mark.parametrize("skip", [(), ("--skip-broken",)])
 def test_a_model_that_is_broken_is_named(skip, ask, tmp_path):
-    (tmp_path / "shelf" / "torn.onnx").write_bytes(b"\x08\x01 torn")
-    assert ask("transfer", GOOD, *skip)
+    (tmp_path / "shelf" / "sum.skops").write_bytes(b"PK\x03\x04 torn")
+    told = ask("transfer", GOOD, *skip)
+    assert "sum.skops" in told
+    assert ("no model in shelf can be used" in told) == bool(skip)
 
 
 # --- report -------------------------------------------------------------------------------------

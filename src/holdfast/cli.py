@@ -23,7 +23,7 @@ import typer
 from holdfast import __version__
 from holdfast.charts import printable
 from holdfast.progress import silent
-from holdfast.validation import did_you_mean
+from holdfast.validation import check_choice, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -246,6 +246,21 @@ def _numbers(who: str, data: Table, names: Sequence[str], *, missing: bool = Fal
     return np.column_stack(columns)
 
 
+def _is_numeric(who: str, data: Table, target: str, target_type: str) -> bool:
+    """Whether the target is a number to predict; one that never changes is refused."""
+    from holdfast.categories.counting import is_numeric
+
+    check_choice(who, "--target-type", target_type, ("auto", "classes", "numeric"))
+    column = data.column(target)
+    numeric = is_numeric(column, target_type)
+    if numeric and len(column.unique()) == 1:
+        raise ValueError(
+            f"{who}: the target {target!r} is {column[0]} in every row. "
+            "There is nothing to predict."
+        )
+    return numeric
+
+
 def _finished(
     summary: Summary,
     caught: Sequence[warnings.WarningMessage],
@@ -327,10 +342,10 @@ def rank(
     data = _open(who, file, type_, table, encoding, [("--target", target)])
     names = _kept(who, [name for name in data.names if name != target], drop)
     from holdfast.categories import rank_columns
-    from holdfast.categories.counting import is_numeric
     from holdfast.categories.kernel import IN_SAMPLE, UNITS
     from holdfast.report.answers import rank_summary
 
+    numeric = _is_numeric(who, data, target, target_type)
     with _warnings_kept() as caught:
         ranked = rank_columns(
             data.only([*names, target]),
@@ -339,7 +354,6 @@ def rank(
             target_type=target_type,
             alpha=alpha,
         )
-    numeric = is_numeric(data.column(target), target_type)
     unit = UNITS["numeric" if numeric else criterion]
     honest = numeric or criterion not in IN_SAMPLE
     summary = rank_summary(ranked.to_pydict(), target, names=names, unit=unit, honest=honest)
@@ -413,6 +427,11 @@ def select(
     }
     with _warnings_kept() as caught:
         found = moments_of(who, data, target, domain, target_type=target_type, leave_out=drop or ())
+        names = found.moments.feature_names or ()
+        for name in keep or ():
+            if name not in names:
+                hint = did_you_mean(name, names)
+                raise ValueError(f"{who}: no feature {name!r} (--keep).{hint}")
         model: Any
         if found.classes is None:
             model = TGreedyRegressor(**settings).fit_statistics(found.moments)
@@ -496,7 +515,6 @@ def transfer(
         raise ValueError(f"{who}: --sources must be a folder of models. Got {sources!r}.")
     import numpy as np
 
-    from holdfast.categories.counting import is_numeric
     from holdfast.report.answers import transfer_summary
     from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
 
@@ -508,7 +526,7 @@ def transfer(
         on_error="skip" if skip_broken else "raise",
         cache=cache,
     )
-    kind = GreedyTLRegressor if is_numeric(y, target_type) else GreedyTLClassifier
+    kind = GreedyTLRegressor if _is_numeric(who, data, target, target_type) else GreedyTLClassifier
     model = kind(
         pool,
         lam=lam if lam == "loo" else _number(who, "--lam", lam),
@@ -519,6 +537,9 @@ def transfer(
     )
     with _warnings_kept() as caught:
         model.fit(X, np.asarray(y.to_pylist()))
+    if not model.source_names_:
+        told = caught[0].message if caught else "there is none"
+        raise ValueError(f"{who}: no model in {sources} can be used: {told}")
     model.feature_names_in_ = np.array(names, dtype=object)
     summary = transfer_summary(model, target)
     asked = {

@@ -455,7 +455,10 @@ def transfer_summary(model: Any, target: str) -> Summary:
             f"{target!r}: {_listed(helping)}."
         )
     else:
-        answer = f"None of the {_count(n_sources, 'source')} helps {target!r}: they are left out."
+        which = (
+            "The source does not help" if n_sources == 1 else f"None of {n_sources:,} sources helps"
+        )
+        answer = f"{which} {target!r}: left out."
     if "with_sources" in errors:
         answer += (
             f" The squared error on left-out rows is {number(errors['with_sources'])} with sources "
@@ -507,7 +510,9 @@ def transfer_summary(model: Any, target: str) -> Summary:
         )
     return Summary(
         command="transfer",
-        question=f"Which of the {n_sources:,} trained models help {target!r}?",
+        question=f"Which of {_count(n_sources, 'trained model')} help {target!r}?"
+        if n_sources != 1
+        else f"Does the trained model help {target!r}?",
         answer=answer,
         path=path,
         table=Table("Columns and sources that carry weight", columns, rows, tuple(columns)),

@@ -109,6 +109,10 @@ def check_output(who: str, name: str, *, force: bool, source: str = "") -> None:
 def save(who: str, name: str, text: str, *, force: bool) -> None:
     """Write a text whole or not at all."""
     check_output(who, name, force=force)
-    with written_whole(name) as file:
-        # A lone surrogate, as in a file name that is no Unicode, is shown as such.
-        file.write(text.encode("utf-8", errors="backslashreplace"))
+    try:
+        with written_whole(name) as file:
+            # A lone surrogate, as in a file name that is no Unicode, is shown as such.
+            file.write(text.encode("utf-8", errors="backslashreplace"))
+    except OSError as error:
+        told = error.strerror or error
+        raise OSError(f"{who}: {name} cannot be written ({told}).") from error

@@ -130,7 +130,11 @@ class Summary:
             raise ValueError(f"{owner}: this is not JSON ({error}). {_READS}") from error
         form = record.get("format") if isinstance(record, dict) else None
         if form == "holdfast.SelectionPath":
-            return _of_path(SelectionPath.from_json(text))
+            try:
+                return _of_path(SelectionPath.from_json(text))
+            except ValueError as error:
+                told = str(error).removeprefix("SelectionPath.from_json: ")
+                raise ValueError(f"{owner}: {told}") from error
         if form != _FORMAT:
             raise ValueError(f"{owner}: expected format={_FORMAT!r}, got {form!r}. {_READS}")
         if record.get("version") != 1:
