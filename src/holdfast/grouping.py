@@ -248,8 +248,10 @@ def grouped(
         for block in keys():
             place_keys(block, start, n_bits, first, places, placed, rows)
             start += len(block)
-        yield Groups(rows, *group_keys(placed, rows, stops))
-        del placed, rows
+        found = Groups(rows, *group_keys(placed, rows, stops))
+        del placed, rows  # before the next are made
+        yield found
+        del found
 
 
 def text_blocks(

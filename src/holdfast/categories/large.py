@@ -65,7 +65,7 @@ def estimate_in_parts(
     if table.n_rows < LARGE or target.classes is None or target.weight is not None:
         return None
     pa.default_memory_pool().release_unused()  # of the column before
-    if table.kinds[name] == "category":
+    if pa.types.is_string(table.types[name]) or pa.types.is_large_string(table.types[name]):
         parts = _text_tables(table.column(name), target)
     else:
         parts = _number_tables(table, name, target)
@@ -73,8 +73,9 @@ def estimate_in_parts(
         return None
     kept: list[_Part] = []
     n_kept = max(KEPT, how.max_bins + 1)  # more values than bins, from there on
-    for part in parts:
+    while (part := next(parts, None)) is not None:
         kept.append(part)
+        del part
         if sum(len(some.table) for some in kept) > n_kept:
             return _summed(kind, kept, parts, how, table.n_rows)
     values = pa.concat_arrays([part.values for part in kept])
@@ -92,8 +93,9 @@ def _summed(
     sums = _Sums(kind, how, n_rows - int(missing.sum()), n_classes)
     while kept:
         sums.add(kept.pop(0).table)
-    for part in parts:
+    while (part := next(parts, None)) is not None:
         sums.add(part.table)
+        del part  # before the next is made
     return sums.estimate(missing)
 
 
@@ -193,13 +195,16 @@ def _text_tables(column: Any, target: Target) -> Iterator[_Part] | None:
             there = np.asarray(column.is_valid())
             gone = target.at(np.flatnonzero(~there))
             yield _Part(pa.nulls(1, pa.uint32()), table_of(np.zeros(len(gone.codes), int), 1, gone))
-        for group in groups:
+        while (group := next(groups, None)) is not None:
             places = row_places(column, group.first)
             table = table_of(group.codes, len(group.first), target.at(group.rows))
             if places.null_count:
                 present = np.asarray(places.is_valid())
                 places, table = places.drop_null(), table[present]
-            yield _Part(places, table)
+            part = _Part(places, table)
+            del group, places, table  # before the next are made
+            yield part
+            del part
 
     return tables()
 
@@ -209,14 +214,14 @@ def _number_tables(table: Table, name: str, target: Target) -> Iterator[_Part] |
     import pyarrow as pa
 
     kind = table.types[name]
-    whole = pa.types.is_integer(kind) and kind != pa.uint64()
+    whole = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_boolean(kind)
     if pa.types.is_interval(kind) or not (whole or _is_time(kind) or pa.types.is_floating(kind)):
         return None
     n_classes = len(target.classes or ())
     if not pa.types.is_floating(kind):
         low, high = _range(table, name)
-        if (high - low) * n_classes <= KEPT:
-            return None
+        if (high - low + 1) * n_classes <= KEPT:
+            return _dense_tables(table, name, target, low, high)
     sizes = np.bincount(target.codes, minlength=n_classes)
     dtype = np.float64 if pa.types.is_floating(kind) else np.int64
     by_class = [np.empty(size, dtype=dtype) for size in sizes]
@@ -241,6 +246,29 @@ def _number_tables(table: Table, name: str, target: Target) -> Iterator[_Part] |
         yield from _merged(by_class)
 
     return tables()
+
+
+def _dense_tables(table: Table, name: str, target: Target, low: int, high: int) -> Iterator[_Part]:
+    """Table of whole numbers between two that are not far apart; a missing one comes first."""
+    import pyarrow as pa
+
+    n_classes = len(target.classes or ())
+    n_values = high - low + 1
+    # The row before the first value is for what is missing.
+    total = np.zeros((n_values + 1) * n_classes, dtype=np.int64)
+    start = 0
+    for numbers, there in _numbers(table, name):
+        cell = np.zeros(len(there), dtype=np.intp)
+        cell[there] = numbers - (low - 1)
+        cell *= n_classes
+        cell += target.codes[start : start + len(there)]
+        total += np.bincount(cell, minlength=len(total))
+        start += len(there)
+    counts = total.reshape(n_values + 1, n_classes)
+    present = np.flatnonzero(counts[1:].any(axis=1))
+    if counts[0].any():
+        yield _Part(pa.nulls(1, pa.int64()), counts[:1])
+    yield _Part(pa.array(low + present), counts[1:][present])
 
 
 def _range(table: Table, name: str) -> tuple[int, int]:
@@ -270,6 +298,8 @@ def _numbers(table: Table, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]
             continue
         if _is_time(kind):
             rows = rows.view(f"int{kind.bit_width}")
+        elif pa.types.is_boolean(kind):
+            rows = pc.cast(rows, pa.int8())
         present = pc.cast(rows.drop_null(), pa.int64())
         yield np.asarray(present), np.asarray(rows.is_valid())
 

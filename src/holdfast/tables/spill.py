@@ -74,10 +74,12 @@ class Spill:
         places = {name: j for j, name in enumerate(table.column_names)}
         self._waiting, self._n_bytes = [], 0
         sink = pa.BufferOutputStream()
+        texts = [str(j) for j, kind in enumerate(table.schema.types) if pa.types.is_string(kind)]
         pq.write_table(
             table.rename_columns([str(j) for j in range(table.num_columns)]),
             sink,
             compression="lz4",
+            use_dictionary=texts,
             write_statistics=False,
         )
         content = sink.getvalue()

@@ -280,17 +280,20 @@ def _quoted(content: bytes, separator: str) -> tuple[list[tuple[int, int]], int 
 
 def likely_zeros(content: bytes, separator: str) -> np.ndarray:
     """Places where a field may begin with a zero and another digit, or with 0x."""
-    characters = np.frombuffer(content, dtype=np.uint8)
+    characters = np.frombuffer(b"\n\n" + content, dtype=np.uint8)
+    start, previous = characters[2:-1], characters[1:-2]
+    # Few zeros come after a character that sorts before the digits.
+    zeros = np.flatnonzero(
+        (start == ord("0")) & ((previous < ord("0")) | (previous == ord(separator)))
+    )
     before = np.zeros(256, dtype=np.uint8)  # 1: ends a field, 2: may stand before a number
     before[[*b'\r\n"', ord(separator)]] = 1
     before[[*b"+- "]] = 2
     after = np.zeros(256, dtype=bool)
     after[[*b"0123456789xX"]] = True
-    zeros = np.flatnonzero(characters[:-1] == ord("0"))
-    zeros = zeros[after[characters[zeros + 1]]]
-    first = before[characters[zeros - 1]]
-    second = before[characters[zeros - 2]]
-    return zeros[(first == 1) | (zeros == 0) | ((first == 2) & ((second > 0) | (zeros == 1)))]
+    zeros = zeros[after[characters[zeros + 3]]]
+    first, second = before[characters[zeros + 1]], before[characters[zeros]]
+    return zeros[(first == 1) | ((first == 2) & (second > 0))]
 
 
 def columns_at(
