@@ -385,6 +385,7 @@ def _select_charts(
                 Series("level of chance", steps, model.chance_levels_.tolist(), "level"),
             ],
             chosen=path.chosen_size or None,
+            from_zero=True,
         )
     )
     return charts
