@@ -64,4 +64,11 @@ class CommandLine:
 
 @pytest.fixture
 def holdfast(tmp_path: Path) -> CommandLine:
+    """The command line in the test's own folder."""
     return CommandLine(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def command_line() -> type[CommandLine]:
+    """For fixtures that run commands in a folder of theirs."""
+    return CommandLine

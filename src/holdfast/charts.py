@@ -31,6 +31,7 @@ _LOOKS = {
     "points": f"fill:{_GREY}",
 }
 _MARKS = ("", "kept", "id")
+_STEPS = (1, 2, 2.5, 5, 10)  # from tick to tick, times a power of ten
 
 
 def number(value: float) -> str:
@@ -113,6 +114,9 @@ class Lines(Chart):
         Where the vertical line stands.
     whole : bool
         Whether the horizontal axis counts things.
+    from_zero : bool
+        Whether the vertical axis begins at 0; else it fits errors, on a log scale if they span
+        decades.
     """
 
     x_label: str
@@ -120,6 +124,7 @@ class Lines(Chart):
     series: Sequence[Series]
     chosen: float | None = None
     whole: bool = True
+    from_zero: bool = False
 
     def __post_init__(self) -> None:
         made = (s if isinstance(s, Series) else Series(**s) for s in self.series)
@@ -139,7 +144,11 @@ class Lines(Chart):
             parts.append(_words(_WIDTH / 2, (top + bottom) / 2, "no step was scored", "middle"))
             return _svg(self, bottom + 40, parts)
         every = [y for s in self.series for y in s.y if math.isfinite(y)]
-        vertical = _error_scale(every, ys, bottom, top + 8)
+        vertical = (
+            _Scale(0.0, 1.06 * max(every), bottom, top + 8)
+            if self.from_zero
+            else _error_scale(every, ys, bottom, top + 8)
+        )
         left = 34 + _LETTER * max((len(label) for _, label in vertical.ticks()), default=0)
         horizontal = _Scale(min(xs), max(xs), left, right, whole=self.whole)
         for y, label in vertical.ticks():
@@ -317,7 +326,7 @@ class Heat(Chart):
                 x = left + width * j
                 parts.append(self._cell(x, y, width, value, largest, i, j))
         height = top + _ROW * len(self.rows)
-        note = "● chosen · + with the target · − against it · the stronger, the darker"
+        note = "● chosen · + with the target · − against it · the fuller the colour, the stronger"
         return _svg(self, height + 26, [*parts, _words(left, height + 18, note)])
 
     def _cell(
@@ -386,7 +395,7 @@ class _Scale:
             values = [step * 10.0**power for power in powers for step in steps]
             stride = math.ceil(len(values) / 12)
             return [v for v in values[::stride] if self.low <= v <= self.high]
-        step = _round_step((self.high - self.low) / 6)
+        step = _round_step((self.high - self.low) / 6, (1, 2, 5, 10) if self.whole else _STEPS)
         if self.whole:
             step = max(1.0, step)
         first = math.ceil(self.low / step - 1e-9)
@@ -394,10 +403,10 @@ class _Scale:
         return [i * step for i in range(first, last + 1)]
 
 
-def _round_step(rough: float) -> float:
-    """The least of 1, 2, 2.5 and 5 times a power of ten that is not below."""
+def _round_step(rough: float, steps: Sequence[float]) -> float:
+    """The least of the steps, times a power of ten, that is not below."""
     power = 10.0 ** math.floor(math.log10(rough))
-    return power * next(step for step in (1, 2, 2.5, 5, 10) if step * power >= rough * 0.999)
+    return power * next(step for step in steps if step * power >= rough * 0.999)
 
 
 def _error_scale(drawn: list[float], wanted: list[float], bottom: float, top: float) -> _Scale:

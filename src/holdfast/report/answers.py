@@ -385,6 +385,7 @@ def _select_charts(
                 Series("level of chance", steps, model.chance_levels_.tolist(), "level"),
             ],
             chosen=path.chosen_size or None,
+            from_zero=True,
         )
     )
     return charts
@@ -456,7 +457,9 @@ def transfer_summary(model: Any, target: str) -> Summary:
         )
     else:
         which = (
-            "The source does not help" if n_sources == 1 else f"None of {n_sources:,} sources helps"
+            "The source does not help"
+            if n_sources == 1
+            else f"None of the {n_sources:,} sources helps"
         )
         answer = f"{which} {target!r}: left out."
     if "with_sources" in errors:

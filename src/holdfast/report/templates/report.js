@@ -17,11 +17,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
         if (!numeric) return cell.textContent;
         return cell.dataset.value === "" ? NaN : Number(cell.dataset.value);
       };
+      const missing = (value) => value === "" || Number.isNaN(value);
       const compare = (a, b) => {
         const [x, y] = [key(a), key(b)];
-        if (!numeric) return (up ? 1 : -1) * x.localeCompare(y);
-        if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
-        return (up ? 1 : -1) * (x < y ? -1 : x > y ? 1 : 0);
+        if (missing(x) || missing(y)) return missing(x) - missing(y); // last, whichever way
+        const order = numeric ? (x > y) - (x < y) : x.localeCompare(y, "en", { numeric: true });
+        return up ? order : -order;
       };
       const body = table.tBodies[0];
       body.append(...[...body.rows].sort(compare));
