@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -251,11 +252,13 @@ def test_an_interrupted_fit_says_so(people, monkeypatch):
     def interrupt(*_args, **_kwargs):
         raise KeyboardInterrupt
 
+    selector = GingerSelector().fit(*people)
     monkeypatch.setattr("holdfast.categories.estimator.column_estimate", interrupt)
-    selector = GingerSelector()
     with pytest.raises(KeyboardInterrupt):
         selector.fit(*people)
     assert selector.path_.reason == "interrupted"
+    with pytest.raises(NotFittedError):
+        selector.get_support()
 
 
 def refusal(error, match, X=None, y=None, weight=None, **parameters):

@@ -296,6 +296,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         except KeyboardInterrupt:
             empty = np.array([found[0].no_column if found else np.nan])
             self.path_ = SelectionPath(np.array([]), (), empty, 0, "interrupted", how.unit)
+            vars(self).pop("support_", None)  # an earlier fit's
             raise
         self.support_ = self.path_.support(n_columns)
         self.ranking_ = self.path_.ranking(n_columns)
