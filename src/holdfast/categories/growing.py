@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.categories.tree import COARSE, IN_SAMPLE, LeafTerms, Sample, Tree, ginger_gain
+from holdfast.categories.kernel import ginger_gain
+from holdfast.categories.tree import COARSE, IN_SAMPLE, LeafTerms, Sample, Tree
 
 # Cells of the table from which compiled loops repay the seconds that they take to load.
 WORTH_COMPILING = 2_000_000
