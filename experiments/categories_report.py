@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from experiments.categories_choices import choices
 from experiments.categories_rivals import RANKERS, SOURCES
 from experiments.records import markdown_table, read_csv
 
@@ -49,6 +50,7 @@ def report(folder: Path) -> None:
         (theorem, ("theorem",)),
         (optimism, ("optimism",)),
         (repeated, ("repeated",)),
+        (choices, tuple(f"choices_{n}" for n in ("noise", "power", "forward", "unseen"))),
     )
     for write, files in sections:
         if all((folder / f"{name}.csv").exists() for name in files):

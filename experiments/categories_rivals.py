@@ -108,7 +108,7 @@ def is_text(column: Any) -> bool:
 N_TRAIN, N_TEST, N_BINS = 2000, 25_000, 16
 
 
-def binned(name: str, seed: int) -> Problem:
+def binned(name: str, seed: int, n_train: int = N_TRAIN) -> Problem:
     """A data set as codes: text by value, numbers of more than 16 values in 16 quantile bins.
 
     Bins are made on the training rows, once, for all methods; missing is a value of its own.
@@ -117,7 +117,7 @@ def binned(name: str, seed: int) -> Problem:
 
     data, y = load(name)
     order = np.random.default_rng(seed).permutation(len(y))
-    train, test = order[:N_TRAIN], order[N_TRAIN : N_TRAIN + N_TEST]
+    train, test = order[:n_train], order[n_train : n_train + N_TEST]
     coded = []
     for column in data.columns:
         values = data[column]
