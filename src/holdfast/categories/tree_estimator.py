@@ -106,7 +106,7 @@ class GingerTreeClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
     gradient boosting is the better tool.
 
     A value that a node has not seen is predicted from the node. The estimate charges such a row
-    with chance, so it errs on the safe side.
+    with chance.
 
     ``predict`` takes the majority of the leaf; where classes tie, the node above decides.
 
