@@ -7,7 +7,7 @@
 Times are CPU times, user and system, of one thread. The ways of a comparison take turns, and the
 tables have medians. Each way to rank a file has a process of its own, which has done the whole
 work once before it is timed: what is loaded or compiled once is charged to nobody.
-HOLDFAST_BENCH_FILE may name a file to keep the generated table in.
+HOLDFAST_BENCH_FOLDER may name a folder to keep the generated tables in.
 """
 
 from __future__ import annotations
@@ -32,27 +32,40 @@ RESULTS = Path(__file__).parent / "results" / "categories"
 PACKAGES = ("pyarrow", "numba", "duckdb", "polars", "lightgbm", "Orange3")
 OWN = "holdfast.rank_columns"
 N_ROWS = 5_000_000
+FILE_KINDS = ("even", "skewed")
 N_VALUES = (2, 5, 20, 100, 500, 2_000, 10_000, 100_000, 1_000_000, 5_000_000)
 
 
 # --- a Parquet file to a ranking ----------------------------------------------------------------
 
 
-def write_file(path: Path, seed: int) -> None:
-    """20 columns, text and integers in turn, with 2 to 5M values; as pyarrow writes by default."""
+def write_file(path: Path, kind: str, seed: int) -> None:
+    """20 columns, text and integers in turn, with 2 to 5M values; as pyarrow writes by default.
+
+    Of kind "even" values are drawn evenly, integers lie in a dense range and nothing is missing. Of
+    kind "skewed" text follows Zipf's law, integers are spread over all of 64 bits, and a twentieth
+    of each column is missing.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(seed)
+    skewed = kind == "skewed"
     columns = {}
     for k in N_VALUES:
-        for kind in ("text", "integer"):
-            codes = rng.permutation(N_ROWS) if k == N_ROWS else rng.integers(0, k, N_ROWS)
-            if kind == "text":
-                values = [f"value{i:08d}" if k > 1000 else f"v{i}" for i in range(k)]
-                columns[f"text_{k}"] = pa.array(values).take(pa.array(codes))
+        for of in ("text", "integer"):
+            if of == "text" and skewed:
+                reach = np.cumsum(1 / np.arange(1, k + 1))
+                codes = np.searchsorted(reach, reach[-1] * rng.random(N_ROWS))
             else:
-                columns[f"integer_{k}"] = pa.array(codes)
+                codes = rng.permutation(N_ROWS) if k == N_ROWS else rng.integers(0, k, N_ROWS)
+            missing = rng.random(N_ROWS) < 0.05 if skewed else None
+            if of == "text":
+                values = pa.array([f"value{i:08d}" if k > 1000 else f"v{i}" for i in range(k)])
+                columns[f"text_{k}"] = values.take(pa.array(codes, mask=missing))
+            else:
+                wide = rng.integers(-(2**63), 2**63, k) if skewed else np.arange(k)
+                columns[f"integer_{k}"] = pa.array(wide[codes], mask=missing)
     columns["target"] = pa.array(rng.random(N_ROWS) < 0.3)
     pq.write_table(pa.table(columns), path)
 
@@ -142,16 +155,21 @@ def run_file(repeats: int, seed: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.categories", "--child"]
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.environ.get("HOLDFAST_BENCH_FILE") or str(Path(folder) / "table.parquet")
-        if not Path(path).exists():
-            write_file(Path(path), seed)
-        for turn in progress(range(repeats), repeats, "file"):
-            for way in file_ways():
-                made = subprocess.run(
-                    [*command, way, path], env=environment, stdout=subprocess.PIPE, check=True
-                )
-                rows.append({"way": way, "turn": turn, **json.loads(made.stdout)})
+    with tempfile.TemporaryDirectory() as made_here:
+        folder = Path(os.environ.get("HOLDFAST_BENCH_FOLDER", made_here))
+        for kind in FILE_KINDS:
+            path = folder / f"categories-{kind}.parquet"
+            if not path.exists():
+                write_file(path, kind, seed)
+            for turn in progress(range(repeats), repeats, f"file, {kind}"):
+                for way in file_ways():
+                    made = subprocess.run(
+                        [*command, way, str(path)],
+                        env=environment,
+                        stdout=subprocess.PIPE,
+                        check=True,
+                    )
+                    rows.append({"file": kind, "way": way, "turn": turn, **json.loads(made.stdout)})
     return rows
 
 
@@ -332,19 +350,24 @@ def report(folder: Path) -> None:
     header = ["way", "CPU s", "times ours", "least and greatest"]
     if (folder / "file.csv").exists():
         rows = read_csv(folder / "file.csv")
-        peak = medians(rows, "peak_mb")
-        table = [[*line, f"{peak[line[0]]:.0f}"] for line in versus(rows, OWN)]
         parts += [
             "## A Parquet file to a ranking\n",
-            "5M rows, 10 columns of text and 10 of integers with 2 to 5M values each, drawn evenly,"
-            " and a target of two classes. pyarrow's defaults as a writer: Snappy, dictionaries"
+            "5M rows, 10 columns of text and 10 of integers with 2 to 5M values each, and a target"
+            " of two classes. pyarrow's defaults as a writer: Snappy, dictionaries"
             " up to 1 MB, row groups of 1M rows. The others count every value by class into a"
             " table; holdfast counts, scores and describes. `rank_columns` reads a column as text"
-            " where its dictionary was given up, so it may be faster than reading dictionaries.",
-            "All integers lie in a dense range, which `rank_columns` counts directly; wide ones it"
-            " sorts.\n",
-            markdown_table([*header, "peak MB"], table) + "\n",
+            " where its dictionary was given up, so it may be faster than reading dictionaries.\n",
         ]
+        said = {
+            "even": "Values drawn evenly, integers in a dense range, nothing missing:\n",
+            "skewed": "Text by Zipf's law, integers spread over all of 64 bits, a twentieth of each"
+            " column missing:\n",
+        }
+        for kind in FILE_KINDS:
+            own = [row for row in rows if row["file"] == kind]
+            peak = medians(own, "peak_mb")
+            table = [[*line, f"{peak[line[0]]:.0f}"] for line in versus(own, OWN)]
+            parts += [said[kind], markdown_table([*header, "peak MB"], table) + "\n"]
     if (folder / "codes.csv").exists():
         parts += [
             "## Ready codes to scores\n",

@@ -453,6 +453,13 @@ def run_models(size: int, trials: int, seed: int) -> Iterator[dict[str, Rows]]:
         yield {f"models_{size}": rows}
 
 
+def run_choices(trials: int, seed: int) -> dict[str, Rows]:
+    """See `categories_choices`."""
+    from experiments import categories_choices
+
+    return categories_choices.run_choices(trials, seed)
+
+
 # Long parts give what they have after each job, so that a run cut short leaves something.
 PARTS: dict[str, Callable[[int, int], dict[str, Rows] | Iterator[dict[str, Rows]]]] = {
     "figure1": run_figure1,
@@ -460,6 +467,7 @@ PARTS: dict[str, Callable[[int, int], dict[str, Rows] | Iterator[dict[str, Rows]
     "trees": run_trees,
     "rankers": run_rankers,
     "theorem": run_theorem,
+    "choices": run_choices,
     "models_500": partial(run_models, 500),
     "models_2000": partial(run_models, 2000),
     "models_10000": partial(run_models, 10_000),

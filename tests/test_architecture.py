@@ -19,7 +19,7 @@ LAYERS = [
     {"moments", "values"},
     {"tables", "tally"},
     {"features", "sums"},
-    {"datasets", "formats", "kernel", "loops", "tree"},
+    {"datasets", "formats", "kernel", "loops", "numeric", "tree"},
     {"bases", "bayes", "bounds", "counting", "folds", "growing", "pool"},
     {"columns", "held_out", "large", "table"},
     {"base"},

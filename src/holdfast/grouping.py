@@ -17,6 +17,9 @@ MAX_TEXT = 39
 # Rows of a part: its table of groups stays in the cache.
 _PART = 1 << 13
 _MAX_BITS = 12
+# Room for distinct keys that are counted in one table, at first and at most: a small table stays in
+# the cache.
+_FEW_KEYS, _MAX_KEYS = 1 << 13, 1 << 20
 # Rows whose keys are made at a time.
 _BLOCK = 1 << 12
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -199,6 +202,242 @@ def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes:
     for i in range(len(codes)):
         counts[np.uint64(codes[i]) * width + np.uint64(label[i])] += 1
     return counts.reshape(n_values, n_classes)
+
+
+@compiled
+def slots_of(found: np.ndarray, n_found: int, n_slots: int) -> Any:
+    """Table of places that `count_keys` finds its keys by, for the first n_found of them."""
+    slots = np.full(n_slots, -1, dtype=np.int32)
+    mask = np.uint64(n_slots - 1)
+    for at in range(n_found):
+        mixed = np.uint64(0)
+        for w in range(found.shape[1]):
+            mixed = _mixed(mixed, found[at, w])
+        slot = ((mixed * _MIX) >> np.uint64(20)) & mask
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = at
+    return slots
+
+
+@compiled
+def count_keys(
+    keys: np.ndarray,
+    valid: np.ndarray,
+    label: np.ndarray,
+    first_row: int,
+    slots: np.ndarray,
+    found: np.ndarray,
+    first: np.ndarray,
+    counts: np.ndarray,
+    n_found: int,
+    missing: np.ndarray,
+) -> Any:
+    """Add the keys to the counts of those found before, as long as there is room.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Of the rows from ``first_row`` on.
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    label : ndarray of int, shape (n_rows,)
+    first_row : int
+    slots : ndarray of int32
+        From `slots_of`; a power of two, more than there is room for.
+    found, first, counts : ndarray with a row per key that there is room for
+        The keys, the row of the first of each, and their rows by class.
+    n_found : int
+    missing : ndarray of int64, shape (n_classes,)
+        Missing rows by class, which are added.
+
+    Returns
+    -------
+    n_found, n_done : int
+        Keys found now, and rows that have been counted.
+    """
+    mask = np.uint64(len(slots) - 1)
+    for i in range(len(keys)):
+        y = np.uint64(label[i])
+        if len(valid) > 0 and not valid[i]:
+            missing[y] += 1
+            continue
+        mixed = np.uint64(0)
+        for w in range(keys.shape[1]):
+            mixed = _mixed(mixed, keys[i, w])
+        slot = ((mixed * _MIX) >> np.uint64(20)) & mask
+        while True:
+            at = slots[slot]
+            if at < 0:
+                if n_found == len(found):
+                    return n_found, i
+                slots[slot] = n_found
+                at = n_found
+                for w in range(keys.shape[1]):
+                    found[at, w] = keys[i, w]
+                first[at] = first_row + i
+                counts[at] = 0
+                n_found += 1
+                break
+            same = True
+            for w in range(keys.shape[1]):
+                same &= found[at, w] == keys[i, w]
+            if same:
+                break
+            slot = (slot + np.uint64(1)) & mask
+        counts[at, y] += 1
+    return n_found, len(keys)
+
+
+@compiled
+def place_by_class(
+    numbers: np.ndarray,
+    valid: np.ndarray,
+    label: np.ndarray,
+    places: np.ndarray,
+    placed: np.ndarray,
+    missing: np.ndarray,
+) -> None:
+    """Write each number to the next place of its class.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_rows,)
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    label : ndarray of int, shape (n_rows,)
+    places : ndarray of int64, shape (n_classes,)
+        Next place of each class; moved on.
+    placed : ndarray of shape (n_all_rows,)
+    missing : ndarray of int64, shape (n_classes,)
+        Missing rows by class, which are added.
+    """
+    for i in range(len(numbers)):
+        y = np.uint64(label[i])
+        if len(valid) > 0 and not valid[i]:
+            missing[y] += 1
+        else:
+            placed[places[y]] = numbers[i]
+            places[y] += 1
+
+
+@compiled
+def merge_counts(numbers: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Any:
+    """Distinct numbers in order, and how often each occurs in each class.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_numbers,)
+        Class after class, in order within each.
+    starts, stops : ndarray of int64, shape (n_classes,)
+        Where the numbers of each class lie.
+    """
+    n_rows = (stops - starts).sum()
+    values = np.empty(n_rows, dtype=numbers.dtype)
+    counts = np.empty((n_rows, len(stops)), dtype=np.int64)
+    at = starts.copy()
+    n_values, n_done = 0, 0
+    least = numbers[0]
+    while n_done < n_rows:
+        none = True
+        for k in range(len(stops)):
+            if at[k] < stops[k] and (none or numbers[at[k]] < least):
+                least = numbers[at[k]]
+                none = False
+        values[n_values] = least
+        for k in range(len(stops)):
+            start = at[k]
+            while at[k] < stops[k] and numbers[at[k]] == least:
+                at[k] += 1
+            counts[n_values, k] = at[k] - start
+            n_done += at[k] - start
+        n_values += 1
+    return values[:n_values], counts[:n_values]
+
+
+class KeyCounts(NamedTuple):
+    """Distinct keys in the order of their first rows.
+
+    Attributes
+    ----------
+    keys : ndarray of uint64, shape (n_keys, n_words)
+    first : ndarray of uint32, shape (n_keys,)
+        The first row of each.
+    counts : ndarray of int64, shape (n_keys, n_classes)
+    missing : ndarray of int64, shape (n_classes,)
+    """
+
+    keys: np.ndarray
+    first: np.ndarray
+    counts: np.ndarray
+    missing: np.ndarray
+
+
+def counted_keys(
+    blocks: Iterator[tuple[np.ndarray, np.ndarray]],
+    n_words: int,
+    label: np.ndarray,
+    n_classes: int,
+) -> KeyCounts | None:
+    """Rows by key and class in one pass; None where there are too many different keys.
+
+    For keys of which most come back: those seen often lie together at the beginning.
+
+    Parameters
+    ----------
+    blocks : iterator of (keys, valid), as in `count_keys`
+    n_words : int
+    label : ndarray of int, shape (n_rows,)
+    n_classes : int
+    """
+    found, first = empty_keys(_MAX_KEYS, n_words)
+    counts = np.empty((_MAX_KEYS, n_classes), dtype=np.int64)
+    missing = np.zeros(n_classes, dtype=np.int64)
+    room, n_found, start = _FEW_KEYS, 0, 0
+    slots = slots_of(found, 0, 2 * room)
+    for keys, valid in blocks:
+        done = 0
+        while True:
+            n_found, n_done = count_keys(
+                keys[done:], valid[done:], label[start + done : start + len(keys)], start + done,
+                slots, found[:room], first, counts, n_found, missing,
+            )  # fmt: skip
+            done += n_done
+            if done == len(keys):
+                break
+            if room == _MAX_KEYS:
+                return None
+            room = min(4 * room, _MAX_KEYS)
+            slots = slots_of(found, n_found, 2 * room)
+        start += len(keys)
+    return KeyCounts(found[:n_found], first[:n_found], counts[:n_found], missing)
+
+
+def sorted_counts(
+    pieces: list[tuple[np.ndarray, np.ndarray]], label: np.ndarray, n_classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct numbers in order, their rows by class, and the missing rows by class.
+
+    Numbers are sorted class by class: they are their own keys, and no row needs a place.
+
+    Parameters
+    ----------
+    pieces : list of (numbers, valid), as in `place_by_class`
+    label : ndarray of int, shape (n_rows,)
+    n_classes : int
+    """
+    sizes = np.bincount(label, minlength=n_classes)
+    starts = np.cumsum(sizes) - sizes
+    places, missing = starts.copy(), np.zeros(n_classes, dtype=np.int64)
+    placed = np.empty(len(label), dtype=pieces[0][0].dtype)
+    first = 0
+    for numbers, valid in pieces:
+        own = label[first : first + len(numbers)]
+        place_by_class(numbers, valid, own, places, placed, missing)
+        first += len(numbers)
+    for start, stop in zip(starts, places, strict=True):
+        placed[start:stop].sort()
+    return *merge_counts(placed, starts, places), missing
 
 
 class Groups(NamedTuple):

@@ -13,14 +13,21 @@ from holdfast.values import (
     column_kind,
     distinct,
     filtered,
+    is_dense,
+    is_long_text,
+    mostly_differ,
     python_values,
     text_groups,
+    text_pieces,
 )
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
 
 _BLOCK = 1 << 16
+# Rows and classes for which columns are counted without a code for every row.
+_LONG = 1 << 17
+_FEW_CLASSES = 8
 _MAX_CELLS = 1 << 30
 _MAX_TARGET = 1e70
 # Rows from which compiled loops repay the time that they take to load.
@@ -119,12 +126,100 @@ def counted(
         raise ValueError(
             f"{owner}: y must have one value per row of X, {len(column)}. Got {len(target.codes)}."
         )
+    direct = _counted_directly(column, target, keep_values)
+    if direct is not None:
+        return kind, *direct
     groups = None if keep_values else text_groups(column)
     if groups is None:
         values, codes = distinct(owner, name, column)
         return kind, *present_values(values, table_of(codes, len(values), target))
     table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
     return kind, *present_values(row_places(column, groups.first), table)
+
+
+def _counted_directly(
+    column: Any, target: Target, keep_values: bool
+) -> tuple[Any, np.ndarray] | None:
+    """Values and class counts of a long column without a code for every row.
+
+    None where that is not possible, or another way is as fast.
+    """
+    import pyarrow as pa
+
+    if (
+        isinstance(column, np.ndarray)
+        or len(column) < _LONG
+        or target.classes is None
+        or target.weight is not None
+        or len(target.classes) > _FEW_CLASSES
+    ):
+        return None
+    if pa.types.is_floating(column.type):
+        return _number_counts(column.cast(pa.float64()), target)
+    if pa.types.is_integer(column.type) and column.type != pa.uint64():
+        return _number_counts(column.cast(pa.int64()), target)
+    return None if keep_values else _text_counts(column, target)
+
+
+def _number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
+    """The same of numbers; None where they are whole and lie so close that they are codes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from holdfast.grouping import counted_keys, sorted_counts
+
+    assert target.classes is not None
+    is_float = pa.types.is_floating(column.type)
+    if is_float:
+        # -0.0 + 0.0 is 0.0: the two are equal, their bits are not.
+        column = pc.add(pc.if_else(pc.is_nan(column), None, column), 0.0)
+    elif is_dense(column):
+        return None
+    if column.null_count == len(column):
+        return None
+    pieces = [
+        _number_buffers(chunk)
+        for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])
+    ]
+    n_classes = len(target.classes)
+    found = None
+    if not mostly_differ(column, 0.9):
+        keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
+        found = counted_keys(keys, 1, target.codes, n_classes)
+    if found is None:
+        values, counts, missing = sorted_counts(pieces, target.codes, n_classes)
+    else:
+        values = found.keys[:, 0].view(np.float64 if is_float else np.int64)
+        order = np.argsort(values)
+        values, counts, missing = values[order], found.counts[order], found.missing
+    stored = pa.array(values)
+    if not column.null_count:
+        return stored, counts
+    return pa.concat_arrays([stored, pa.nulls(1, stored.type)]), np.vstack([counts, missing])
+
+
+def _number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of eight bytes, and which are not missing (empty if all)."""
+    kind = numbers.type.to_pandas_dtype()
+    every = np.frombuffer(numbers.buffers()[1], dtype=kind)
+    valid = np.asarray(numbers.is_valid()) if numbers.null_count else np.zeros(0, dtype=bool)
+    return every[numbers.offset : numbers.offset + len(numbers)], valid
+
+
+def _text_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
+    """The same of texts of which most come back; their values are given by rows."""
+    if not is_long_text(column) or mostly_differ(column, 0.5):
+        return None
+    found = text_pieces(column)
+    if found is None:
+        return None
+    from holdfast.grouping import counted_keys, text_blocks
+
+    assert target.classes is not None
+    pieces, n_words = found
+    keys = ((block, np.zeros(0, dtype=bool)) for block in text_blocks(pieces, n_words))
+    counted = counted_keys(keys, n_words, target.codes, len(target.classes))
+    return None if counted is None else (row_places(column, counted.first), counted.counts)
 
 
 def row_places(column: Any, rows: np.ndarray) -> Any:

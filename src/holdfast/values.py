@@ -213,22 +213,40 @@ def text_groups(column: Any) -> Groups | None:
 
 def text_parts(column: Any, max_rows: int) -> Iterator[Groups] | None:
     """The same, of about so many rows at a time; equal texts come at one time."""
+    if not (is_long_text(column) and mostly_differ(column, 0.5)):
+        return None
+    found = text_pieces(column)
+    if found is None:
+        return None
+    from holdfast.grouping import grouped, text_blocks
+
+    pieces, n_words = found
+    return grouped(lambda: text_blocks(pieces, n_words), len(column), n_words, max_rows)
+
+
+def is_long_text(column: Any) -> bool:
+    """Whether a column of text has so many rows that compiled loops pay."""
+    return (
+        not isinstance(column, np.ndarray) and len(column) >= 4 * _SAMPLE and _is_text(column.type)
+    )
+
+
+def mostly_differ(column: Any, share: float) -> bool:
+    """Whether, of some rows in the middle of an Arrow column, that share has different values."""
+    sample = column.slice(len(column) // 2, _SAMPLE)
+    return len(sample.unique()) >= share * len(sample)
+
+
+def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
+    """What `grouping.text_blocks` needs of a column of text; None where one is too long for it."""
     import pyarrow as pa
 
-    if isinstance(column, np.ndarray) or len(column) < 4 * _SAMPLE or not _is_text(column.type):
-        return None
-    sample = column.slice(len(column) // 2, _SAMPLE)
-    if len(sample.unique()) < 0.5 * len(sample):
-        return None
-    from holdfast.grouping import MAX_TEXT, grouped, text_blocks
+    from holdfast.grouping import MAX_TEXT
 
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     pieces = [_text_buffers(chunk) for chunk in chunks if len(chunk)]
     longest = max(int(np.diff(offsets).max()) for offsets, _, _ in pieces)
-    if longest > MAX_TEXT:
-        return None
-    n_words = longest // 8 + 1
-    return grouped(lambda: text_blocks(pieces, n_words), len(column), n_words, max_rows)
+    return (pieces, longest // 8 + 1) if longest <= MAX_TEXT else None
 
 
 def _text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -295,9 +313,9 @@ def _distinct_integers(column: Any) -> Distinct:
     present = column.drop_null() if column.null_count else column
     if not len(present):
         return Distinct(pa.nulls(1, pa.int64()), np.zeros(len(column), dtype=np.intp))
-    low, high = (end.as_py() for end in pc.min_max(present).values())
-    if high - low >= max(2 * len(present), 1 << 16):
+    if not is_dense(column):
         return _with_missing(column, *_sorted_distinct(np.asarray(present)))
+    low, high = (end.as_py() for end in pc.min_max(present).values())
     codes = np.empty(len(present), dtype=np.int32)
     start = 0
     for chunk in present.chunks if isinstance(present, pa.ChunkedArray) else [present]:
@@ -305,6 +323,15 @@ def _distinct_integers(column: Any) -> Distinct:
         np.subtract(np.asarray(chunk), low, out=part, casting="unsafe")
         start += len(part)
     return _with_missing(column, np.arange(low, high + 1), codes)
+
+
+def is_dense(column: Any) -> bool:
+    """Whether integers lie so close together that each of them may have a code of its own."""
+    import pyarrow.compute as pc
+
+    low, high = (end.as_py() for end in pc.min_max(column).values())
+    n_present = len(column) - column.null_count
+    return n_present == 0 or high - low < max(2 * n_present, 1 << 16)
 
 
 def _distinct_floats(column: Any) -> Distinct:

@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -161,10 +162,37 @@ def test_forward_leaves_out_what_is_known_already():
     forward = GingerSelector(mode="forward").fit(X, y)
     assert list(forward.get_feature_names_out()) == ["a", "b"]
     assert forward.path_.scores[2] == 0
-    assert "stops falling after 2 of 4" in forward.path_.reason
+    assert "after 2 of 4 columns no further one clearly lowers" in forward.path_.reason
     np.testing.assert_array_equal(forward.scores_, each.scores_)
     three = GingerSelector(mode="forward", n_features_to_select=3).fit(X, y)
     assert three.support_.sum() == 3
+
+
+@pytest.mark.parametrize("target", ["classes", "numbers"])
+def test_forward_takes_no_noise_that_is_the_best_of_many(target):
+    taken = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n_values = [2, 3, 4, 6, 8, 12, 20, 40, 80, 160]
+        noise = {f"n{k}": rng.integers(0, k, 1000).astype(str) for k in n_values}
+        good = rng.integers(0, 4, 1000)
+        shift = rng.normal(size=1000) + (good == 2)
+        X = pd.DataFrame({**noise, "good": good.astype(str)})
+        y = shift > 0.5 if target == "classes" else shift
+        taken += GingerSelector(mode="forward").fit(X, y).get_feature_names_out().tolist()
+    assert taken.count("good") == 20
+    # Of 20 tries, the largest of 10 normal numbers is above sqrt(2 ln 10) about 3 times.
+    assert len(taken) <= 20 + 6
+
+
+def test_forward_takes_no_noise_on_many_rows():
+    rng = np.random.default_rng(0)
+    good = rng.integers(0, 6, (100_000, 2))
+    X = np.column_stack([rng.integers(0, k, 100_000) for k in (2, 5, 20, 100, 1000)])
+    X = np.column_stack([X, good])
+    y = rng.random(100_000) < 0.3 + 0.2 * (good[:, 0] > 3) + 0.02 * good[:, 1]
+    selector = GingerSelector(mode="forward", categorical_features=list(range(7))).fit(X, y)
+    assert np.flatnonzero(selector.support_).tolist() == [5, 6]
 
 
 def test_forward_scores_joint_columns():
@@ -251,11 +279,13 @@ def test_an_interrupted_fit_says_so(people, monkeypatch):
     def interrupt(*_args, **_kwargs):
         raise KeyboardInterrupt
 
+    selector = GingerSelector().fit(*people)
     monkeypatch.setattr("holdfast.categories.estimator.column_estimate", interrupt)
-    selector = GingerSelector()
     with pytest.raises(KeyboardInterrupt):
         selector.fit(*people)
     assert selector.path_.reason == "interrupted"
+    with pytest.raises(NotFittedError):
+        selector.get_support()
 
 
 def refusal(error, match, X=None, y=None, weight=None, **parameters):

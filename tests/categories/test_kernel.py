@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from holdfast import Counts
-from holdfast.categories import kernel
+from holdfast.categories import kernel, numeric
 
 LEAVE_ONE_OUT = ("ginger", "majority")
 
@@ -58,9 +58,9 @@ def test_three_values_by_hand():
 def test_numeric_target_by_hand():
     # a: 1, 3; b: 8. SS_a = 2, mean 4, SS = 26, m = 3: (4·2 + 3·26/4)/3.
     moments = moments_of(["a", "a", "b"], [1, 3, 8])
-    assert kernel.numeric_score(moments) == pytest.approx((8 + 19.5) / 3)
+    assert numeric.score(moments) == pytest.approx((8 + 19.5) / 3)
     # no column: each row from the mean of the others, (4.5² + 1.5² + 6²)/3
-    assert kernel.no_column_numeric(moments) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
+    assert numeric.no_column(moments) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
 
 
 @given(tables, st.sampled_from(["uniform", "prior"]))
@@ -122,12 +122,12 @@ numeric_rows = st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_si
 def test_the_numeric_score_is_a_leave_one_out_error(rows):
     v, y = (np.array(part) for part in zip(*rows, strict=True))
     no_column = np.mean([(y[i] - np.delete(y, i).mean()) ** 2 for i in range(len(v))])
-    assert kernel.no_column_numeric(moments_of(v, y)) == pytest.approx(no_column, abs=1e-9)
+    assert numeric.no_column(moments_of(v, y)) == pytest.approx(no_column, abs=1e-9)
     loss = 0.0
     for i in range(len(v)):
         same = np.delete(y, i)[np.delete(v, i) == v[i]]
         loss += (y[i] - same.mean()) ** 2 if len(same) else no_column
-    assert kernel.numeric_score(moments_of(v, y)) == pytest.approx(loss / len(v), abs=1e-9)
+    assert numeric.score(moments_of(v, y)) == pytest.approx(loss / len(v), abs=1e-9)
 
 
 @given(numeric_rows)
@@ -137,11 +137,11 @@ def test_the_numeric_jackknife_is_what_deleting_rows_gives(rows):
     left, gain = [], []
     for i in range(len(v)):
         less = moments_of(np.delete(v, i), np.delete(y, i))
-        left.append(kernel.numeric_score(less))
-        gain.append(kernel.no_column_numeric(less) - left[-1])
+        left.append(numeric.score(less))
+        gain.append(numeric.no_column(less) - left[-1])
     expected = [math.sqrt((len(v) - 1) * np.var(part)) for part in (left, gain)]
     scale = 1 + np.abs(left).max()
-    found = kernel.numeric_jackknife(moments_of(v, y))
+    found = numeric.jackknife(moments_of(v, y))
     np.testing.assert_allclose(found, expected, atol=1e-6 * scale, rtol=1e-6)
 
 
@@ -223,8 +223,44 @@ def test_an_id_ties_a_constant_column_where_unseen_values_follow_the_prior():
 def test_an_id_ties_a_constant_column_for_a_numeric_target():
     y = np.random.default_rng(0).normal(size=20)
     ids, constant = moments_of(range(20), y), moments_of(np.zeros(20), y)
-    assert kernel.numeric_score(ids) == pytest.approx(kernel.numeric_score(constant), rel=1e-14)
-    assert kernel.numeric_jackknife(ids).gain == pytest.approx(0, abs=1e-12)
+    assert numeric.score(ids) == pytest.approx(numeric.score(constant), rel=1e-14)
+    assert numeric.jackknife(ids)[1] == pytest.approx(0, abs=1e-12)
+
+
+def two_cuts(seed):
+    """A coarse column and a finer one, of 24 rows."""
+    rng = np.random.default_rng(seed)
+    fine = rng.integers(0, 9, 24)
+    return rng, fine, fine // 3
+
+
+@given(st.integers(0, 10_000))
+def test_what_finer_values_gain_is_the_difference_of_the_estimates(seed):
+    rng, fine, coarse = two_cuts(seed)
+    seen, fine = np.unique(fine, return_inverse=True)
+    y = rng.normal(size=24)
+    found, _ = numeric.gain(moments_of(fine, y), seen // 3)
+    expected = numeric.score(moments_of(coarse, y)) - numeric.score(moments_of(fine, y))
+    assert found == pytest.approx(24 * expected, abs=1e-9)
+    label = rng.integers(0, 3, 24)
+    whole = table(coarse, label, 3, 3)
+    terms = kernel.ginger_terms(whole)[whole.any(axis=1)]
+    terms = np.minimum(terms, whole.sum(axis=1)[whole.any(axis=1)] * 2 / 3)
+    counts = table(fine, label, len(seen), 3)
+    found, _ = kernel.ginger_gain(counts, seen // 3)
+    assert found == pytest.approx(terms.sum() - kernel.ginger_terms(counts).sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("rows_each", [2, 3, 10, 50])
+def test_the_standard_error_of_a_numeric_gain_is_that_of_simulated_noise(rows_each):
+    rng = np.random.default_rng(0)
+    fine = np.repeat(np.arange(40), rows_each)
+    found = [
+        numeric.gain(moments_of(fine, rng.normal(size=len(fine))), np.arange(40) // 10)
+        for _ in range(200)
+    ]
+    gain, standard_error = np.array(found).T
+    assert np.mean(standard_error) == pytest.approx(np.std(gain), rel=0.2)
 
 
 def test_good_turing_masses_add_up_and_the_bound_follows_them():

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.categories import growing
 from holdfast.categories.growing import grow_tree
+from holdfast.categories.kernel import ginger_gain
 from holdfast.categories.tree import (
     CRITERIA,
     LeafTerms,
     Sample,
-    ginger_gain,
     least_estimate,
     staged_scores,
 )

@@ -3,12 +3,15 @@
 import datetime
 import json
 import re
+import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from holdfast import (
@@ -300,6 +303,22 @@ def test_an_interrupted_fit_leaves_its_path(monkeypatch):
     assert forest.path_.reason == "interrupted"
 
 
+@pytest.mark.parametrize("model", [GingerTreeClassifier(), GingerForestClassifier(5)])
+def test_an_interrupted_second_fit_does_not_mix_two_models(model, monkeypatch):
+    columns, y = shop(200)
+    X = pl.DataFrame(columns)
+    model.fit(X.drop("ident"), y)
+
+    def split(*_args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(growing._Leaves, "split", split)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
 # --- forest ---
 
 
@@ -339,6 +358,36 @@ def test_processes_grow_the_same_forest():
     X = pl.DataFrame(columns)
     one, two = (GingerForestClassifier(4, random_state=0, n_jobs=n).fit(X, y) for n in (None, 2))
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_the_forest_shows_its_progress_on_a_terminal(n_jobs, monkeypatch, capsys):
+    columns, y = shop(150)
+    forest = GingerForestClassifier(4, random_state=0, n_jobs=n_jobs)
+    forest.fit(pl.DataFrame(columns), y)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("holdfast.progress._PATIENCE", -1.0)
+    forest.fit(pl.DataFrame(columns), y)
+    assert capsys.readouterr().err.endswith("# 4/4\n")
+
+
+def test_an_interruption_ends_the_other_processes(monkeypatch):
+    @contextmanager
+    def one_piece(_label, _total):
+        def tick():
+            raise KeyboardInterrupt
+
+        yield tick
+
+    monkeypatch.setattr(tree_estimator, "progress_bar", one_piece)
+    columns, y = shop(150)
+    forest = GingerForestClassifier(50, random_state=0, n_jobs=2)
+    with pytest.raises(KeyboardInterrupt):
+        forest.fit(pl.DataFrame(columns), y)
+    assert forest.path_.reason == "interrupted"
+    monkeypatch.undo()
+    assert len(forest.fit(pl.DataFrame(columns), y).trees_) == 50
 
 
 # --- exports ---

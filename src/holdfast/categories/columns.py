@@ -27,6 +27,8 @@ from holdfast.tally import Target, label_order
 from holdfast.validation import mixed_rows, target_rows
 from holdfast.values import column_kind, columns_of, distinct, joined, python_values
 
+_BLOCK = 1 << 13
+
 
 class Column(NamedTuple):
     """One way to cut a feature into cells.
@@ -81,6 +83,16 @@ def _sort_of(kind: pa.DataType) -> Any:
     return kind.id
 
 
+def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Write the cell of each row, given per column the rows' codes and the cell of each code."""
+    # Rows lie together in memory: in blocks of them that stay in the cache.
+    for start in range(0, len(cells), _BLOCK):
+        block = cells[start : start + _BLOCK]
+        for at, (codes, own) in enumerate(cell_of):
+            # Codes are within bounds; to be told so ("clip") saves NumPy a check.
+            block[:, at] = own.take(codes[start : start + _BLOCK], mode="clip")
+
+
 class ColumnEncoder:
     """Cells of tables, learned from the rows of a fit.
 
@@ -113,32 +125,35 @@ class ColumnEncoder:
     def fit_transform(self, table: dict[str, Any], weight: np.ndarray) -> np.ndarray:
         """Learn the cells, and give those of the rows that weigh something."""
         used = weight > 0
+        all_used = bool(used.all())
+        repeats = None if (weight == 1).all() else weight
         self.types: list[Any] = []
         self.columns: list[Column] = []
-        coded: list[tuple[np.ndarray, list[np.ndarray]]] = []
+        coded: list[tuple[np.ndarray, np.ndarray]] = []
         for j, (name, column) in enumerate(table.items()):
             values, codes = distinct(self.owner, name, column)
             self.types.append(getattr(values, "type", None))
-            rows = np.bincount(codes, weight, minlength=len(values))
+            rows = np.bincount(codes, repeats, minlength=len(values))
             order = _in_order(values)
             order = order[rows[order] > 0]
             values, rows = values.take(order), rows[order]
             place = np.zeros(int(order.max()) + 1, dtype=np.int32)
             place[order] = np.arange(len(order))
-            own = self._readings(j, column_kind(column), values, rows)
-            coded.append((place[codes[used]], [reading.groups(values) for reading in own]))
-            for reading in own:
+            codes = codes if all_used else codes[used]
+            for reading in self._readings(j, column_kind(column), values, rows):
                 edges = _numbers(values)[reading.ends[:-1]] if reading.n_bins else None
                 kept = None if reading.n_bins else values
                 self.columns.append(Column(j, kept, edges, len(reading.table)))
+                coded.append((codes, reading.groups(values)[place]))
         sizes = [column.n_cells for column in self.columns]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.feature = np.array([column.feature for column in self.columns], dtype=np.int64)
-        cells, at = self._empty(int(used.sum())), 0
-        for codes, groups in coded:
-            for group in groups:
-                cells[:, at] = (self.offsets[at] + group).astype(cells.dtype)[codes]
-                at += 1
+        cells = self._empty(int(used.sum()))
+        cell_of = [
+            (codes, (first + groups).astype(cells.dtype))
+            for first, (codes, groups) in zip(self.offsets, coded, strict=False)
+        ]
+        _fill(cells, cell_of)
         return cells
 
     def _readings(self, j: int, kind: str, values: Any, rows: np.ndarray) -> list[Reading]:
@@ -159,9 +174,11 @@ class ColumnEncoder:
         """Cells of each row, shape (n_rows, n_columns); ``offsets[-1]`` for values never seen."""
         coded = [distinct(self.owner, name, column) for name, column in table.items()]
         cells = self._empty(len(coded[0].codes))
-        for at, column in enumerate(self.columns):
-            values, codes = coded[column.feature]
-            cells[:, at] = self._cells(at, values).astype(cells.dtype)[codes]
+        cell_of = [
+            (coded[column.feature].codes, self._cells(at, coded[column.feature].values))
+            for at, column in enumerate(self.columns)
+        ]
+        _fill(cells, [(codes, own.astype(cells.dtype)) for codes, own in cell_of])
         return cells
 
     def _cells(self, at: int, values: Any) -> np.ndarray:

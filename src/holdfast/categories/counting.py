@@ -7,6 +7,7 @@ number of rows; their number is chosen by the criterion itself.
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from holdfast.categories import kernel
+from holdfast.categories import kernel, numeric
 from holdfast.tally import grouped_moments
 from holdfast.validation import check_choice, is_number
 from holdfast.values import filtered
@@ -48,17 +49,37 @@ class Scoring(NamedTuple):
         """What the scores measure."""
         return kernel.UNITS["numeric" if self.numeric else self.criterion]
 
+    @property
+    def lowers(self) -> str:
+        """What a column must do to the estimate to be added to others, in words."""
+        leaves_rows_out = self.numeric or self.criterion in ("ginger", "majority")
+        return "clearly lowers" if leaves_rows_out else "lowers"
+
     def score(self, table: np.ndarray, repeats: np.ndarray | None = None) -> float:
         """Value of the criterion for a table; lower is better."""
         if self.numeric:
-            return kernel.numeric_score(table)
+            return numeric.score(table)
         return kernel.criterion_value(self.criterion, table, repeats, unseen=self.unseen)
 
     def no_column(self, table: np.ndarray) -> float:
         """Value of the criterion for a constant column on the rows of the table."""
         if self.numeric:
-            return kernel.no_column_numeric(table)
+            return numeric.no_column(table)
         return kernel.no_column(self.criterion, table)
+
+    def is_clear(self, table: np.ndarray, parent: np.ndarray, n_tried: int) -> bool:
+        """Whether finer values gain more than the best of n_tried columns does by chance.
+
+        That is ``sqrt(2 ln p)`` standard errors (`kernel`, departure 7). Criteria that look at the
+        rows of the fit only have none: there every gain counts.
+        """
+        if self.numeric:
+            gain, error = numeric.gain(table, parent)
+        elif self.criterion in ("ginger", "majority"):
+            gain, error = kernel.ginger_gain(table, parent, unseen=self.unseen)
+        else:
+            return True
+        return gain > math.sqrt(2 * math.log(n_tried)) * error
 
 
 class Reading(NamedTuple):
@@ -205,7 +226,7 @@ def judged(
     assert short is not None
     if how.numeric:
         nothing = how.no_column(best.table)
-        errors = kernel.numeric_jackknife(best.table)
+        errors = kernel.Jackknife(*numeric.jackknife(best.table))
     else:
         nothing = how.no_column((short[1] @ short[0]).astype(np.int64)[None])
         errors = kernel.jackknife(how.criterion, *short, unseen=how.unseen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -58,10 +58,11 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         as the entropy that is left, gain ratio as one minus the ratio.
     n_features_to_select : int, optional
         How many columns to keep. By default those that beat "no column" by more than the interval,
-        or with ``mode="forward"`` as many as lower the estimate.
+        or with ``mode="forward"`` as many as clearly lower the estimate.
     mode : {"each", "forward"}
         Score columns one by one, or given those already chosen: by the score of their joint
-        column, until it stops falling.
+        column, while one lowers it by more than ``sqrt(2 ln p)`` standard errors, p being the
+        number of columns left. The best of p seems better than it is.
     target_type : {"auto", "classes", "numeric"}
         ``"auto"`` takes a target with fractions as numeric and any other as classes.
     categorical_features : "from_dtype" or array-like
@@ -296,6 +297,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         except KeyboardInterrupt:
             empty = np.array([found[0].no_column if found else np.nan])
             self.path_ = SelectionPath(np.array([]), (), empty, 0, "interrupted", how.unit)
+            self.__dict__.pop("support_", None)  # an earlier fit's
             raise
         self.support_ = self.path_.support(n_columns)
         self.ranking_ = self.path_.ranking(n_columns)
@@ -336,52 +338,83 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     def _forward(
         self, counts: Counts, columns: Sequence[Any], rows: Target, how: Scoring
     ) -> SelectionPath:
-        """Add the column whose joint column with those chosen scores best, while that falls."""
-        n_rows = len(rows.codes)
+        """Add the column whose joint column with those chosen scores best, of those that are clear.
+
+        The last column of the path is the first that was not, unless there is none left.
+        """
         ways = []
-        for column, name, kind in zip(columns, counts.names, counts.kinds, strict=True):
+        for j, (column, name) in enumerate(zip(columns, counts.names, strict=True)):
             values, codes = distinct("GingerSelector", name, column)
             table = table_of(codes, len(values), rows)
             # Rows of weight 0 may have values that are not there; they count nowhere.
             codes = np.maximum(np.cumsum(is_present(table)) - 1, 0)[codes]
             values, table = present_values(values, table)
-            ways.append((values, codes, list(readings(kind, values, table, how))))
-        joint, n_joint = np.zeros(n_rows, dtype=np.intp), 1
+            for reading in readings(counts.kinds[j], values, table, how):
+                ways.append(_Way(j, values, codes, reading))
+        joint = _Joint(np.zeros(len(rows.codes), dtype=np.intp), 1)
         order: list[int] = []
         scores = [float(self.no_column_scores_[0])]
         wanted = self.n_features_to_select
+        size = 0
         while len(order) < (wanted or len(columns)):
-            best: tuple[float, int, np.ndarray, int] | None = None
-            for j, (values, codes, options) in enumerate(ways):
-                for reading in options if j not in order else ():
-                    cell, n_cells = _joined(joint, n_joint, reading, values, codes)
-                    table = table_of(cell, n_cells, rows)
-                    score = how.score(table[is_present(table)])
-                    if best is None or score < best[0] - 1e-12 * abs(best[0]):
-                        best = score, j, cell, n_cells
-            assert best is not None
-            order.append(best[1])
-            scores.append(best[0])
-            joint, n_joint = best[2], best[3]
-            if wanted is None and not best[0] < scores[-2] - 1e-12 * abs(scores[-2]):
+            left = [way for way in ways if way.column not in order]
+            tried = np.array([how.score(joint.counts(way, rows)[0]) for way in left])
+            n_columns = len({way.column for way in left if len(way.values) > 1})
+            best = score_order(tried)
+            enough = (
+                at
+                for at in best
+                if wanted is not None
+                or (
+                    tried[at] < scores[-1] - 1e-12 * abs(scores[-1])
+                    and how.is_clear(*joint.counts(left[at], rows), n_columns)
+                )
+            )
+            chosen = next(enough, None)
+            at = best[0] if chosen is None else chosen
+            order.append(left[at].column)
+            scores.append(float(tried[at]))
+            if chosen is None:
                 break
-        size = len(order) if wanted is not None else int(np.argmin(np.round(scores, 12)))
+            size += 1
+            joint = joint.cut(left[at])[0]
         reason = (
             f"the {size} columns that n_features_to_select asks for"
             if wanted is not None
-            else f"the estimate stops falling after {size} of {len(columns)} columns"
+            else f"after {size} of {len(columns)} columns no further one {how.lowers} the estimate"
         )
         names = tuple(counts.names[j] for j in order)
         return SelectionPath(np.array(order), names, np.array(scores), size, reason, how.unit)
 
 
-def _joined(
-    joint: np.ndarray, n_joint: int, reading: Reading, values: Any, codes: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """Codes of the rows in the joint column of those chosen and one more, and their number."""
-    n_groups = len(reading.table)
-    cell = joint * n_groups + reading.groups(values)[codes]
-    if n_joint * n_groups <= 4 * len(cell):
-        return cell, n_joint * n_groups
-    seen, cell = np.unique(cell, return_inverse=True)
-    return cell, len(seen)
+class _Way(NamedTuple):
+    """A column in one reading; values of the column and the rows' places among them."""
+
+    column: int
+    values: Any
+    codes: np.ndarray
+    reading: Reading
+
+
+class _Joint(NamedTuple):
+    """The column of which each value is a combination of values of those chosen."""
+
+    codes: np.ndarray
+    n_values: int
+
+    def cut(self, way: _Way) -> tuple[_Joint, np.ndarray]:
+        """The same with one column more, and the value of this one that each of its is part of."""
+        n_groups = len(way.reading.table)
+        codes = self.codes * n_groups + way.reading.groups(way.values)[way.codes]
+        if self.n_values * n_groups <= 4 * len(codes):
+            parent = np.repeat(np.arange(self.n_values), n_groups)
+            return _Joint(codes, len(parent)), parent
+        seen, codes = np.unique(codes, return_inverse=True)
+        return _Joint(codes, len(seen)), seen // n_groups
+
+    def counts(self, way: _Way, rows: Target) -> tuple[np.ndarray, np.ndarray]:
+        """Table of the same with one column more, and what each value is part of."""
+        finer, parent = self.cut(way)
+        table = table_of(finer.codes, finer.n_values, rows)
+        there = is_present(table)
+        return table[there], parent[there]

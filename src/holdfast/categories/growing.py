@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.categories.tree import COARSE, IN_SAMPLE, LeafTerms, Sample, Tree, ginger_gain
+from holdfast.categories.kernel import ginger_gain
+from holdfast.categories.tree import COARSE, IN_SAMPLE, LeafTerms, Sample, Tree
 
 # Cells of the table from which compiled loops repay the seconds that they take to load.
 WORTH_COMPILING = 2_000_000
@@ -246,20 +247,34 @@ class _Heap:
             if self.only_gains:
                 charged = self.leaves.terms.charged(term, self.leaves.total[node])
                 least = round((term - charged) * COARSE)
-            errors = math.sqrt(2.0 * math.log(max(np.isfinite(children).sum(), 1)))
-            for at in np.argsort(-gain, kind="stable").tolist():
-                if not gain[at] > least:
-                    break
-                column = int(columns[at])
-                if not self.only_clear or self._is_clear(node, column, errors):
-                    heapq.heappush(self.heap, (-float(gain[at]), True, node, column))
-                    break
+            at = self._first(node, columns, children, gain, least)
+            if at is not None:
+                heapq.heappush(self.heap, (-float(gain[at]), True, node, int(columns[at])))
         return None
 
-    def _is_clear(self, node: int, column: int, errors: float) -> bool:
-        """Whether the split gains more than so many standard errors (departure 5)."""
-        gain, standard_error = ginger_gain(self.leaves.children_counts(node, column))
-        return gain > errors * standard_error
+    def _first(
+        self,
+        node: int,
+        columns: np.ndarray,
+        children: np.ndarray,
+        gain: np.ndarray,
+        least: float,
+    ) -> int | None:
+        """Place of the column with the largest gain, above the least, that is clear if need be."""
+        best = int(gain.argmax())
+        if not gain[best] > least:
+            return None
+        if not self.only_clear:
+            return best
+        errors = math.sqrt(2.0 * math.log(np.isfinite(children).sum()))
+        for at in np.argsort(-gain, kind="stable").tolist():
+            if not gain[at] > least:
+                break
+            counts = self.leaves.children_counts(node, int(columns[at]))
+            removed, standard_error = ginger_gain(counts)
+            if removed > errors * standard_error:  # departure 5
+                return at
+        return None
 
 
 class _Ratios:

@@ -33,7 +33,7 @@ Where to find it
 Theorem 2                     `theorem2_radius`
 (10)                          `bayes_gap`
 information gain, its ratio   `entropy_terms`, `gain_ratio`
-beyond the paper              `majority_terms`, `numeric_terms`, `jackknife`
+beyond the paper              `majority_terms`, `jackknife`, `ginger_gain`
 ============================  ==========================================
 
 Departures
@@ -42,14 +42,16 @@ Departures
    With K = 2 these are (2) and (7).
 2. `majority_terms`, the leave-one-out error of rule (5), is the estimator that §3 and §6 leave
    open: t labels tied for the most cost ``1 - 1/t`` if the row's label is one of them, else 1.
-3. A numeric target: leave-one-out squared error of the value's mean. A value seen once costs what
-   the mean of the other rows costs the average row, so that an id ties a constant column.
+3. A numeric target, in `numeric`: leave-one-out squared error of the value's mean.
 4. The bounds (10) and Theorem 2 are proved for two classes.
 5. Information gain is scored as the entropy that is left, gain ratio as one minus the ratio, so
    that lower is better throughout. Entropies are in bits.
 6. Without a column one may still guess: `no_column` is never above ``1 - 1/K``. Left out of a
    balanced sample a row finds its own class in the minority, and (7) gives a constant column more
    than ½; an id would seem to beat it.
+7. The best of p columns looks better than it is. Where columns are added one by one (trees, the
+   selector's ``mode="forward"``) a column must gain more than ``sqrt(2 ln p)`` standard errors of
+   `ginger_gain`, about the largest of p standard normal numbers.
 """
 
 from __future__ import annotations
@@ -449,77 +451,43 @@ class _Spread:
         self.weight = whole
 
 
-# --- numeric target (departure 3) ---------------------------------------------------------------
+# --- what cutting the values finer gains (departure 7) ------------------------------------------
 
 
-def numeric_score(moments: np.ndarray) -> float:
-    """Leave-one-out squared error of the value's mean.
+def ginger_gain(
+    counts: np.ndarray, parent: np.ndarray | None = None, *, unseen: str = "uniform"
+) -> tuple[float, float]:
+    """Rows that finer values take off Ginger's estimate, and their standard error.
 
-    ``Σ_{c_v≥2} (c_v/(c_v - 1))² SS_v/m``, and ``m SS/(m - 1)²`` for a row whose value is seen
-    once, with SS the sum of squares of all rows.
+    A row of class k, of the value v cut out of the value V, gains
+    ``d = (1 - (C_Vk-1)/(C_V-1)) - (1 - (c_vk-1)/(c_v-1))``, its estimate in V minus that in v,
+    where a row alone is charged ``1 - 1/K``. Every pair of rows enters the d of both, so that where
+    the cut says nothing the variance of the sum is twice ``Σ (d - mean)²``: a pair of coin tosses
+    loses 0 or 2, variance 1, while its rows' own variances add up to ½.
 
     Parameters
     ----------
-    moments : ndarray of shape (n_values, 5)
-        Count, mean, and second to fourth moment of the target about it, value by value.
+    counts : ndarray of int, shape (n_values, n_classes)
+        Of the finer values, none of them empty.
+    parent : ndarray of int, shape (n_values,), optional
+        The coarser value that each is cut out of; by default there is one. It counts as no worse
+        than chance, 1 - 1/K per row.
+    unseen : {"uniform", "prior"}
+        As in `criterion_value`.
     """
-    c, _, squares = moments[:, 0], moments[:, 1], moments[:, 2]
-    m = float(c.sum())
-    terms = np.where(c >= 2, _factor(c) * squares, 0.0)
-    once = np.count_nonzero(c == 1) / m * no_column_numeric(moments)
-    return float(terms.sum()) / m + once
+    parent = np.zeros(len(counts), dtype=np.intp) if parent is None else parent
+    n_classes = counts.shape[1]
+    whole = np.stack([np.bincount(parent, counts[:, k]) for k in range(n_classes)], axis=1)
+    cost = unseen_cost("ginger", counts.sum(axis=0), unseen)
+    before = _left_out(whole, cost)
+    difference = before[parent] - _left_out(counts, cost)
+    gain = float((counts * difference).sum())
+    spread = float((counts * np.square(difference - gain / counts.sum())).sum())
+    above_chance = (whole * (before - (1 - 1 / n_classes))).sum(axis=1)
+    return gain - float(np.maximum(above_chance, 0).sum()), math.sqrt(2 * spread)
 
 
-def no_column_numeric(moments: np.ndarray) -> float:
-    """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
-    m = float(moments[:, 0].sum())
-    return m * _total_squares(moments)[1] / (m - 1) ** 2
-
-
-def numeric_jackknife(moments: np.ndarray) -> Jackknife:
-    """Jackknife standard errors of `numeric_score` and of its gain over no column.
-
-    Without row i, with ``d = y_i - mean_v`` and ``e = y_i - mean = d + b_v``:
-    ``SS_v' = SS_v - c/(c - 1) d²`` and ``SS' = SS - m/(m - 1) e²``. The estimate is thus a
-    quadratic in d, whose square sums over the rows of a value from moments up to the fourth.
-    Needs 3 rows.
-    """
-    c, mean, squares, cubes, fourths = moments.T
-    m = float(c.sum())
-    middle, whole = _total_squares(moments)
-    b = mean - middle
-    w = m * whole / (m - 1) ** 2
-    # w' = w_0 - w_2 e², the estimate of no column and the cost of a value seen once.
-    w_0 = (m - 1) * whole / (m - 2) ** 2
-    w_2 = m / (m - 2) ** 2
-    n_once = np.count_nonzero(c == 1)
-    T = numeric_score(moments) * m
-    term = np.where(c >= 2, _factor(c) * squares, 0.0)
-    # Values of 3 rows keep a term, those of 2 become values seen once, those of 1 go.
-    kept = np.where(c >= 3, _factor(c - 1), 0.0)
-    once = n_once + (c == 2) - (c == 1)
-    fixed = (T - term - n_once * w + kept * squares) / (m - 1)
-    own = -kept * c / np.maximum(c - 1, 1) / (m - 1)
-    share = once / (m - 1)
-
-    def spread(on_d: np.ndarray, on_e: np.ndarray, level: np.ndarray) -> float:
-        """Square root of the jackknife variance of ``level + on_d d² + on_e e²``."""
-        A, B, C = level + on_e * b**2, 2 * on_e * b, on_d + on_e
-        A = A - float(c @ A + C @ squares) / m
-        total = c * A**2 + (2 * A * C + B**2) * squares + 2 * B * C * cubes + C**2 * fourths
-        return math.sqrt(max((m - 1) / m * float(total.sum()), 0.0))
-
-    score = spread(own, -share * w_2, fixed + share * w_0)
-    gain = spread(-own, (share - 1) * w_2, w_0 - fixed - share * w_0)
-    return Jackknife(score, gain)
-
-
-def _factor(c: np.ndarray) -> np.ndarray:
-    return (c / np.maximum(c - 1, 1)) ** 2
-
-
-def _total_squares(moments: np.ndarray) -> tuple[float, float]:
-    """Mean of all rows and their sum of squares about it."""
-    c, mean, squares = moments[:, 0], moments[:, 1], moments[:, 2]
-    middle = float(c @ mean / c.sum())
-    return middle, float(squares.sum() + c @ (mean - middle) ** 2)
+def _left_out(counts: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Estimated error of a row of each value and class, shape (n_values, n_classes)."""
+    c = row_sums(counts)[:, None]
+    return np.where(c == 1, cost, 1 - (counts - 1) / np.maximum(c - 1, 1))

@@ -24,7 +24,7 @@ Where to find it
 growing, section 5.3                         `growing.grow_tree`
 score of the tree after each split           `staged_scores`
 leaf of new rows                             `Tree.apply`, `Tree.staged_changes`
-beyond the paper                             `least_estimate`, `ginger_gain`, `node_probabilities`
+beyond the paper                             `least_estimate`, `node_probabilities`
 ===========================================  =======================================================
 
 Departures
@@ -45,10 +45,10 @@ Departures
 5. The best of p columns looks better than it is. On noise (20 columns of 30 values, 1,000 rows) a
    tree that splits while the estimate falls makes 56 splits and promises .31 where the truth is
    .50. So a single tree that stops by itself under ``ginger`` or ``majority`` asks more: a split
-   must gain more than ``sqrt(2 ln p)`` standard errors (`ginger_gain`), about the largest of p
-   standard normal numbers, with p columns to choose from in the leaf. If the best column does not,
-   the next best is tried. Forests do without: the average of trees undoes what each of them
-   believes too easily, and on most data they err less with deeper trees.
+   must gain more than ``sqrt(2 ln p)`` standard errors (`kernel`, departure 7), with p columns to
+   choose from in the leaf. If the best column does not, the next best is tried. Forests do without:
+   the average of trees undoes what each of them believes too easily, and on most data they err less
+   with deeper trees.
 6. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
 """
 
@@ -318,32 +318,6 @@ def least_estimate(tree: Tree) -> int:
     children = np.bincount(tree.born[1:], raw[1:], minlength=tree.n_splits)
     gained = np.rint((charged[tree.node] - children) * COARSE)
     return int(np.argmax(np.concatenate([[0.0], np.cumsum(gained)])))
-
-
-def ginger_gain(counts: np.ndarray) -> tuple[float, float]:
-    """Rows that a split takes off Ginger's estimate of a leaf, and their standard error.
-
-    A row of class k in the child v gains ``d = (1 - (C_k-1)/(C-1)) - (1 - (c_vk-1)/(c_v-1))``, its
-    estimate in the leaf minus that in the child, where a row alone is charged ``1 - 1/K``. Every
-    pair of rows enters the d of both, so that where the column says nothing the variance of the sum
-    is twice ``Σ (d - mean)²``: a pair of coin tosses loses 0 or 2, variance 1, while its rows' own
-    variances add up to ½.
-
-    Parameters
-    ----------
-    counts : ndarray of int, shape (n_children, n_classes)
-        Of the children, none of them empty and at least two.
-    """
-    whole = counts.sum(axis=0)
-    n, chance = int(whole.sum()), 1.0 - 1.0 / counts.shape[1]
-    total = counts.sum(axis=1, keepdims=True)
-    inside = np.where(total == 1, chance, 1.0 - (counts - 1) / np.maximum(total - 1, 1))
-    before = 1.0 - (whole - 1) / (n - 1)
-    difference = before - inside
-    gain = float((counts * difference).sum())
-    spread = float((counts * np.square(difference - gain / n)).sum())
-    # Departure 4: the leaf counts as no worse than chance.
-    return gain - max(float(whole @ before) - n * chance, 0.0), math.sqrt(2.0 * spread)
 
 
 def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from holdfast.categories.tree import (
     staged_scores,
 )
 from holdfast.path import SelectionPath, ShowsPath
+from holdfast.progress import progress_bar
 from holdfast.validation import check_choice, check_weights, is_number
 
 UNITS = {
@@ -105,7 +106,7 @@ class GingerTreeClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
     gradient boosting is the better tool.
 
     A value that a node has not seen is predicted from the node. The estimate charges such a row
-    with chance, so it errs on the safe side.
+    with chance.
 
     ``predict`` takes the majority of the leaf; where classes tie, the node above decides.
 
@@ -186,6 +187,7 @@ class GingerTreeClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
             train_scores=staged_scores(tree, IN_SAMPLE.get(self.criterion, self.criterion)),
         )
         if tree.stopped == "interrupted":
+            self.__dict__.pop("tree_", None)  # an earlier fit's: its cells are other ones
             raise KeyboardInterrupt
         n_features = self.n_features_in_
         self.tree_ = tree.cut(n_splits)
@@ -370,7 +372,7 @@ class GingerForestClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GingerForestClassifier:
-        """Grow the trees.
+        """Grow the trees; a bar on the terminal says how many there are.
 
         Parameters
         ----------
@@ -392,11 +394,13 @@ class GingerForestClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
         limits = {name: getattr(self, name) for name in ("max_splits", "max_depth", "min_rows")}
         limits["compiled"] = sample.cells.size * self.n_trees >= WORTH_COMPILING
         order, feature = row_order(sample), self._encoder.feature
+        self.__dict__.pop("trees_", None)  # an earlier fit's: their cells are other ones
+        jobs = [
+            delayed(grow_on_part)(sample, order, self.criterion, feature, n_drawn, seed, limits)
+            for seed in seeds
+        ]
         try:
-            self.trees_ = Parallel(n_jobs=self.n_jobs)(
-                delayed(grow_on_part)(sample, order, self.criterion, feature, n_drawn, seed, limits)
-                for seed in seeds
-            )
+            self.trees_ = self._grown(jobs)
         except KeyboardInterrupt:
             nothing = np.empty(0)
             self.path_ = SelectionPath(nothing, (), np.append(nothing, np.nan), 0, "interrupted")
@@ -436,6 +440,19 @@ class GingerForestClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
         """Class of each row, shape (n_samples,): the most probable one."""
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
+
+    def _grown(self, jobs: list[Any]) -> list[Tree]:
+        """What the jobs give, in their order."""
+        trees: list[Tree] = []
+        growing = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        with progress_bar("trees", len(jobs)) as tick:
+            try:
+                for tree in growing:
+                    trees.append(tree)
+                    tick()
+            except KeyboardInterrupt as stop:
+                growing.throw(stop)  # which ends the other processes too
+        return trees
 
     def _columns_to_draw(self, n_features: int) -> int:
         given = self.max_columns
