@@ -1,3 +1,4 @@
+import sys
 import warnings
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.svm import SVC
 
 from holdfast import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
 from holdfast.datasets import make_sources
-from holdfast.sources import kernel
+from holdfast.sources import estimator, targets
 from holdfast.sources.base import LAMBDAS
 
 
@@ -70,7 +71,7 @@ def test_the_fit_is_the_kernels(task):
     y = 5.0 + 2.0 * task.y + np.linspace(0, 1, 20)
     model.fit(task.X, y)
     Z = np.column_stack([source(task.X) for _, source in task.sources])
-    fit = kernel.fit_target(lambda i: Z[:, i], y, np.ones(20), kernel.Search(0.3, 5, 1e-4, 200))
+    fit = targets.fit_target(lambda i: Z[:, i], y, np.ones(20), targets.Search(0.3, 5, 1e-4, 200))
     np.testing.assert_array_equal(model.path_.order, 40 + fit.greedy.order)
     np.testing.assert_allclose(model.source_weights_[fit.greedy.order], fit.effects)
     intercept, weights = fit.raw()
@@ -104,6 +105,49 @@ def test_the_penalty_can_be_chosen_by_leave_one_out(task):
         errors[lam] = one.loo_errors_["with_sources"]
     assert model.loo_errors_["with_sources"] == pytest.approx(min(errors.values()))
     assert errors[model.lam_] == pytest.approx(min(errors.values()))
+
+
+def test_leave_one_out_shows_its_progress_in_a_terminal(task, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("holdfast.progress._PATIENCE", -1.0)
+    GreedyTLClassifier(task.sources, lam="loo", max_selected=2).fit(task.X, task.y)
+    assert "leave-one-out" in (said := capsys.readouterr().err)
+    assert "40/40" in said  # 20 rows, with sources and without
+
+
+def test_the_path_can_stop_where_the_left_out_error_is_least(task):
+    whole = GreedyTLClassifier(task.sources).fit(task.X, task.y)
+    model = GreedyTLClassifier(task.sources, max_selected="loo").fit(task.X, task.y)
+    size = int(whole.path_.scores.argmin())
+    assert 0 < size < len(whole.path_.order)
+    np.testing.assert_array_equal(model.path_.order, whole.path_.order)
+    assert model.path_.chosen_size == size == len(model.selected_)
+    assert model.loo_errors_["with_sources"] == whole.path_.scores.min()
+    assert "the left-out error is least here" in model.path_.reason
+    cut = GreedyTLClassifier(task.sources, max_selected=size).fit(task.X, task.y)
+    np.testing.assert_allclose(
+        model.decision_function(task.X_test), cut.decision_function(task.X_test)
+    )
+
+
+def test_every_class_stops_at_the_common_size_of_least_error():
+    X, y, sources = three_classes()
+    model = GreedyTLClassifier(sources, max_selected="loo").fit(X, y)
+    weights = np.concatenate([model.source_weights_, model.feature_weights_], axis=1)
+    counts = (weights != 0).sum(axis=1)
+    assert 0 < counts[0] == counts[1] == counts[2]
+    assert model.path_.chosen_size == counts.sum() < len(model.path_.order)
+    assert model.path_.scores[model.path_.chosen_size] == model.path_.scores.min()
+
+
+def test_the_compiled_loop_makes_the_same_fit(task, monkeypatch):
+    plain = GreedyTLClassifier(task.sources, lam="loo").fit(task.X, task.y)
+    monkeypatch.setattr(estimator, "_WORTH_COMPILING", 0)
+    fast = GreedyTLClassifier(task.sources, lam="loo").fit(task.X, task.y)
+    assert fast.selected_ == plain.selected_
+    assert fast.path_.reason == plain.path_.reason
+    np.testing.assert_allclose(fast.path_.scores, plain.path_.scores)
+    np.testing.assert_allclose(fast.source_weights_, plain.source_weights_, atol=1e-12)
 
 
 def test_more_classes_are_one_against_the_rest():
@@ -288,9 +332,13 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
         ({"lam": -1.0}, "lam must be a number above 0"),
         ({"lam": "LOO"}, "Got 'LOO'"),
         ({"lam": np.nan}, "Got nan"),
-        ({"max_selected": 0}, "max_selected must be a whole number of at least 1, or None. Got 0"),
+        ({"max_selected": 0}, "max_selected must be a whole number of at least 1, None or 'loo'"),
+        ({"max_selected": "all"}, "max_selected must be .*Got 'all'"),
+        ({"n_candidates": "loo"}, "n_candidates must be a whole number of at least 1, or None"),
         ({"n_candidates": 2.5}, "n_candidates must be a whole number"),
         ({"tol": -1}, "tol must be a number of at least 0. Got -1"),
+        ({"lam": np.float64(-0.5)}, "Got -0.5"),
+        ({"max_selected": np.int64(0)}, "Got 0"),
         ({"passthrough": "yes"}, "passthrough must be True or False. Got 'yes'"),
         ({"class_weight": "auto"}, "class_weight must be 'balanced', None or a dict.*Got 'auto'"),
         ({"passthrough": False}, "nothing to choose from. Got no sources and passthrough=False"),
@@ -303,8 +351,10 @@ def test_bad_parameters_are_refused(options, message, task):
 
 def test_bad_rows_are_refused(task):
     model = GreedyTLClassifier(task.sources[:3])
-    with pytest.raises(ValueError, match=r"needs rows of at least 2 classes\. Got one class"):
-        model.fit(task.X, np.ones(20))
+    with pytest.raises(ValueError, match=r"at least 2 classes\. Got one class \(0\) in all"):
+        model.fit(task.X, np.zeros(20, dtype=int))
+    with pytest.raises(ValueError, match=r"Got one class \('dog'\) in all"):
+        model.fit(task.X, np.full(20, "dog"))
     with pytest.raises(ValueError, match=r"needs at least 2 rows\. Got 1 sample"):
         model.fit(task.X[:1], task.y[:1])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -312,7 +362,7 @@ def test_bad_rows_are_refused(task):
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(np.where(task.X > 2, np.nan, task.X), task.y)
     with pytest.raises(ValueError, match=r"must differ. Got 'a' twice"):
-        GreedyTLClassifier([("a", len), ("a", len)]).fit(task.X, task.y)
+        GreedyTLClassifier([(np.str_("a"), len), ("a", len)]).fit(task.X, task.y)
     with pytest.raises(ValueError, match=r"source 0 \('nan'\) returned 20 scores that are NaN"):
         GreedyTLClassifier([("nan", lambda X: X[:, 0] * np.nan)]).fit(task.X, task.y)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from holdfast.path import SelectionPath
-from holdfast.sources import bounds, kernel
+from holdfast.progress import progress_bar
+from holdfast.sources import bounds
 from holdfast.sources.base import (
     LAMBDAS,
     Candidates,
@@ -17,10 +19,19 @@ from holdfast.sources.base import (
     TransferClassifier,
     TransferRegressor,
 )
-from holdfast.validation import is_number
+from holdfast.sources.kernel import Columns, candidate_draws
+from holdfast.sources.leave_one_out import held_out_errors, padded
+from holdfast.sources.targets import Search, TargetFit, fit_target, fit_targets, standardised
+from holdfast.validation import is_number, shown
 
 # A Gram matrix of more candidates than this (512 MB) is not formed.
 _MOST_IN_GRAM = 8_000
+# The compiled loop is faster while Z stays in the processor's cache. Numbers that all fits together
+# read from which on (seconds of work) it repays its loading. Without a limit a fit takes about five
+# steps a row.
+_MOST_IN_CACHE = 500_000
+_WORTH_COMPILING = 5_000_000_000
+_STEPS_PER_ROW = 5
 
 
 class _GreedyTL(SourceEstimator):
@@ -65,53 +76,73 @@ class _GreedyTL(SourceEstimator):
         if not (isinstance(lam, str) and lam == "loo") and not (is_number(lam) and lam > 0):
             raise ValueError(
                 f"{who}: lam must be a number above 0, or 'loo' to choose it by leave-one-out. "
-                f"Got {lam!r}."
+                f"Got {shown(lam)}."
             )
-        for name in ("max_selected", "n_candidates"):
+        for name, other in (("max_selected", "None or 'loo'"), ("n_candidates", "or None")):
             value = getattr(self, name)
-            if value is not None and not (is_number(value, numbers.Integral) and value >= 1):
+            said = isinstance(value, str) and value == "loo" and name == "max_selected"
+            whole = is_number(value, numbers.Integral) and value >= 1
+            if not (value is None or said or whole):
                 raise ValueError(
-                    f"{who}: {name} must be a whole number of at least 1, or None. Got {value!r}."
+                    f"{who}: {name} must be a whole number of at least 1, {other}. "
+                    f"Got {shown(value)}."
                 )
         if not (is_number(self.tol) and self.tol >= 0):
-            raise ValueError(f"{who}: tol must be a number of at least 0. Got {self.tol!r}.")
+            raise ValueError(f"{who}: tol must be a number of at least 0. Got {shown(self.tol)}.")
         if not isinstance(self.passthrough, (bool, np.bool_)):
-            raise ValueError(f"{who}: passthrough must be True or False. Got {self.passthrough!r}.")
+            raise ValueError(
+                f"{who}: passthrough must be True or False. Got {shown(self.passthrough)}."
+            )
 
     def _select(self, candidates: Candidates, targets: np.ndarray, weight: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
         lams = LAMBDAS if isinstance(self.lam, str) else (float(self.lam),)
         n_features = len(candidates.features)
-        searches = {"with_sources": self._search(len(candidates), rng)}
+        n_rows, n_targets = targets.shape
+        n_folds = n_targets * self._n_folds(weight)
+        n_fits = len(lams) * n_folds
+        searches = {"with_sources": self._search(len(candidates), rng, n_rows, n_fits)}
         if candidates.n_sources:
-            searches["without_sources"] = self._search(n_features, rng)
-        errors = {
-            kind: self._held_out(lams, kind, candidates, targets, weight, search)
-            for kind, search in searches.items()
-        }
-        # The larger λ of equals.
+            searches["without_sources"] = self._search(n_features, rng, n_rows, n_fits)
+        with progress_bar("leave-one-out", n_folds * len(searches)) as tick:
+            errors = {
+                kind: self._held_out(lams, kind, candidates, targets, weight, search, tick)
+                for kind, search in searches.items()
+            }
+        # Where on the path to stop, and the larger λ of equals.
+        size = np.argmin if self._stops_by_error else lambda path: len(path) - 1
         best = {
-            kind: len(lams) - 1 - int(np.argmin([path[-1] for path in paths[::-1]]))
+            kind: len(lams) - 1 - int(np.argmin([path[size(path)] for path in paths[::-1]]))
             for kind, paths in errors.items()
         }
-        final = {kind: float(errors[kind][best[kind]][-1]) for kind in errors}
+        paths = {kind: errors[kind][best[kind]] for kind in errors}
+        final = {kind: float(path[size(path)]) for kind, path in paths.items()}
         kind = min(final, key=lambda name: final[name])
         self.lam_ = lams[best[kind]]
         if candidates.n_sources:
             self.loo_errors_ = final
         else:
             self.loo_errors_ = {"without_sources": final["with_sources"]}
-        search = kernel.Search(**{**vars(searches[kind]), "lam": self.lam_})
+        search = Search(**{**vars(searches[kind]), "lam": self.lam_})
         fits = self._fits(kind, candidates, targets, weight, search)
-        self._finish(fits, errors[kind][best[kind]], kind, candidates)
+        most = int(size(paths[kind])) if self._stops_by_error else search.n_total
+        self._finish(fits, most, paths[kind], kind, candidates)
 
-    def _search(self, n_total: int, rng: np.random.RandomState) -> kernel.Search:
-        most = n_total if self.max_selected is None else min(int(self.max_selected), n_total)
+    @property
+    def _stops_by_error(self) -> bool:
+        return isinstance(self.max_selected, str)
+
+    def _search(self, n_total: int, rng: np.random.RandomState, n_rows: int, n_fits: int) -> Search:
+        limited = self.max_selected is not None and not self._stops_by_error
+        most = min(int(self.max_selected), n_total) if limited else n_total
         size = None if self.n_candidates is None else int(self.n_candidates)
         if size is None or size >= n_total:
-            return kernel.Search(0.0, most, float(self.tol), n_total)
-        draws = kernel.candidate_draws(rng, n_total, size)
-        return kernel.Search(0.0, most, float(self.tol), n_total, draws, size)
+            cells = n_rows * n_total
+            steps = min(most, _STEPS_PER_ROW * n_rows)
+            compiled = cells <= _MOST_IN_CACHE and n_fits * steps * cells >= _WORTH_COMPILING
+            return Search(0.0, most, float(self.tol), n_total, compiled=compiled)
+        draws = candidate_draws(rng, n_total, size)
+        return Search(0.0, most, float(self.tol), n_total, draws, size)
 
     def _held_out(
         self,
@@ -120,15 +151,16 @@ class _GreedyTL(SourceEstimator):
         candidates: Candidates,
         targets: np.ndarray,
         weight: np.ndarray,
-        search: kernel.Search,
+        search: Search,
+        tick: Callable[[], None],
     ) -> list[np.ndarray]:
         """Error on left-out rows for every λ and size, the mean over the targets."""
         columns = _columns(kind, candidates)
         made = [
-            kernel.held_out_errors(lams, columns, y, self._folds(weight, y), search)
+            held_out_errors(lams, columns, y, _ticked(self._folds(weight, y), tick), search)
             for y in targets.T
         ]
-        return [_mean_paths(paths) for paths in zip(*made, strict=True)]
+        return [padded(paths).mean(axis=0) for paths in zip(*made, strict=True)]
 
     def _fits(
         self,
@@ -136,8 +168,8 @@ class _GreedyTL(SourceEstimator):
         candidates: Candidates,
         targets: np.ndarray,
         weight: np.ndarray,
-        search: kernel.Search,
-    ) -> list[kernel.TargetFit]:
+        search: Search,
+    ) -> list[TargetFit]:
         columns = _columns(kind, candidates)
         weights = [self._weights(weight, y) for y in targets.T]
         shared = all(np.array_equal(own, weights[0]) for own in weights[1:])
@@ -148,15 +180,15 @@ class _GreedyTL(SourceEstimator):
             and search.draws is None
             and 0 < search.n_total <= min(reach, _MOST_IN_GRAM)
         ):
-            return kernel.fit_targets(columns, targets, weights[0], search)
+            return fit_targets(columns, targets, weights[0], search)
         return [
-            kernel.fit_target(columns, y, own, search)
-            for y, own in zip(targets.T, weights, strict=True)
+            fit_target(columns, y, own, search) for y, own in zip(targets.T, weights, strict=True)
         ]
 
     def _finish(
         self,
-        fits: list[kernel.TargetFit],
+        fits: list[TargetFit],
+        most: int,
         held_out: np.ndarray,
         kind: str,
         candidates: Candidates,
@@ -164,7 +196,7 @@ class _GreedyTL(SourceEstimator):
         n_all = self.n_features_in_ + candidates.n_sources
         raw, effects = np.zeros((n_all, len(fits))), np.zeros((n_all, len(fits)))
         intercepts = np.empty(len(fits))
-        for t, fit in enumerate(fits):
+        for t, fit in enumerate(fit.first(most) for fit in fits):
             chosen = candidates.indices[fit.greedy.order]
             intercepts[t], raw[chosen, t] = fit.raw()
             effects[chosen, t] = fit.effects
@@ -192,7 +224,7 @@ class _GreedyTL(SourceEstimator):
             order=order,
             names=tuple(self._candidate_names(order)),
             scores=held_out[np.minimum(rounds, len(held_out) - 1)],
-            chosen_size=len(order),
+            chosen_size=sum(step < most for step, _ in turns),
             reason=self._reason(fits, kind, candidates),
             unit="mean squared error",
             train_scores=np.maximum(start + np.append(0.0, np.cumsum(changes)), 0.0),
@@ -201,10 +233,12 @@ class _GreedyTL(SourceEstimator):
         self.support_ = self.path_.support(n_all)
         self.ranking_ = self.path_.ranking(n_all)
 
-    def _reason(self, fits: list[kernel.TargetFit], kind: str, candidates: Candidates) -> str:
+    def _reason(self, fits: list[TargetFit], kind: str, candidates: Candidates) -> str:
         said = fits[0].greedy.reason
         if len(fits) > 1 and len({fit.greedy.reason for fit in fits}) > 1:
             said = "each class stopped where no candidate was worth adding, or at max_selected"
+        if self._stops_by_error:
+            said = "the left-out error is least here"
         if not candidates.n_sources:
             return said
         with_sources = self.loo_errors_["with_sources"]
@@ -241,16 +275,18 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         The penalty λ per row: the larger, the more sources share the weight. ``"loo"`` takes the
         best of 10⁻⁴, 10⁻³, ..., 10⁴ by leave-one-out. The paper's pseudocode read to the letter
         has ``lam = 1/n_samples``.
-    max_selected : int, optional
-        Most candidates to choose. Default: as many as ``tol`` lets in.
+    max_selected : int, "loo" or None, default=None
+        Most candidates to choose. None, the paper's rule: as many as ``tol`` lets in, about five a
+        row. ``"loo"``: as many as give the least error on left-out rows; better where few of many
+        sources help, a little worse where most do.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
-        stays out.
+        stays out. There are at most ``1/tol`` steps.
     n_candidates : int, optional
         Look at this many random candidates at each step, 59 for GreedyTL-59: sources that are
-        never drawn are never run. See `candidate_count`. Default: look at all. Pass
-        ``max_selected`` with it: the number of steps, which `tol` alone lets grow with the pool,
-        is what the number of sources run depends on.
+        never drawn are never run. See `candidate_count`. Default: look at all. The number of
+        sources run is at most this times the number of steps, whatever the size of the pool: a
+        whole number for ``max_selected`` keeps it small.
     class_weight : "balanced", dict or None, default="balanced"
         With 2 positives and 10 negatives the threshold matters more than the method: balanced
         weights give both sides the same sum.
@@ -323,7 +359,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         sources: Any = (),
         *,
         lam: Any = 1.0,
-        max_selected: int | None = None,
+        max_selected: Any = None,
         tol: float = 1e-4,
         n_candidates: int | None = None,
         class_weight: Any = "balanced",
@@ -372,8 +408,8 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         if self.n_candidates is not None:
             wanted = wanted[self.support_[candidates.indices]]
         own = fitted._weights(weight, targets[:, 0])
-        Z, _, _ = kernel.standardised(candidates.columns(wanted).astype(np.float64), own)
-        target, _, y_scale = kernel.standardised(targets, own)
+        Z, _, _ = standardised(candidates.columns(wanted).astype(np.float64), own)
+        target, _, y_scale = standardised(targets, own)
         effects = np.concatenate([self.feature_weights_, self.source_weights_])
         n_features = int((wanted < len(candidates.features)).sum())
         weights = effects[candidates.indices[wanted]] / float(y_scale[0])
@@ -391,8 +427,8 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
         Trained models; see `SourcePool`. Without any, the columns of X are the candidates.
     lam : float or "loo", default=1.0
         The penalty λ per row.
-    max_selected : int, optional
-        Most candidates to choose. Default: as many as ``tol`` lets in.
+    max_selected : int, "loo" or None, default=None
+        Most candidates to choose; ``"loo"`` as many as give the least error on left-out rows.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
         stays out.
@@ -431,7 +467,7 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
         sources: Any = (),
         *,
         lam: Any = 1.0,
-        max_selected: int | None = None,
+        max_selected: Any = None,
         tol: float = 1e-4,
         n_candidates: int | None = None,
         passthrough: bool = True,
@@ -450,11 +486,11 @@ def _count(count: int) -> str:
     return "1 source" if count == 1 else f"{count} sources"
 
 
-def _columns(kind: str, candidates: Candidates) -> kernel.Columns:
+def _columns(kind: str, candidates: Candidates) -> Columns:
     return candidates.columns if kind == "with_sources" else candidates.feature_columns
 
 
-def _mean_paths(paths: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Mean of error paths; those that stop earlier stay as they are."""
-    sizes = np.arange(max(map(len, paths)))
-    return np.mean([path[np.minimum(sizes, len(path) - 1)] for path in paths], axis=0)
+def _ticked(folds: Iterable[Any], tick: Callable[[], None]) -> Iterator[Any]:
+    for fold in folds:
+        yield fold
+        tick()
