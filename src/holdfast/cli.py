@@ -461,7 +461,10 @@ def transfer(
         typer.Option("--sources", "-s", help="Folder of trained models: .onnx and .skops files."),
     ],
     target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
-    max_selected: Annotated[int, typer.Option(help="Most sources and columns.", min=1)] = 5,
+    max_selected: Annotated[
+        str,
+        typer.Option(help="Most sources and columns, or loo: as many as help rows left out."),
+    ] = "loo",
     lam: Annotated[str, typer.Option(help="Strength of the penalty, or loo to choose it.")] = "1",
     candidates: Annotated[
         int | None,
@@ -530,7 +533,7 @@ def transfer(
     model = kind(
         pool,
         lam=lam if lam == "loo" else _number(who, "--lam", lam),
-        max_selected=max_selected,
+        max_selected="loo" if max_selected == "loo" else _whole(who, max_selected),
         n_candidates=candidates,
         passthrough=passthrough,
         random_state=seed,
@@ -711,6 +714,14 @@ def demo(
     save(who, out, tell(seed, quiet=quiet), force=force)
     if not quiet:
         print(f"The whole story, with its pictures: {Path(out).resolve()}")
+
+
+def _whole(who: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(
+            f"{who}: --max-selected must be a whole number of at least 1, or loo. Got {text!r}."
+        )
+    return int(text)
 
 
 def _number(who: str, option: str, text: str) -> float:
