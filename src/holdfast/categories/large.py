@@ -304,19 +304,27 @@ def _numbers(table: Table, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]
         yield np.asarray(present), np.asarray(rows.is_valid())
 
 
+def _runs(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct numbers of a sorted array and how often each occurs; `numpy.unique` may hash."""
+    if not len(numbers):
+        return numbers, np.zeros(0, dtype=np.int64)
+    first = np.append(0, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
+    return numbers[first], np.diff(np.append(first, len(numbers)))
+
+
 def _merged(by_class: list[np.ndarray]) -> Iterator[_Part]:
     """Values in order and their rows by class, from the sorted numbers of each class."""
     import pyarrow as pa
 
     step = max(PART // len(by_class), 1)
-    cuts = np.unique(np.concatenate([numbers[step::step] for numbers in by_class]))
+    cuts, _ = _runs(np.sort(np.concatenate([numbers[step::step] for numbers in by_class])))
     stops = [np.append(np.searchsorted(n, cuts, side="right"), len(n)) for n in by_class]
     for i in range(len(cuts) + 1):
         found = []
         for numbers, stop in zip(by_class, stops, strict=True):
             own = numbers[stop[i - 1] if i else 0 : stop[i]]
-            found.append(np.unique(own, return_counts=True))
-        values = np.unique(np.concatenate([own for own, _ in found]))
+            found.append(_runs(own))
+        values, _ = _runs(np.sort(np.concatenate([own for own, _ in found])))
         table = np.zeros((len(values), len(by_class)), dtype=np.int64)
         for k, (own, counts) in enumerate(found):
             table[np.searchsorted(values, own), k] = counts
