@@ -60,6 +60,7 @@ bench: $(READY) ## speed beside the peers, into benchmarks/results (minutes)
 	$(BIN)/python -m benchmarks.categories
 	$(BIN)/python -m benchmarks.domains
 	$(BIN)/python -m benchmarks.sources
+	$(BIN)/python -m benchmarks.tables
 
 docs: $(READY) ## the manual, into docs/_build/html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
