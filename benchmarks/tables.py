@@ -186,11 +186,11 @@ def report(folder: Path) -> None:
         "# tables: a CSV file of 3 GB to a ranking\n",
         "Made by `python -m benchmarks.tables`; the CSV files say with which versions. "
         f"{size / 1000:.2f} GB, {N_ROWS:,} rows, 18 columns: an id, texts of 3 to 1M values (one"
-        " with leading zeros), whole numbers, numbers, dates, truth values, missing values. A megabyte"
-        " is a million bytes. Others shared the machine: the clock says little, the processor's"
-        " time more. DuckDB parses every column and takes its maximum; holdfast reads, checks and"
-        " keeps the columns in a temporary file without a name, then counts every value of each"
-        " by class and scores it.\n",
+        " with leading zeros), whole numbers, numbers, dates, truth values, missing values. A"
+        " megabyte is a million bytes. Others shared the machine: the clock says little, the"
+        " processor's time more. DuckDB parses every column and takes its maximum; holdfast reads,"
+        " checks and keeps the columns in a temporary file without a name, then counts every value"
+        " of each by class and scores it.\n",
         markdown_table(header, table) + "\n",
     ]
     if (folder / "interrupted.csv").exists():
