@@ -119,7 +119,7 @@ KINDS = {
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data(), block_size=st.integers(1, 60))
 @settings(
-    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_blocks_do_not_matter(tmp_path, name, data, block_size):
     fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
@@ -133,7 +133,7 @@ def test_blocks_do_not_matter(tmp_path, name, data, block_size):
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data())
 @settings(
-    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data):
     fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
@@ -157,7 +157,7 @@ def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data):
     separator=st.sampled_from(text.SEPARATORS),
 )
 @settings(
-    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @example([['"', "\n"]], 3, ",")
 def test_quoted_fields_come_back_as_they_were(tmp_path, rows, block_size, separator):

@@ -26,7 +26,7 @@ ODD = st.sampled_from(
 TEXT = st.one_of(ODD, st.text(max_size=8), st.integers().map(str), st.floats().map(str))
 few = settings(
     deadline=None,
-    max_examples=500,
+    max_examples=400,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
