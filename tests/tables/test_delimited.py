@@ -237,3 +237,15 @@ def test_a_second_reading_is_needed_only_where_values_turn_into_text(tmp_path, m
     assert len(passes) == 2
     assert column_of(tmp_path, ["1", "x"], 1)[0] == ["1", "x"]
     assert len(passes) == 4
+
+
+def test_fields_that_python_would_not_read_are_read(tmp_path):
+    long = "x" * 200_000
+    spill, types = read(tmp_path, f"a,b\n1,{long}\n2,y\n")
+    assert spill.column("b", types["b"]).to_pylist() == [long, "y"]
+    with pytest.raises(ValueError, match=r"'integer'. Got 'y' further down"):
+        read(tmp_path, f"a,b,c\n1,2,{long}\n2,y,3\n", types={"b": "integer"})
+    with pytest.raises(ValueError, match=r"us: the header of a.csv cannot be read"):
+        read(tmp_path, f"a,{long}\n1,2\n")
+    with pytest.raises(ValueError, match=r"us: a.csv cannot be read after line 2"):
+        read(tmp_path, f"a,b\n1,{long}\n2\n")

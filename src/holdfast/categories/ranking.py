@@ -44,8 +44,9 @@ def rank_columns(
     """Table of the columns, from the one that predicts best on new rows to the worst.
 
     A file may be larger than memory: it is read column by column, a CSV or JSON lines file after
-    one pass that keeps its columns in a temporary file. With classes as the target, columns of
-    millions of different values are counted in parts.
+    one pass that keeps its columns in a temporary file. With classes as the target and without
+    weights, columns of millions of different values are counted in parts: numbers, and texts of
+    up to 39 bytes. Otherwise one column at a time is in memory, with its counts.
 
     Parameters
     ----------

@@ -253,11 +253,12 @@ class Delimited:
         if column.wanted is not None:
             place = inference.first_misfit(texts, column.wanted)
             if place is not None:
-                line = [line for line, _ in self.file.records(block, self.separator)][place]
+                lines = [line for line, _ in self.file.records(block, self.separator)]
+                where = f"in line {lines[place]:,}" if place < len(lines) else "further down"
                 raise ValueError(
                     f"{self.owner}: column {column.name!r} of {self.path.name} cannot be read as "
-                    f"{column.wanted!r}. Got {texts[place].as_py()!r} in line {line:,}. Mend it, "
-                    f"or read the column as 'text'."
+                    f"{column.wanted!r}. Got {texts[place].as_py()!r} {where}. Mend it, "
+                    "or read the column as 'text'."
                 )
         if column.wanted == "bool":
             return

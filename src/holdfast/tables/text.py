@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -24,7 +25,6 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-csv.field_size_limit(MAX_RECORD)
 
 
 class Block(NamedTuple):
@@ -223,16 +223,20 @@ class TextFile:
         return fields, separator, end
 
     def records(self, block: Block, separator: str) -> Iterator[tuple[int, list[str]]]:
-        """Line number and fields of each record of a block, slowly: to find what is wrong."""
+        """Line number and fields of each record of a block, slowly: to find what is wrong.
+
+        Up to a field of more than 128 kB, which Python's reader refuses.
+        """
         first = self.line(block.offset)
         lines = block.content.splitlines(keepends=True)
         texts = (line.decode("utf-8", "replace") for line in lines)
         reader = csv.reader(texts, delimiter=separator)
         last = 0
-        for fields in reader:
-            if fields:
-                yield first + last, fields
-            last = reader.line_num
+        with contextlib.suppress(csv.Error):
+            for fields in reader:
+                if fields:
+                    yield first + last, fields
+                last = reader.line_num
 
 
 def last_end(content: bytes, end_of_line: bytes, separator: str | None) -> int:
