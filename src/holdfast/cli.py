@@ -520,6 +520,7 @@ def transfer(
 
     from holdfast.report.answers import transfer_summary
     from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
+    from holdfast.values import python_values
 
     X = _numbers(who, data, names)
     y = data.column(target)
@@ -539,7 +540,7 @@ def transfer(
         random_state=seed,
     )
     with _warnings_kept() as caught:
-        model.fit(X, np.asarray(y.to_pylist()))
+        model.fit(X, np.asarray(python_values(y)))
     if not model.source_names_:
         told = caught[0].message if caught else "there is none"
         raise ValueError(f"{who}: no model in {sources} can be used: {told}")

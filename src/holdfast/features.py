@@ -15,6 +15,7 @@ import numpy as np
 from holdfast.moments import Moments
 from holdfast.tally import label_order
 from holdfast.validation import check_choice, is_number
+from holdfast.values import python_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,7 +209,7 @@ class _Seen:
         if self.too_many or not (self.is_category or self.keeps_numbers):
             return
         values, counts = column.value_counts().flatten()
-        for value, count in zip(values.to_pylist(), counts.to_pylist(), strict=True):
+        for value, count in zip(python_values(values), counts.to_pylist(), strict=True):
             self.values[value] = self.values.get(value, 0) + count
         if len(self.values) > MAX_VALUES:
             self.values, self.too_many = {}, True
