@@ -30,6 +30,7 @@ MAX_CLASSES = 100
 _MAX_BYTES = 1 << 31
 _ROWS = 1 << 16
 _CELLS = 1 << 23
+_LARGEST = 1e140  # sums of squares of larger numbers leave the range of floats
 _OTHER, _MISSING = "(other)", "(missing)"
 
 
@@ -223,6 +224,9 @@ class _Seen:
             if self.low == self.high:
                 note = f"left out: its only value is {self.low:g}{missing}"
                 return FeatureColumn(name, (), note, self.n_missing)
+            if max(-self.low, self.high) > _LARGEST:
+                note = f"left out: {max(-self.low, self.high):g} is too large to be squared"
+                return FeatureColumn(name, (), note, self.n_missing)
             filled = f"{missing}, filled with the mean {self.mean:.4g}" if missing else ""
             note = f"{_number_note(self.type)}{filled}"
             return FeatureColumn(name, (name,), note, self.n_missing, self.mean)
@@ -314,6 +318,11 @@ def _classes(owner: str, name: str, seen: _Seen, target_type: str) -> tuple[Any,
             raise ValueError(
                 f"{owner}: the target {name!r} is {seen.low:g} in every row. There is nothing to "
                 "predict."
+            )
+        if max(-seen.low, seen.high) > _LARGEST:
+            raise ValueError(
+                f"{owner}: the target {name!r} goes up to {max(-seen.low, seen.high):g}, which is "
+                "too large to be squared. Divide it by a constant."
             )
         return None
     if n_values == 1:
