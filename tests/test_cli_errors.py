@@ -167,6 +167,12 @@ def test_a_constant_target_is_refused(command, value, ask):
     assert ask(command, "\n".join(constant))
 
 
+@pytest.mark.parametrize("command", ["rank", "select", "transfer"])
+def test_text_is_no_number_to_predict(command, ask):
+    texts = GOOD.replace(",0\n", ",no\n")
+    assert "must hold numbers for" in ask(command, texts, "--target-type", "numeric")
+
+
 def test_a_single_domain_is_refused(ask):
     lines = GOOD.splitlines()
     single = [lines[0], *(f"a{line[1:]}" for line in lines[1:])]

@@ -162,3 +162,20 @@ def test_read_only_input_is_fine_and_left_alone(estimator, rows):
     weights = {"sample_weight": weight} if has_fit_parameter(estimator, "sample_weight") else {}
     output(seeded(estimator).fit(X, y, **weights), X)
     np.testing.assert_array_equal(X, rows[0])
+
+
+@every_estimator
+def test_a_notebook_shows_the_path_once_fitted_and_the_diagram_before(estimator, rows):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=["<script>alert(1)</script>", "<b>b</b>", "<img src=x>"])
+    fresh = clone(estimator)
+    assert "<svg" not in fresh._repr_html_()
+    assert "<figure" not in fresh._repr_html_()
+    fitted = seeded(estimator).fit(frame, y)
+    shown = fitted._repr_html_()
+    assert type(estimator).__name__ in shown  # scikit-learn's diagram
+    assert shown.count("<figure") == 1
+    assert fitted.path_.chart().svg() in shown
+    assert fitted._repr_mimebundle_()["text/html"].count("<figure") == 1
+    for markup in ("<script>alert", "<b>b", "<img"):
+        assert markup not in shown

@@ -207,6 +207,15 @@ def test_without_a_feature_there_is_nothing_to_sum():
         found_in(frame)
 
 
+def test_numbers_whose_squares_overflow_are_left_out_and_refused_as_a_target(rows):
+    found = found_in(rows.assign(huge=np.where(rows["dose"] > 50, 1e300, -1.0)))
+    (column,) = (column for column in found.columns if column.name == "huge")
+    assert column.features == ()
+    assert column.note == "left out: 1e+300 is too large to be squared"
+    with pytest.raises(ValueError, match=r"^us: the target 'y' goes up to .* too large"):
+        found_in(rows.assign(y=rows["y"] * 1e200))
+
+
 def test_two_features_of_one_name_are_refused():
     frame = pa.table(
         {"a": ["x", "y", "z"], "a=x": [1, 2, 3], "site": ["N", "S", "S"], "y": [1.0, 2.0, 3.0]}

@@ -246,12 +246,28 @@ def _numbers(who: str, data: Table, names: Sequence[str], *, missing: bool = Fal
     return np.column_stack(columns)
 
 
+def _holds_numbers(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    )
+
+
 def _is_numeric(who: str, data: Table, target: str, target_type: str) -> bool:
     """Whether the target is a number to predict; one that never changes is refused."""
     from holdfast.categories.counting import is_numeric
 
     check_choice(who, "--target-type", target_type, ("auto", "classes", "numeric"))
     column = data.column(target)
+    if target_type == "numeric" and not _holds_numbers(data.types[target]):
+        raise ValueError(
+            f"{who}: the target {target!r} must hold numbers for --target-type numeric. "
+            f"Got {data.types[target]}."
+        )
     numeric = is_numeric(column, target_type)
     if numeric and len(column.unique()) == 1:
         raise ValueError(
@@ -520,6 +536,7 @@ def transfer(
 
     from holdfast.report.answers import transfer_summary
     from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
+    from holdfast.values import python_values
 
     X = _numbers(who, data, names)
     y = data.column(target)
@@ -539,7 +556,7 @@ def transfer(
         random_state=seed,
     )
     with _warnings_kept() as caught:
-        model.fit(X, np.asarray(y.to_pylist()))
+        model.fit(X, np.asarray(python_values(y)))
     if not model.source_names_:
         told = caught[0].message if caught else "there is none"
         raise ValueError(f"{who}: no model in {sources} can be used: {told}")

@@ -15,6 +15,7 @@ import numpy as np
 from holdfast.moments import Moments
 from holdfast.tally import label_order
 from holdfast.validation import check_choice, is_number
+from holdfast.values import python_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ MAX_CLASSES = 100
 _MAX_BYTES = 1 << 31
 _ROWS = 1 << 16
 _CELLS = 1 << 23
+_LARGEST = 1e140  # sums of squares of larger numbers leave the range of floats
 _OTHER, _MISSING = "(other)", "(missing)"
 
 
@@ -208,7 +210,7 @@ class _Seen:
         if self.too_many or not (self.is_category or self.keeps_numbers):
             return
         values, counts = column.value_counts().flatten()
-        for value, count in zip(values.to_pylist(), counts.to_pylist(), strict=True):
+        for value, count in zip(python_values(values), counts.to_pylist(), strict=True):
             self.values[value] = self.values.get(value, 0) + count
         if len(self.values) > MAX_VALUES:
             self.values, self.too_many = {}, True
@@ -221,6 +223,9 @@ class _Seen:
         if not self.is_category:
             if self.low == self.high:
                 note = f"left out: its only value is {self.low:g}{missing}"
+                return FeatureColumn(name, (), note, self.n_missing)
+            if max(-self.low, self.high) > _LARGEST:
+                note = f"left out: {max(-self.low, self.high):g} is too large to be squared"
                 return FeatureColumn(name, (), note, self.n_missing)
             filled = f"{missing}, filled with the mean {self.mean:.4g}" if missing else ""
             note = f"{_number_note(self.type)}{filled}"
@@ -313,6 +318,11 @@ def _classes(owner: str, name: str, seen: _Seen, target_type: str) -> tuple[Any,
             raise ValueError(
                 f"{owner}: the target {name!r} is {seen.low:g} in every row. There is nothing to "
                 "predict."
+            )
+        if max(-seen.low, seen.high) > _LARGEST:
+            raise ValueError(
+                f"{owner}: the target {name!r} goes up to {max(-seen.low, seen.high):g}, which is "
+                "too large to be squared. Divide it by a constant."
             )
         return None
     if n_values == 1:

@@ -418,7 +418,14 @@ def refused(owner: str, name: Any, given: str) -> TypeError:
 
 def python_values(values: Any) -> list[Any]:
     """Distinct values as Python objects; a missing one is None."""
-    return values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+    if isinstance(values, np.ndarray):
+        return values.tolist()
+    try:
+        return values.to_pylist()
+    except (OverflowError, ValueError) as error:  # Python's dates end where Arrow's go on
+        raise ValueError(
+            f"a {values.type} has no date in Python ({error}). Read the column as text."
+        ) from error
 
 
 def filtered(values: Any, mask: np.ndarray) -> Any:

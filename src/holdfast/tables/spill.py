@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.values import is_plain
@@ -41,6 +41,8 @@ class Spill:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._parts: list[_Part] = []
+        # Opening a part of thousands of columns takes its time: once, not once a column.
+        self._opened: dict[tuple[int, bool], Any] = {}
         self._waiting: list[pa.RecordBatch] = []
         self._n_bytes = 0
         self.n_rows = 0
@@ -104,7 +106,7 @@ class Spill:
                 chunks.append(pa.nulls(part.n_rows, wanted))
                 continue
             place = str(part.places[name])
-            file = self._open(part, [place] if encoded else [])
+            file = self._open(part, encoded=encoded)
             chunks += widened(file.read([place], use_threads=False).column(0), wanted).chunks
         return pa.chunked_array(chunks, type=wanted)
 
@@ -120,7 +122,9 @@ class Spill:
                 )
                 yield from whole.to_batches(rows)
                 continue
-            for batch in self._open(part, []).iter_batches(rows, columns=stored, use_threads=False):
+            for batch in self._open(part, encoded=False).iter_batches(
+                rows, columns=stored, use_threads=False
+            ):
                 columns = [
                     widened(
                         batch.column(batch.schema.get_field_index(str(part.places[name]))), kind
@@ -131,11 +135,16 @@ class Spill:
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
 
-    def _open(self, part: _Part, dictionaries: Sequence[str]) -> Any:
+    def _open(self, part: _Part, *, encoded: bool) -> Any:
+        """The file of a part, with its short dictionaries as such where that is asked for."""
         import pyarrow.parquet as pq
 
-        region = _Region(self._file, part.offset, part.length)
-        return pq.ParquetFile(region, read_dictionary=list(dictionaries))
+        key = part.offset, encoded
+        if key not in self._opened:
+            region = _Region(self._file, part.offset, part.length)
+            short = sorted(part.dictionaries) if encoded else []
+            self._opened[key] = pq.ParquetFile(region, read_dictionary=short)
+        return self._opened[key]
 
 
 class _Region(io.RawIOBase):
