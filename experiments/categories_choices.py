@@ -225,8 +225,8 @@ def choices(folder: Path) -> str:
             '### The stop of mode="forward"\n\nTest error of the majority rule on the columns '
             "chosen (a combination never seen costs ½); in brackets their number and what the "
             "criterion promises. *Any*: while the estimate falls. *Clear*, the default: while a "
-            "column lowers it by more than sqrt(2 ln p) standard errors. Means of "
-            f"{len({row['seed'] for row in forward})} draws.",
+            "column lowers it by more than sqrt(2 ln p) standard errors. Draws, of which these are "
+            f"means: {len({row['seed'] for row in forward})}.",
             markdown_table(
                 ["data", "rows", "ginger, any", "ginger, clear", "majority, any",
                  "majority, clear"], lines,
@@ -242,7 +242,7 @@ def choices(folder: Path) -> str:
                 [[r["max_splits"] or "default", r["base"], r["values"], r["m"], r["splits"],
                   r["unseen"], r["test_unseen"], r["estimate"], r["test"]] for r in unseen],
             ),
-            "Rows whose value was not seen err less than the ½ that they are charged, but the best "
+            "Rows whose value was not seen err no more than the ½ that they are charged, but the best "
             f"of many splits promises too much: of {len(common)} cases with more than a tenth of "
             f"such rows the tree does worse than its estimate in {len(worse)}.",
         ]
