@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.domains import kernel
+from holdfast.domains.bounds import guarantees
 from holdfast.domains.columns import (
     domains_from_moments,
     domains_from_rows,
@@ -456,38 +456,12 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         effects = np.where(walk.usable, shares, 0.0).transpose(0, 2, 1)
         self.domain_effects_ = effects[0] if len(effects) == 1 else effects
         self.source_score_ = float(walk.losses[size] @ weight / n)
-        self.guarantees_ = self._guarantees(walk, weight, n)
+        self.guarantees_ = guarantees(walk, self._coefficients, self.alpha)
         if selection.nested is None:
             return
         self.new_domain_score_ = float(selection.nested.mean())
         self.new_domain_interval_ = interval(selection.nested, self.alpha)
         self.domain_gap_ = self.new_domain_score_ - self.source_score_
-
-    def _guarantees(self, walk: kernel.Walk, weight: np.ndarray, n: float) -> dict[str, Any]:
-        needed = kernel.domains_needed(math.log(walk.n_candidates), self.alpha)
-        mu, half, regret, regret_needed = [], [], [], []
-        for k, start in enumerate(walk.start):
-            mean, s2 = kernel.effects(start, weight)
-            factor = kernel.bound_factor(walk.n_candidates, self.alpha)
-            mu.append(mean)
-            half.append(np.sqrt(s2 / n) * factor if n >= needed else np.full(len(s2), np.inf))
-            chosen = np.flatnonzero(self._coefficients[k])
-            bound, domains = kernel.regret_bound(
-                start[:, chosen],
-                weight,
-                walk.mean_gram(chosen.tolist()),
-                self.n_features_in_,
-                self.alpha,
-            )
-            regret.append(bound)
-            regret_needed.append(domains)
-        return {
-            "effect_low": np.array(mu) - np.array(half),
-            "effect_high": np.array(mu) + np.array(half),
-            "effect_domains_needed": needed,
-            "regret": np.array(regret),
-            "regret_domains_needed": np.array(regret_needed),
-        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 from sklearn.utils.parallel import Parallel, delayed
 
 from holdfast.domains import kernel
+from holdfast.domains.bounds import bound_factor, domains_needed
 from holdfast.domains.kernel import RULES, Walk
 from holdfast.path import SelectionPath
 from holdfast.validation import check_choice, is_number
@@ -137,7 +138,7 @@ def resolved_stop(
             f"Got {n:g}. Pass stop='bonferroni' or stop='max_steps'."
         )
     if stop == "bound":
-        needed = kernel.domains_needed(math.log(n_candidates), alpha)
+        needed = domains_needed(math.log(n_candidates), alpha)
         if n < needed:
             raise ValueError(
                 f"{owner}: stop='bound' says nothing here: Theorem 1 needs at least {needed} "
@@ -314,7 +315,7 @@ def _walked(walk: Walk, plan: Plan, *, full: bool, least: int = 0) -> int:
         if own_size is None and plan.stop == "bonferroni":
             significant = abs(walk.t[-1]) >= walk.levels[-1]
         elif own_size is None and plan.stop == "bound":
-            significant = abs(walk.t[-1]) >= kernel.bound_factor(walk.n_candidates, plan.alpha)
+            significant = abs(walk.t[-1]) >= bound_factor(walk.n_candidates, plan.alpha)
         if not significant:
             own_size = len(walk.order) - 1
         if tested and own_size is not None and (full or len(walk.order) >= least):
@@ -358,7 +359,7 @@ def _why_tested(walk: Walk, plan: Plan, size: int) -> str:
         level = (
             walk.levels[size]
             if plan.stop == "bonferroni"
-            else kernel.bound_factor(walk.n_candidates, plan.alpha)
+            else bound_factor(walk.n_candidates, plan.alpha)
         )
         return f"{plan.stop}: the next |T| is {t:.3g}, below {level:.3g}"
     if walk.ended:

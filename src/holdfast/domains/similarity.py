@@ -435,4 +435,4 @@ def _second_moments(
     if n * p**2 * dtype.itemsize <= max_bytes:
         return StoredColumns(np.array([block.T @ block for block in rows]), size)
     weights = [np.ones(len(block)) for block in rows]
-    return RowColumns(rows, weights, np.zeros((n, p)), max_bytes)
+    return RowColumns(rows, weights, np.zeros((n, p)), p, max_bytes)
