@@ -127,7 +127,7 @@ def test_guarantees_say_how_many_domains_they_need(data):
 def test_many_domains_are_held_out_in_parts():
     data = make_domains(30, 20, n_features=10, random_state=0)
     model = regressor(data, max_steps=5)
-    assert "holding out 20 parts of 30" in model.path_.reason
+    assert "holding out 10 parts of 30" in model.path_.reason
     assert np.isfinite(model.held_out_scores_).all()
     assert np.isfinite(model.new_domain_score_)
 

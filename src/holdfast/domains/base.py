@@ -64,8 +64,8 @@ PARAMETERS = """
         for few domains and many features. ``"greedy"``: the fall of the squared error, blind to
         the spread. ``"auto"``: whichever has the least error on held-out domains.
     stop : str, default="auto"
-        ``"held_out_domain"``: the length with the least error on held-out domains (in at most 20
-        parts); ``"held_out_domain_1se"``: the least length within one
+        ``"held_out_domain"``: the length with the least error on held-out domains (one
+        by one, more than 20 in 10 parts); ``"held_out_domain_1se"``: the least length within one
         standard error (of the difference) of it;
         ``"bonferroni"``: while ``|T|`` exceeds Student's quantile at ``alpha/(2 n_features)``;
         ``"bound"``: while it exceeds the level of Theorem 1; ``"sign_flip"``: while flips of whole

@@ -27,7 +27,8 @@ STOPS = (
     "sign_flip",
     "max_steps",
 )
-_MAX_PARTS = 20
+_MAX_SINGLE = 20  # more domains than this are held out in parts: pairs of all take too long
+_PARTS = 10
 _MIN_PATTERNS = 1000
 _DEFAULT_STEPS = 300
 
@@ -190,7 +191,8 @@ def select(
         return Selection(rule, size, None, nested, {}, _why_tested(walks[rule], plan, size))
 
     units = np.arange(n) if units is None else units
-    part_of = units % min(int(units.max()) + 1, _MAX_PARTS)
+    n_units = int(units.max()) + 1
+    part_of = units % (n_units if n_units <= _MAX_SINGLE else _PARTS)
     parts = [np.flatnonzero(part_of == a) for a in range(part_of.max() + 1)]
     n_steps = {rule: len(walk.order) for rule, walk in walks.items()}
     wanted: list[tuple[int, ...]] = [(a,) for a in range(len(parts))]

@@ -151,28 +151,32 @@ def moderated_t(
     e = np.log(v)
     mean_e = e.sum(axis=-1, keepdims=True) / p
     e -= mean_e
-    variance = np.einsum("...i,...i->...", e, e)[..., None] / (p - 1)
-    mean_e += math.log(df / 2) - digamma(df / 2)
-    excess = variance - zeta(2, df / 2)
-    d0 = 2 * inverse_trigamma(np.where(excess > 0, excess, 1.0))
-    s0 = np.exp(mean_e + digamma(d0 / 2) - np.log(d0 / 2))
-    shrunk = np.where(excess > 0, (d0 * s0 + df * v) / (d0 + df), v.mean(axis=-1, keepdims=True))
-    total = np.where(excess > 0, np.minimum(d0 + df, p * df), p * df)
-    return mu * np.sqrt(n / e2) / np.sqrt(shrunk), total[..., 0]
+    excess = np.einsum("...i,...i->...", e, e)[..., None] / (p - 1) - zeta(2, df / 2)
+    if mu.ndim == 1:  # plain numbers where there is one row: a walk spends its time here
+        excess, mean_e = excess[0], mean_e[0]
+        if excess <= 0:
+            return mu * np.sqrt(n / e2) / math.sqrt(v.sum() / p), np.array(p * df)
+    d0 = 2 * inverse_trigamma(np.where(excess > 0, excess, 1.0)[()])
+    s0 = np.exp(mean_e + np.log(df / d0) + digamma(d0 / 2) - digamma(df / 2))
+    shrunk, total = (d0 * s0 + df * v) / (d0 + df), np.minimum(d0 + df, p * df)
+    if mu.ndim > 1:
+        shrunk = np.where(excess > 0, shrunk, v.mean(axis=-1, keepdims=True))
+        total = np.where(excess > 0, total, p * df)[..., 0]
+    return mu * np.sqrt(n / e2) / np.sqrt(shrunk), total
 
 
 def inverse_trigamma(x: np.ndarray) -> np.ndarray:
     """Y with ``ψ'(y) = x``, by Newton's method on ``1/ψ'`` (Smyth 2004, appendix)."""
-    inside = np.clip(x, 1e-6, 1e7)
+    inside = np.minimum(np.maximum(x, 1e-6), 1e7)
     y = 0.5 + 1 / inside
     for _ in range(50):
         trigamma = zeta(2, y)
         step = trigamma * (1 - trigamma / inside) / (-2 * zeta(3, y))
         y = y + step
-        if (np.abs(step) <= 1e-8 * y).all():
+        if (abs(step) <= 1e-8 * y).all():
             break
     # Beyond, the first term of the series is all that is left.
-    return np.where(x > 1e7, 1 / np.sqrt(x), np.where(x < 1e-6, 1 / x, y))
+    return np.where(x > 1e7, 1 / np.sqrt(x), np.where(x < 1e-6, 1 / x, y))[()]
 
 
 def strengths(
