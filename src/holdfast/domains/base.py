@@ -34,6 +34,7 @@ from holdfast.sums import Moments
 from holdfast.validation import (
     check_columns,
     check_groups,
+    check_magnitude,
     check_weights,
     is_number,
     numeric_rows,
@@ -239,7 +240,10 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         # Walks that hold out different domains ask for different columns, soon for most of them.
         alone = self.stop == "max_steps" and self.rule != "auto"
         n_columns = int(self.max_steps) if alone and self.max_steps else X.shape[1]
-        domains = domains_from_rows(X, Y, codes, weight, n_columns=n_columns, max_bytes=max_bytes)
+        with np.errstate(over="ignore", invalid="ignore"):  # checked before the walk
+            domains = domains_from_rows(
+                X, Y, codes, weight, n_columns=n_columns, max_bytes=max_bytes
+            )
         return self._walk(domains, np.ones(len(names)), names, known)
 
     def fit_statistics(self, moments: Moments, *, unlabeled: Moments | None = None) -> Any:
@@ -368,6 +372,7 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         units: np.ndarray | None = None,
     ) -> Any:
         owner, grouped = type(self).__name__, names is not None
+        check_sizes(owner, domains)
         n_targets, n_features = len(domains.mean_y), domains.mean_x.shape[1]
         fixed = check_columns(self, "fixed_features", self.fixed_features)
         n = float(weight.sum())
@@ -468,6 +473,18 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def check_sizes(owner: str, domains: kernel.Domains) -> None:
+    """Refuse rows whose moments leave the range of their dtype."""
+    single = domains.columns is not None and domains.columns.eps > np.finfo(np.float64).eps
+    for name, mean, var, dtype, power in (
+        ("X", domains.mean_x, domains.var_x, np.float32 if single else np.float64, 2),
+        ("y", domains.mean_y, domains.var_y, np.float64, 4),  # intervals square the squared error
+    ):
+        with np.errstate(over="ignore"):
+            largest = np.sqrt(np.max(mean**2 + var))
+        check_magnitude(owner, name, np.array([largest]), dtype=dtype, power=power)
 
 
 def plain(label: Any) -> Any:

@@ -16,6 +16,7 @@ from holdfast.domains import kernel
 from holdfast.domains.bounds import bound_factor, domains_needed
 from holdfast.domains.kernel import RULES, Walk
 from holdfast.path import SelectionPath
+from holdfast.progress import progress_bar
 from holdfast.validation import check_choice, is_number
 
 STOPS = (
@@ -206,10 +207,12 @@ def select(
         size = _walked(walk, plan, full=False, least=n_steps[rule])
         losses = np.array(walk.losses)
         short = max(n_steps[rule], size) + 1 - len(losses)
+        tick()
         return _Result(size, np.pad(losses, ((0, max(short, 0)), (0, 0)), mode="edge"))
 
     tasks = [(rule, key) for rule in walks for key in wanted]
-    done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(delayed(one)(*task) for task in tasks)
+    with progress_bar("held-out walks", len(tasks)) as tick:
+        done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(delayed(one)(*task) for task in tasks)
     results = dict(zip(tasks, done, strict=True))
 
     def held_out(rule: str, without: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -41,6 +41,10 @@ Departures
 4. Several targets share the Gram columns. A step takes the best pair of feature and target, which
    interleaves the walks that each target would take alone.
 5. Stepwise, a feature that depends linearly on the picked ones is passed over.
+6. A feature that is quiet in all domains but one (which has 9 tenths of its second moment) is no
+   candidate: only that domain can judge it, and without that domain its weight is made of little
+   and its prediction there extrapolates without limit. A held-out domain's inputs, not its target,
+   take part in this.
 """
 
 from __future__ import annotations
@@ -58,6 +62,7 @@ RULES = ("greedy", "t", "moderated")
 
 _TINY = float(np.finfo(np.float64).tiny)
 _MAX_EXACT = 16
+_MOST = 0.9
 _PATTERN_CELLS = 1_000_000
 
 
@@ -307,7 +312,8 @@ class Walk:
         self.start = self._g.copy()
         self._square_y = domains.var_y + shift_y**2
 
-        own = weight @ (domains.var_x + self._shift**2) / n
+        second = domains.var_x + self._shift**2
+        own = weight @ second / n
         e2 = own if unlabelled is None else unlabelled[1] + (unlabelled[0] - self.centre_x) ** 2
         # A constant feature's variance is rounding error of its mean.
         large = weight @ domains.mean_x**2 / n
@@ -318,8 +324,11 @@ class Walk:
         # Departure 3.
         self._tol = 100 * eps
         self._floor = (self._tol * self.scale) ** 2 + _TINY
-        self.n_candidates = max(1, int(self.usable.sum())) * len(self._g)
-        self._open = np.tile(self.usable, (len(self._g), 1))
+        # Departure 6; of two domains neither is the odd one.
+        whole = np.where(weight > 0, weight, 1.0) @ second
+        judged = self.usable & ((second.max(axis=0) <= _MOST * whole) | (len(weight) < 3))
+        self.n_candidates = max(1, int(judged.sum())) * len(self._g)
+        self._open = np.tile(judged, (len(self._g), 1))
         self._mean_column: dict[int, np.ndarray] = {}
 
         self.w = np.zeros(self._open.shape)

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from holdfast.domains import kernel
+from holdfast.domains.base import plain
 from holdfast.domains.columns import CombinedColumns, RowColumns, StoredColumns, domains_from_rows
 from holdfast.domains.held_out import (
     Plan,
@@ -25,7 +26,7 @@ from holdfast.domains.held_out import (
     select,
 )
 from holdfast.path import ShowsPath
-from holdfast.validation import is_number, numeric_rows
+from holdfast.validation import check_magnitude, is_number, numeric_rows
 
 _ALPHA = 0.05
 
@@ -152,11 +153,14 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
             )
         X, y = numeric_rows(self, X, y, reset=True, y_numeric=False)
         X = np.ascontiguousarray(X)  # sums do not depend on the layout
+        check_magnitude(
+            who, "X", np.array([X.max(), X.min()]).reshape(-1, 1), dtype=X.dtype, power=4
+        )
         check_classification_targets(y)
         self.classes_, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"{who}.fit: needs at least 2 classes. Got 1 class, {self.classes_[0]!r}."
+                f"{who}.fit: needs at least 2 classes. Got 1 class, {plain(self.classes_[0])!r}."
             )
         plural = np.flatnonzero(counts > 1)
         if len(plural) < 2:
@@ -306,8 +310,8 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
                 continue
             if not len(rest):
                 raise ValueError(
-                    f"SimilarityLearner.zero_shot_auroc: class {name!r} has no other rows to be "
-                    "told from. Pass rows of other classes as X_others."
+                    f"SimilarityLearner.zero_shot_auroc: class {plain(name)!r} has no other rows "
+                    "to be told from. Pass rows of other classes as X_others."
                 )
             weighted = own * self.coef_.astype(own.dtype)
             same = (weighted @ own.T)[np.triu_indices(len(own), 1)]
