@@ -74,7 +74,7 @@ PARAMETERS = """
         (unless to choose the rule). ``"auto"`` is ``"held_out_domain"`` with
         groups (``"bonferroni"`` if there are only two) and ``"bonferroni"`` without.
     max_steps : int, optional
-        Most steps, fixed features not counted. Default: ``min(3 n_features, 300)`` for each target;
+        Most steps, fixed features not counted. Default: ``min(6 n_features, 300)`` for each target;
         stepwise ``min(n_features, 300)``.
     stepwise : bool, default=False
         Refit all weights at each step, each feature picked once. Otherwise a step moves one weight
@@ -412,6 +412,7 @@ class TGreedyBase(ShowsPath, BaseEstimator):
                 unlabelled=unlabelled,
                 fixed=fixed,
                 alpha=self.alpha,
+                share=plan.share,
             )
 
         rules = ("moderated", "t", "greedy") if self.rule == "auto" else (self.rule,)
