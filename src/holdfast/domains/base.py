@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.domains import kernel
 from holdfast.domains.bounds import guarantees
 from holdfast.domains.columns import (
+    check_sizes,
     domains_from_moments,
     domains_from_rows,
     first_moments,
@@ -34,7 +35,6 @@ from holdfast.sums import Moments
 from holdfast.validation import (
     check_columns,
     check_groups,
-    check_magnitude,
     check_weights,
     is_number,
     numeric_rows,
@@ -66,8 +66,9 @@ PARAMETERS = """
         the spread. ``"auto"``: whichever has the least error on held-out domains.
     stop : str, default="auto"
         ``"held_out_domain"``: the length with the least error on held-out domains (one
-        by one, more than 20 in 10 parts); ``"held_out_domain_1se"``: the least length within one
-        standard error (of the difference) of it;
+        by one, more than 20 in 10 parts), in half steps, which shrink the weights;
+        ``"held_out_domain_1se"``: the least length within one standard error (of the difference)
+        of it;
         ``"bonferroni"``: while ``|T|`` exceeds Student's quantile at ``alpha/(2 n_features)``;
         ``"bound"``: while it exceeds the level of Theorem 1; ``"sign_flip"``: while flips of whole
         domains say that it is not chance; ``"max_steps"``: so many steps, and nothing is held out
@@ -137,7 +138,11 @@ NOTES = """
     (`LassoCV`, `RidgeCV`) has more to learn from. With two or three domains nothing can tell a
     steady effect from a lucky one. Domains that share rows are not independent: their T is too
     large, and ``"sign_flip"`` and ``"bonferroni"`` reject too often. All tests are exact, or nearly
-    so, at the first step only: later ones have looked at the data.
+    so, at the first step only: later ones have looked at the data. Where ``new_domain_score_`` is
+    no lower than ``path_.scores[0]``, the error of the empty selection, no feature holds.
+
+    A feature of whose second moment one domain holds nine tenths can be judged by that domain alone
+    and is no candidate.
 
     Sums are all it needs: `fit_statistics` takes `Moments` that were added up elsewhere. Where
     there are many more features than steps and nothing is held out, or where the second moments of
@@ -474,18 +479,6 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def check_sizes(owner: str, domains: kernel.Domains) -> None:
-    """Refuse rows whose moments leave the range of their dtype."""
-    single = domains.columns is not None and domains.columns.eps > np.finfo(np.float64).eps
-    for name, mean, var, dtype, power in (
-        ("X", domains.mean_x, domains.var_x, np.float32 if single else np.float64, 2),
-        ("y", domains.mean_y, domains.var_y, np.float64, 4),  # intervals square the squared error
-    ):
-        with np.errstate(over="ignore"):
-            largest = np.sqrt(np.max(mean**2 + var))
-        check_magnitude(owner, name, np.array([largest]), dtype=dtype, power=power)
 
 
 def plain(label: Any) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils import gen_batches
 
 from holdfast.domains.kernel import Domains
 from holdfast.sums import Moments
+from holdfast.validation import check_magnitude
 
 _BLOCK = (32, 96)  # least and most columns made at once
 _BATCH_CELLS = 100_000  # so that a batch stays in cache
@@ -208,6 +209,18 @@ def domains_from_rows(
     columns = RowColumns(rows, weights, mean_x, n_columns, max_bytes)
     cov_xy = np.ascontiguousarray(cov_xy.transpose(2, 0, 1))
     return Domains(mean_x, var_x, mean_y.T, cov_xy, var_y.T, columns)
+
+
+def check_sizes(owner: str, domains: Domains) -> None:
+    """Refuse rows whose moments leave the range of their dtype."""
+    single = domains.columns is not None and domains.columns.eps > np.finfo(np.float64).eps
+    for name, mean, var, dtype, power in (
+        ("X", domains.mean_x, domains.var_x, np.float32 if single else np.float64, 2),
+        ("y", domains.mean_y, domains.var_y, np.float64, 4),  # intervals square the squared error
+    ):
+        with np.errstate(over="ignore"):
+            largest = np.sqrt(np.max(mean**2 + var))
+        check_magnitude(owner, name, np.array([largest]), dtype=dtype, power=power)
 
 
 def rows_as_domains(X: np.ndarray, Y: np.ndarray) -> Domains:

@@ -91,8 +91,8 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
     When **not** to use it: when the classes to come are those of the fit, a classifier knows more.
     It has one weight per feature and no products of two features, so features should be ready-made
     (a network's, say); centre and scale them first, since ``x_i x'_i`` of a feature that is large
-    everywhere is large for every pair. Leave out features that hardly vary: one that is constant in
-    all classes but the one held out makes the squared error there as large as you like.
+    everywhere is large for every pair. A feature that hardly varies but in one class is no
+    candidate.
 
     A class's pairs of two contain rows of the other classes: the domains are not independent, and
     the levels of ``"bonferroni"`` and ``"sign_flip"`` are rough.
