@@ -36,7 +36,7 @@ for rule in ("greedy", "t", "moderated"):
 
 # %%
 # How many features, and what to expect at a new hospital: each hospital is held out in turn.
-model = TGreedyRegressor(max_steps=40).fit(data.X, data.y, groups=data.groups)
+model = TGreedyRegressor(max_steps=20).fit(data.X, data.y, groups=data.groups)
 low, high = model.new_domain_interval_
 print(f"\nKept: {sorted(model.path_.chosen.tolist())}. Why: {model.path_.reason}.")
 print(f"Squared error to expect at a new hospital: {model.new_domain_score_:.1f}", end="")

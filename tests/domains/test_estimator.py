@@ -26,7 +26,6 @@ from holdfast import (
 )
 from holdfast.datasets import make_domains
 from holdfast.domains import kernel
-from holdfast.domains.columns import domains_from_moments
 
 RULES = ("greedy", "t", "moderated")
 
@@ -76,12 +75,9 @@ def test_source_and_held_out_scores_are_those_of_predictions(data):
     assert model.source_score_ == pytest.approx(np.mean(by_domain))
     for d in (0, 5):
         kept = data.groups != d
-        sums = Moments.from_arrays(data.X[kept], data.y[kept], groups=data.groups[kept])
-        alone = kernel.Walk(domains_from_moments(sums), np.ones(7), rule="moderated", share=0.5)
-        for _ in range(4):
-            alone.step()
-        said = alone.centre_y[0] + (data.X[~kept] - alone.centre_x) @ alone.w[0]
-        error = np.mean((said - data.y[~kept]) ** 2)
+        alone = TGreedyRegressor(stop="max_steps", max_steps=4)
+        alone.fit(data.X[kept], data.y[kept], groups=data.groups[kept])
+        error = np.mean((alone.predict(data.X[~kept]) - data.y[~kept]) ** 2)
         assert model.held_out_scores_[4, d] == pytest.approx(error)
 
 

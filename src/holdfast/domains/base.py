@@ -66,16 +66,15 @@ PARAMETERS = """
         the spread. ``"auto"``: whichever has the least error on held-out domains.
     stop : str, default="auto"
         ``"held_out_domain"``: the length with the least error on held-out domains (one
-        by one, more than 20 in 10 parts), in half steps, which shrink the weights;
-        ``"held_out_domain_1se"``: the least length within one standard error (of the difference)
-        of it;
+        by one, more than 20 in 10 parts); ``"held_out_domain_1se"``: the least length within one
+        standard error (of the difference) of it;
         ``"bonferroni"``: while ``|T|`` exceeds Student's quantile at ``alpha/(2 n_features)``;
         ``"bound"``: while it exceeds the level of Theorem 1; ``"sign_flip"``: while flips of whole
         domains say that it is not chance; ``"max_steps"``: so many steps, and nothing is held out
         (unless to choose the rule). ``"auto"`` is ``"held_out_domain"`` with
         groups (``"bonferroni"`` if there are only two) and ``"bonferroni"`` without.
     max_steps : int, optional
-        Most steps, fixed features not counted. Default: ``min(6 n_features, 300)`` for each target;
+        Most steps, fixed features not counted. Default: ``min(3 n_features, 300)`` for each target;
         stepwise ``min(n_features, 300)``.
     stepwise : bool, default=False
         Refit all weights at each step, each feature picked once. Otherwise a step moves one weight
@@ -417,7 +416,6 @@ class TGreedyBase(ShowsPath, BaseEstimator):
                 unlabelled=unlabelled,
                 fixed=fixed,
                 alpha=self.alpha,
-                share=plan.share,
             )
 
         rules = ("moderated", "t", "greedy") if self.rule == "auto" else (self.rule,)

@@ -63,15 +63,6 @@ class Plan:
         """Whether held-out domains choose the length."""
         return self.stop.startswith("held_out_domain")
 
-    @property
-    def share(self) -> float:
-        """Part of each step that is taken: tests are for whole ones, held-out domains for halves.
-
-        Halves shrink the weights. Chosen on generated and on other real domains than those that
-        are reported, where neither another length nor another rule did better than whole steps.
-        """
-        return 0.5 if self.by_held_out else 1.0
-
 
 @dataclass(frozen=True, eq=False)
 class Selection:
@@ -168,7 +159,7 @@ def resolved_stop(
 
 def default_steps(n_features: int, n_targets: int, stepwise: bool) -> int:
     """Length of a walk where none was asked for: at most 300 steps for each target."""
-    return n_targets * min(n_features if stepwise else 6 * n_features, _DEFAULT_STEPS)
+    return n_targets * min(n_features if stepwise else 3 * n_features, _DEFAULT_STEPS)
 
 
 def select(

@@ -45,8 +45,6 @@ Departures
    candidate: only that domain can judge it, and without that domain its weight is made of little
    and its prediction there extrapolates without limit. A held-out domain's inputs, not its target,
    take part in this.
-7. A step may go part of the way, ``share``: a longer path of shorter steps shrinks the weights
-   where held-out domains choose how far to go.
 """
 
 from __future__ import annotations
@@ -271,8 +269,6 @@ class Walk:
         Mean and variance of the features over rows without labels.
     fixed : sequence of int
         Features that enter first, by least squares.
-    share : float
-        Part of the step that is taken (departure 7); stepwise it is whole.
 
     Attributes
     ----------
@@ -303,10 +299,9 @@ class Walk:
         unlabelled: tuple[np.ndarray, np.ndarray] | None = None,
         fixed: Sequence[int] = (),
         alpha: float = 0.05,
-        share: float = 1.0,
     ):
         self.domains, self.weight = domains, weight
-        self.rule, self.stepwise, self.alpha, self._share = rule, stepwise, alpha, share
+        self.rule, self.stepwise, self.alpha = rule, stepwise, alpha
         n = self._n = float(weight.sum())
         n_features = domains.mean_x.shape[1]
         self.centre_x = weight @ domains.mean_x / n if centre else np.zeros(n_features)
@@ -388,7 +383,7 @@ class Walk:
             self._open[k, i] = False
             self._refit(k)
         else:
-            delta = self._share * float(self._mu[k, i] / self.e2[i])
+            delta = float(self._mu[k, i] / self.e2[i])
             column = self._column(i)
             self._loss[k] += delta * (delta * column[:, i] - 2 * self._g[k][:, i])
             self._g[k] -= delta * column

@@ -48,7 +48,7 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         When to stop; see `TGreedySelector`. ``"auto"`` is ``"held_out_domain"`` with 3 classes or
         more, a held-out class taking no part in the other classes' pairs.
     max_steps : int, optional
-        Default: ``min(6 n_features, 300)``.
+        Default: ``min(3 n_features, 300)``.
     random_state : int, RandomState or None, default=None
         Draws pairs; not used with ``pairs="all"``.
 
@@ -194,14 +194,7 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         def walk_without(rule: str, held: np.ndarray) -> kernel.Walk:
             kept = weight.copy()
             kept[held] = 0.0
-            return kernel.Walk(
-                pairs.without(held),
-                kept,
-                rule=rule,
-                centre=False,
-                alpha=_ALPHA,
-                share=plan.share,
-            )
+            return kernel.Walk(pairs.without(held), kept, rule=rule, centre=False, alpha=_ALPHA)
 
         rules = ("moderated", "t", "greedy") if self.rule == "auto" else (self.rule,)
         walks = {rule: walk_without(rule, np.empty(0, int)) for rule in rules}
