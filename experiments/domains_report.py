@@ -183,11 +183,12 @@ def rivals(rows: Rows, folder: Path) -> str:
         " 15 development sets that are not in this table (Covertype, Adult, scikit-learn's digits,"
         " exam, GSS and flights, with domains of their own). One standard error, held-out error"
         " about each domain's own mean, the median over domains, *auto*, steps shrunk by 1 - 1/T²"
-        " or to a fifth, and a common factor for all weights did worse on the sets. Half steps had a lower squared"
-        " error in 11 of 15 (by 0.006 of the variance of y in the mean, mostly within two standard"
-        " errors) but kept half as many features again (8.4 for 5.6 in 25 draws of `make_domains`,"
-        " 3 of them true) and were no better on the draws' new domains (10.8 and 10.7). Grouped"
-        " LassoCV was better than the default in 10 of the 15: it shrinks.",
+        " or to a fifth, and a common factor for all weights did worse on the sets. Half"
+        " steps had a lower squared error in 11 of 15 (by 0.006 of the variance of y in the mean,"
+        " mostly within two standard errors) but kept half as many features again (8.4 for"
+        " 5.6 in 25 draws of `make_domains`, 3 of them true) and were no better on the"
+        " draws' new domains (10.8 and 10.7). Grouped LassoCV was better than the default in"
+        " 10 of the 15: it shrinks.",
     ]
     if float(limit) < LIMIT:
         text.append(
