@@ -235,3 +235,10 @@ def test_parts_add_up_in_any_order_and_under_sum():
     b, a = (Moments.from_arrays(X[i : i + 2], groups=[g] * 2) for i, g in ((0, "b"), (2, "a")))
     assert (a + b).domains == (b + a).domains == sum([b, a]).domains == ("a", "b")
     np.testing.assert_array_equal((a + b).mean_x, sum([b, a]).mean_x)
+
+
+def test_squares_that_leave_the_range_of_the_dtype_are_refused():
+    X = np.array([[1e25], [2e25]])
+    assert np.isfinite(Moments.from_arrays(X).scatter_xx).all()
+    with pytest.raises(ValueError, match="Moments: the squares of X must fit into float32"):
+        Moments.from_arrays(X, dtype=np.float32)

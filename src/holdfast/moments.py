@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.files import written_whole
-from holdfast.validation import check_groups
+from holdfast.validation import check_groups, check_magnitude
 
 __all__ = ["Moments"]
 
@@ -173,7 +173,8 @@ class Moments:
         for d, mask in enumerate(masks):
             rows = X if mask.all() else X[mask]
             own_y = None if target is None else target[mask]
-            total, mean_x, scatter[d], *rest = _moments_of_one(rows, own_y, weight[mask])
+            with np.errstate(over="ignore", invalid="ignore"):  # checked there
+                total, mean_x, scatter[d], *rest = _moments_of_one(rows, own_y, weight[mask])
             parts.append((total, mean_x, *rest))
         names = None if feature_names is None else tuple(map(str, feature_names))
         return cls._of(domains, [*_stacked(parts)[:2], scatter, *_stacked(parts)[2:]], names)
@@ -431,6 +432,8 @@ def _moments_of_one(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[A
         if (weight != 1).any():
             centred *= np.sqrt(weight).astype(X.dtype)[:, None]
         scatter = centred.T @ centred
+    if not np.isfinite(np.diag(scatter)).all():
+        check_magnitude("Moments", "X", np.diag(scatter)[:, None], dtype=X.dtype)
     if y is None:
         return total, mean_x, scatter, None, None, None
     column = (slice(None),) + (None,) * (y.ndim - 1)

@@ -167,13 +167,17 @@ def _no_text(owner: str, error: ValueError) -> ValueError:
     )
 
 
-def check_magnitude(owner: str, what: str, values: np.ndarray) -> None:
-    """Refuse numbers whose squares leave the range of float64."""
+def check_magnitude(
+    owner: str, what: str, values: np.ndarray, *, dtype: Any = np.float64, power: int = 2
+) -> None:
+    """Refuse numbers whose squares, or fourth powers, and sums of them leave the dtype's range."""
+    exponent = (300 if np.dtype(dtype) == np.float64 else 32) // power
     largest = np.abs(values).max(axis=0, initial=0.0)
-    for size in largest[(largest > 1e150) | ((largest > 0) & (largest < 1e-150))]:
+    fits = (largest <= 10.0**exponent) & ((largest == 0) | (largest >= 10.0**-exponent))
+    for size in largest[~fits]:
         raise ValueError(
-            f"{owner}: the squares of {what} must fit into float64. Got values of size {size:g}. "
-            "Change the unit."
+            f"{owner}: the {'squares' if power == 2 else 'fourth powers'} of {what} must fit into "
+            f"{np.dtype(dtype)}. Got values of size {size:g}. Change the unit."
         )
 
 

@@ -1,5 +1,7 @@
 """The estimators: from rows and from sums, what they report, and what they refuse."""
 
+import io
+import sys
 import warnings
 
 import numpy as np
@@ -14,7 +16,14 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import Moments, TGreedyClassifier, TGreedyRegressor, TGreedySelector
+from holdfast import (
+    Moments,
+    SimilarityLearner,
+    TGreedyClassifier,
+    TGreedyRegressor,
+    TGreedySelector,
+    progress,
+)
 from holdfast.datasets import make_domains
 from holdfast.domains import kernel
 
@@ -127,7 +136,7 @@ def test_guarantees_say_how_many_domains_they_need(data):
 def test_many_domains_are_held_out_in_parts():
     data = make_domains(30, 20, n_features=10, random_state=0)
     model = regressor(data, max_steps=5)
-    assert "holding out 20 parts of 30" in model.path_.reason
+    assert "holding out 10 parts of 30" in model.path_.reason
     assert np.isfinite(model.held_out_scores_).all()
     assert np.isfinite(model.new_domain_score_)
 
@@ -356,6 +365,36 @@ def test_an_interrupted_fit_leaves_the_path_so_far(monkeypatch, data):
         model.predict(data.X)
 
 
+def test_held_out_walks_are_counted_on_a_terminal(monkeypatch, data):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    regressor(data, max_steps=2)
+    # Each of 8 domains, and each of their 28 pairs.
+    assert sys.stderr.getvalue().endswith("# 36/36\n")
+    assert sys.stderr.getvalue().startswith("\rheld-out walks ")
+    SimilarityLearner(max_steps=2).fit(data.X, data.groups)
+    assert sys.stderr.getvalue().count("# 36/36\n") == 2
+
+
+def test_an_interruption_among_held_out_walks_keeps_the_whole_path(monkeypatch, data):
+    step = kernel.Walk.step
+
+    def interrupted(self):
+        if not self.weight.all():
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(kernel.Walk, "step", interrupted)
+    model = TGreedyRegressor(max_steps=9)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data.X, data.y, groups=data.groups)
+    assert (model.path_.reason, model.path_.n_steps) == ("interrupted", 9)
+
+
 # --- bad input ----------------------------------------------------------------------------------
 
 X6 = np.arange(12.0).reshape(6, 2) ** 2 % 7
@@ -402,6 +441,14 @@ ROWS = [
     ({"sample_weight": -np.ones(6)}, "finite and not negative"),
     ({"X": X6[:1], "y": y6[:1], "groups": None}, "Got 1 sample"),
     ({"groups": None, "sample_weight": np.full(6, 0.1)}, "weights are repetitions"),
+    ({"X": 1e160 * X6}, "the squares of X must fit into float64. Got values of size"),
+    ({"X": 1e160 * X6, "groups": None}, "the squares of X must fit into float64. Got values of"),
+    ({"X": (1e25 * X6).astype(np.float32)}, "the squares of X must fit into float32. Got values"),
+    ({"X": 1e-160 * X6}, r"the squares of X must fit into float64. Got values of size .*e-160"),
+    (
+        {"y": 1e100 * y6},
+        r"the fourth powers of y must fit into float64. Got values .*e\+100. Change",
+    ),
 ]
 
 
@@ -453,3 +500,22 @@ def test_a_constant_target_or_feature_is_no_trouble():
     np.testing.assert_allclose(model.predict(X6), 3.0)
     X = np.column_stack([np.full(6, 0.1), X6])
     assert 0 not in TGreedyRegressor().fit(X, y6, groups=sites).path_.order
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_large_and_small_units_change_nothing(unit, data):
+    moved = TGreedyRegressor().fit(unit * data.X, data.y, groups=data.groups)
+    np.testing.assert_array_equal(moved.path_.order, regressor(data).path_.order)
+
+
+@pytest.mark.parametrize("rule", ["greedy", "t", "moderated"])
+def test_a_feature_quiet_in_all_domains_but_one_is_no_candidate(rule, data):
+    rng = np.random.default_rng(0)
+    loud = np.where(data.groups == 2, 1.0, 1e-6) * rng.normal(size=(20, len(data.y)))
+    X = np.column_stack([data.X, loud.T])
+    model = TGreedyRegressor(rule).fit(X, data.y, groups=data.groups)
+    assert model.path_.order.max() < data.X.shape[1]
+    # Without domain 2 such a feature has a weight of about 1e6, which ruins the error there.
+    assert model.held_out_scores_.max() < 10 * data.y.var()
+    kept = TGreedyRegressor(rule, fixed_features=[len(X.T) - 1])
+    assert kept.fit(X, data.y, groups=data.groups).support_[-1]

@@ -10,7 +10,7 @@ from scipy.special import polygamma
 
 from holdfast import Moments
 from holdfast.datasets import make_domains
-from holdfast.domains import kernel
+from holdfast.domains import bounds, kernel
 from holdfast.domains.columns import domains_from_moments, domains_from_rows
 
 
@@ -61,16 +61,15 @@ def test_a_feature_that_flips_its_sign_comes_last_though_its_mean_effect_is_larg
 
 
 def test_levels_and_conditions_of_theorem_1_and_corollary_3():
-    assert kernel.bound_factor(100, 0.05) == pytest.approx(math.sqrt(4 * math.log(4000)))
+    assert bounds.bound_factor(100, 0.05) == pytest.approx(math.sqrt(4 * math.log(4000)))
     # p <= (δ/2) e^{n/8}  <=>  n >= 8 log(2 p/δ) = 8 log 4000 = 66.4
-    assert kernel.domains_needed(math.log(100), 0.05) == 67
+    assert bounds.domains_needed(math.log(100), 0.05) == 67
     g = np.array([[1.0, 0.0], [3.0, 2.0]] * 200)
-    bound, needed = kernel.regret_bound(g, np.ones(400), np.diag([4.0, 1.0]), 3, 0.1)
+    bound = bounds.regret_bound(g, np.ones(400), np.diag([4.0, 1.0]), 3, 0.1)
     # In the orthonormal basis: (½, 1½) and (0, 2), spreads n/(n-1) (¼, 1).
     assert bound == pytest.approx(400 / 399 * 1.25 * (16 * math.log(3) + 4 * math.log(20)) / 400)
-    assert needed == math.ceil(8 * math.log(2 * 3**2 * 2 / 0.1))
-    assert kernel.regret_bound(g[:50], np.ones(50), np.eye(2), 1000, 0.1)[0] == math.inf
-    assert kernel.regret_bound(g[:, :0], np.ones(400), np.eye(0), 3, 0.1)[0] == 0
+    assert bounds.regret_domains_needed(2, 3, 0.1) == math.ceil(8 * math.log(2 * 3**2 * 2 / 0.1))
+    assert bounds.regret_bound(g[:, :0], np.ones(400), np.eye(0), 3, 0.1) == 0
 
 
 # --- Smyth's moderation -------------------------------------------------------------------------

@@ -179,15 +179,31 @@ def test_classes_without_pairs_are_refused_or_serve_the_others(learner):
     X = np.arange(10.0).reshape(5, 2) % 3
     with pytest.raises(ValueError, match=r"2 classes with 2 rows or more.*Got 1 of 4"):
         SimilarityLearner().fit(X, [0, 0, 1, 2, 3])
-    with pytest.raises(ValueError, match="needs at least 2 classes"):
+    with pytest.raises(ValueError, match=r"needs at least 2 classes. Got 1 class, 0\."):
         SimilarityLearner().fit(X, [0] * 5)
     assert SimilarityLearner().fit(X, [0, 0, 1, 1, 2]).domains_.tolist() == [0, 1]
     with pytest.raises(ValueError, match=r"shape \(n_pairs, 2, 45\). Got shape \(2, 3\)"):
         learner.pair_score(np.ones((2, 3)))
-    with pytest.raises(ValueError, match="no other rows to be told from"):
+    with pytest.raises(ValueError, match="class 1 has no other rows to be told from"):
         learner.zero_shot_auroc(np.ones((3, 45)), [1, 1, 1])
     with pytest.raises(ValueError, match=r"y must have shape \(3,\)"):
         learner.zero_shot_auroc(np.ones((3, 45)), [1])
+
+
+def test_a_feature_quiet_in_all_classes_but_one_is_no_candidate(digits):
+    X, y = digits
+    loud = np.where(y == 3, 1.0, 1e-3) * np.random.default_rng(0).normal(size=(40, len(y)))
+    learner = SimilarityLearner(max_steps=60).fit(np.column_stack([X, loud.T]), y)
+    assert learner.path_.order.max() < X.shape[1]
+    assert learner.held_out_scores_.max() < 10
+
+
+@pytest.mark.parametrize("unit, size", [(1e100, r"e\+10\d"), (1e-100, "e-100")])
+def test_products_that_leave_the_range_of_numbers_are_refused(unit, size, digits):
+    X, y = digits
+    message = f"SimilarityLearner: the fourth powers of X must fit into float64. Got .*{size}. Ch"
+    with pytest.raises(ValueError, match=message):
+        SimilarityLearner().fit(unit * X, y)
 
 
 def test_an_interrupted_fit_leaves_a_path_that_says_so(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -13,7 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.domains import kernel
+from holdfast.domains.bounds import guarantees
 from holdfast.domains.columns import (
+    check_sizes,
     domains_from_moments,
     domains_from_rows,
     first_moments,
@@ -64,8 +65,8 @@ PARAMETERS = """
         for few domains and many features. ``"greedy"``: the fall of the squared error, blind to
         the spread. ``"auto"``: whichever has the least error on held-out domains.
     stop : str, default="auto"
-        ``"held_out_domain"``: the length with the least error on held-out domains (in at most 20
-        parts); ``"held_out_domain_1se"``: the least length within one
+        ``"held_out_domain"``: the length with the least error on held-out domains (one
+        by one, more than 20 in 10 parts); ``"held_out_domain_1se"``: the least length within one
         standard error (of the difference) of it;
         ``"bonferroni"``: while ``|T|`` exceeds Student's quantile at ``alpha/(2 n_features)``;
         ``"bound"``: while it exceeds the level of Theorem 1; ``"sign_flip"``: while flips of whole
@@ -136,7 +137,11 @@ NOTES = """
     (`LassoCV`, `RidgeCV`) has more to learn from. With two or three domains nothing can tell a
     steady effect from a lucky one. Domains that share rows are not independent: their T is too
     large, and ``"sign_flip"`` and ``"bonferroni"`` reject too often. All tests are exact, or nearly
-    so, at the first step only: later ones have looked at the data.
+    so, at the first step only: later ones have looked at the data. Where ``new_domain_score_`` is
+    no lower than ``path_.scores[0]``, the error of the empty selection, no feature holds.
+
+    A feature of whose second moment one domain holds nine tenths can be judged by that domain alone
+    and is no candidate.
 
     Sums are all it needs: `fit_statistics` takes `Moments` that were added up elsewhere. Where
     there are many more features than steps and nothing is held out, or where the second moments of
@@ -239,7 +244,10 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         # Walks that hold out different domains ask for different columns, soon for most of them.
         alone = self.stop == "max_steps" and self.rule != "auto"
         n_columns = int(self.max_steps) if alone and self.max_steps else X.shape[1]
-        domains = domains_from_rows(X, Y, codes, weight, n_columns=n_columns, max_bytes=max_bytes)
+        with np.errstate(over="ignore", invalid="ignore"):  # checked before the walk
+            domains = domains_from_rows(
+                X, Y, codes, weight, n_columns=n_columns, max_bytes=max_bytes
+            )
         return self._walk(domains, np.ones(len(names)), names, known)
 
     def fit_statistics(self, moments: Moments, *, unlabeled: Moments | None = None) -> Any:
@@ -368,6 +376,7 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         units: np.ndarray | None = None,
     ) -> Any:
         owner, grouped = type(self).__name__, names is not None
+        check_sizes(owner, domains)
         n_targets, n_features = len(domains.mean_y), domains.mean_x.shape[1]
         fixed = check_columns(self, "fixed_features", self.fixed_features)
         n = float(weight.sum())
@@ -456,38 +465,12 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         effects = np.where(walk.usable, shares, 0.0).transpose(0, 2, 1)
         self.domain_effects_ = effects[0] if len(effects) == 1 else effects
         self.source_score_ = float(walk.losses[size] @ weight / n)
-        self.guarantees_ = self._guarantees(walk, weight, n)
+        self.guarantees_ = guarantees(walk, self._coefficients, self.alpha)
         if selection.nested is None:
             return
         self.new_domain_score_ = float(selection.nested.mean())
         self.new_domain_interval_ = interval(selection.nested, self.alpha)
         self.domain_gap_ = self.new_domain_score_ - self.source_score_
-
-    def _guarantees(self, walk: kernel.Walk, weight: np.ndarray, n: float) -> dict[str, Any]:
-        needed = kernel.domains_needed(math.log(walk.n_candidates), self.alpha)
-        mu, half, regret, regret_needed = [], [], [], []
-        for k, start in enumerate(walk.start):
-            mean, s2 = kernel.effects(start, weight)
-            factor = kernel.bound_factor(walk.n_candidates, self.alpha)
-            mu.append(mean)
-            half.append(np.sqrt(s2 / n) * factor if n >= needed else np.full(len(s2), np.inf))
-            chosen = np.flatnonzero(self._coefficients[k])
-            bound, domains = kernel.regret_bound(
-                start[:, chosen],
-                weight,
-                walk.mean_gram(chosen.tolist()),
-                self.n_features_in_,
-                self.alpha,
-            )
-            regret.append(bound)
-            regret_needed.append(domains)
-        return {
-            "effect_low": np.array(mu) - np.array(half),
-            "effect_high": np.array(mu) + np.array(half),
-            "effect_domains_needed": needed,
-            "regret": np.array(regret),
-            "regret_domains_needed": np.array(regret_needed),
-        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

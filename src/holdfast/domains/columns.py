@@ -13,9 +13,10 @@ from sklearn.utils import gen_batches
 
 from holdfast.domains.kernel import Domains
 from holdfast.sums import Moments
+from holdfast.validation import check_magnitude
 
-_BLOCK = 32
-_BATCH_CELLS = 10_000_000
+_BLOCK = (32, 96)  # least and most columns made at once
+_BATCH_CELLS = 100_000  # so that a batch stays in cache
 
 
 class StoredColumns:
@@ -55,6 +56,9 @@ class RowColumns:
     weights : sequence of ndarray of shape (n_rows,)
     means : ndarray of shape (n_domains, n_features)
         Subtracted; zeros for moments about zero.
+    n_columns : int
+        How many will be asked for, roughly. Reading all rows for a block takes as long as about 70
+        of its columns, so that blocks are large unless few are asked for.
     max_bytes : float
         Of the columns that are kept; the oldest go first.
     """
@@ -64,12 +68,15 @@ class RowColumns:
         rows: Sequence[Any],
         weights: Sequence[np.ndarray],
         means: np.ndarray,
+        n_columns: int,
         max_bytes: float,
     ):
         self._rows, self._weights, self._means = rows, weights, means
         dtype = rows[0].dtype
         self.eps = float(np.finfo(dtype).eps)
-        self._max_kept = max(_BLOCK, int(max_bytes / (means.size * dtype.itemsize)))
+        self._max_kept = max(_BLOCK[0], int(max_bytes / (means.size * dtype.itemsize)))
+        block = min(max(n_columns // 3, _BLOCK[0]), _BLOCK[1])
+        self._block = min(block, self._max_kept, means.shape[1])
         self._kept: dict[int, np.ndarray] = {}
         self._lock = threading.Lock()
 
@@ -85,7 +92,7 @@ class RowColumns:
             if i not in self._kept:
                 unknown = strength.copy()
                 unknown[[*self._kept, i]] = -1.0
-                n_more = min(_BLOCK, len(unknown)) - 1
+                n_more = self._block - 1
                 more = np.argpartition(-unknown, n_more)[:n_more] if n_more else np.empty(0, int)
                 self._make([i, *(int(j) for j in more if unknown[j] > 0)])
             return self._kept[i]
@@ -170,7 +177,8 @@ def domains_from_rows(
 ) -> Domains:
     """What a walk needs, from rows: with whole matrices where that is best, else by columns.
 
-    Whole matrices cost as much as half of their columns made one by one, since they are symmetric.
+    Whole matrices cost as much as half of their columns made one by one, since they are symmetric,
+    and about as many columns as are asked for are made in vain.
 
     Parameters
     ----------
@@ -187,7 +195,7 @@ def domains_from_rows(
         For the matrices, or for the columns that are kept.
     """
     n, p = int(codes.max()) + 1, X.shape[1]
-    if p <= 2 * n_columns and n * p**2 * X.dtype.itemsize <= max_bytes:
+    if p <= 4 * n_columns and n * p**2 * X.dtype.itemsize <= max_bytes:
         return domains_from_moments(
             Moments.from_arrays(X, Y, groups=codes, sample_weight=weight, dtype=X.dtype)
         )
@@ -197,9 +205,22 @@ def domains_from_rows(
     own = [slice(*ends) for ends in pairwise(np.searchsorted(codes, np.arange(n + 1)))]
     sums = [first_moments(X[at], Y[at], weight[at]) for at in own]
     mean_x, var_x, mean_y, cov_xy, var_y = (np.array(field) for field in zip(*sums, strict=True))
-    columns = RowColumns([X[at] for at in own], [weight[at] for at in own], mean_x, max_bytes)
+    rows, weights = [X[at] for at in own], [weight[at] for at in own]
+    columns = RowColumns(rows, weights, mean_x, n_columns, max_bytes)
     cov_xy = np.ascontiguousarray(cov_xy.transpose(2, 0, 1))
     return Domains(mean_x, var_x, mean_y.T, cov_xy, var_y.T, columns)
+
+
+def check_sizes(owner: str, domains: Domains) -> None:
+    """Refuse rows whose moments leave the range of their dtype."""
+    single = domains.columns is not None and domains.columns.eps > np.finfo(np.float64).eps
+    for name, mean, var, dtype, power in (
+        ("X", domains.mean_x, domains.var_x, np.float32 if single else np.float64, 2),
+        ("y", domains.mean_y, domains.var_y, np.float64, 4),  # intervals square the squared error
+    ):
+        with np.errstate(over="ignore"):
+            largest = np.sqrt(np.max(mean**2 + var))
+        check_magnitude(owner, name, np.array([largest]), dtype=dtype, power=power)
 
 
 def rows_as_domains(X: np.ndarray, Y: np.ndarray) -> Domains:
@@ -232,12 +253,15 @@ def first_moments(X: Any, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray
         mean_x = np.asarray(share @ X)
         square = np.asarray(share @ X.multiply(X).tocsr())
         return mean_x, np.maximum(square - mean_x**2, 0.0), mean_y, X.T @ weighted, var_y
-    equal = (weight == weight[0]).all()
-    mean_x = X.sum(axis=0, dtype=np.float64) / len(X) if equal else share @ X
-    var_x, cov_xy = np.zeros(X.shape[1]), np.zeros((X.shape[1], Y.shape[1]))
-    # In batches and in the dtype of X: a centred copy of all rows may not fit.
-    for at in gen_batches(len(X), max(1, _BATCH_CELLS // X.shape[1])):
-        centred = X[at] - mean_x.astype(X.dtype)
-        cov_xy += centred.T @ weighted[at].astype(X.dtype)
-        var_x += share[at].astype(X.dtype) @ np.square(centred, out=centred)
-    return mean_x, var_x, mean_y, cov_xy, var_y
+    # One pass in batches, in the dtype of X, about the mean of the first batch: near enough to the
+    # mean that nothing cancels, and exact where a feature is constant.
+    n_rows = max(1, _BATCH_CELLS // X.shape[1])
+    pivot = X[:n_rows].mean(axis=0, dtype=np.float64).astype(X.dtype)
+    factors = np.column_stack([share, weighted]).astype(X.dtype)
+    sums, squares = np.zeros((factors.shape[1], X.shape[1])), np.zeros(X.shape[1])
+    for at in gen_batches(len(X), n_rows):
+        moved = X[at] - pivot
+        sums += factors[at].T @ moved
+        squares += factors[at, 0] @ np.square(moved, out=moved)
+    var_x = np.maximum(squares - sums[0] ** 2, 0.0)
+    return pivot + sums[0], var_x, mean_y, sums[1:].T, var_y

@@ -13,8 +13,10 @@ from scipy.special import stdtrit
 from sklearn.utils.parallel import Parallel, delayed
 
 from holdfast.domains import kernel
+from holdfast.domains.bounds import bound_factor, domains_needed
 from holdfast.domains.kernel import RULES, Walk
 from holdfast.path import SelectionPath
+from holdfast.progress import progress_bar
 from holdfast.validation import check_choice, is_number
 
 STOPS = (
@@ -26,7 +28,8 @@ STOPS = (
     "sign_flip",
     "max_steps",
 )
-_MAX_PARTS = 20
+_MAX_SINGLE = 20  # more domains than this are held out in parts: pairs of all take too long
+_PARTS = 10
 _MIN_PATTERNS = 1000
 _DEFAULT_STEPS = 300
 
@@ -137,7 +140,7 @@ def resolved_stop(
             f"Got {n:g}. Pass stop='bonferroni' or stop='max_steps'."
         )
     if stop == "bound":
-        needed = kernel.domains_needed(math.log(n_candidates), alpha)
+        needed = domains_needed(math.log(n_candidates), alpha)
         if n < needed:
             raise ValueError(
                 f"{owner}: stop='bound' says nothing here: Theorem 1 needs at least {needed} "
@@ -189,7 +192,8 @@ def select(
         return Selection(rule, size, None, nested, {}, _why_tested(walks[rule], plan, size))
 
     units = np.arange(n) if units is None else units
-    part_of = units % min(int(units.max()) + 1, _MAX_PARTS)
+    n_units = int(units.max()) + 1
+    part_of = units % (n_units if n_units <= _MAX_SINGLE else _PARTS)
     parts = [np.flatnonzero(part_of == a) for a in range(part_of.max() + 1)]
     n_steps = {rule: len(walk.order) for rule, walk in walks.items()}
     wanted: list[tuple[int, ...]] = [(a,) for a in range(len(parts))]
@@ -203,10 +207,12 @@ def select(
         size = _walked(walk, plan, full=False, least=n_steps[rule])
         losses = np.array(walk.losses)
         short = max(n_steps[rule], size) + 1 - len(losses)
+        tick()
         return _Result(size, np.pad(losses, ((0, max(short, 0)), (0, 0)), mode="edge"))
 
     tasks = [(rule, key) for rule in walks for key in wanted]
-    done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(delayed(one)(*task) for task in tasks)
+    with progress_bar("held-out walks", len(tasks)) as tick:
+        done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(delayed(one)(*task) for task in tasks)
     results = dict(zip(tasks, done, strict=True))
 
     def held_out(rule: str, without: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -314,7 +320,7 @@ def _walked(walk: Walk, plan: Plan, *, full: bool, least: int = 0) -> int:
         if own_size is None and plan.stop == "bonferroni":
             significant = abs(walk.t[-1]) >= walk.levels[-1]
         elif own_size is None and plan.stop == "bound":
-            significant = abs(walk.t[-1]) >= kernel.bound_factor(walk.n_candidates, plan.alpha)
+            significant = abs(walk.t[-1]) >= bound_factor(walk.n_candidates, plan.alpha)
         if not significant:
             own_size = len(walk.order) - 1
         if tested and own_size is not None and (full or len(walk.order) >= least):
@@ -358,7 +364,7 @@ def _why_tested(walk: Walk, plan: Plan, size: int) -> str:
         level = (
             walk.levels[size]
             if plan.stop == "bonferroni"
-            else kernel.bound_factor(walk.n_candidates, plan.alpha)
+            else bound_factor(walk.n_candidates, plan.alpha)
         )
         return f"{plan.stop}: the next |T| is {t:.3g}, below {level:.3g}"
     if walk.ended:

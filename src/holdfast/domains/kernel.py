@@ -18,8 +18,6 @@ E[X_i (Y - w·X) | d_k]       ``g[k, d, i]``, for target k: the classes one agai
 E[X Xᵀ | d]                  ``column(i)``, shape (n_domains, n_features): column i, every domain
 Ê[X_i²]                      ``e2``, or that of unlabelled rows: the unbiased version
 μ̂_i, σ̂_i², T_i               ``mu``, ``s2``, ``t``
-δ                            ``delta``
-q, [σ̂_S]²                    size of the subset, spread in its orthonormal basis
 ===========================  =================================================================
 
 Where to find it
@@ -28,8 +26,7 @@ Where to find it
 §3.1: μ̂, σ̂², T                  `effects`, `t_statistic`
 Smyth's moderation              `moderated_t`, `inverse_trigamma`
 §3.3 T-Greedy                   `Walk`
-Theorem 1                       `bound_factor`, `domains_needed`
-Corollary 3                     `regret_bound`
+Theorem 1, Corollary 3          `holdfast.domains.bounds`
 Bonferroni's level (§5)         `chance_level`
 flips of whole domains          `sign_patterns`, `sign_flip_p_value`
 ==============================  ====================================
@@ -38,14 +35,16 @@ Departures
 ----------
 1. ``|T|`` where §3.3 prints T: a negative effect is as good as a positive one. Ties go to the
    first feature.
-2. Theorem 2 prints ``exp(-t/2)``; its proof gives ``2 exp(-t/2)``, which Theorem 1 rests on.
-3. Corollary 3 prints ``log(2/δ)``; Theorem 1 with ``|F| = q p^q`` gives ``4 log(2/δ)``.
-4. Rows are centred with the mean over domains unless told not to; the papers have no intercept.
-5. Effects that are rounding error of the target are zero, and spreads are at least that, so that
+2. Rows are centred with the mean over domains unless told not to; the papers have no intercept.
+3. Effects that are rounding error of the target are zero, and spreads are at least that, so that
    a walk ends where nothing is left to explain.
-6. Several targets share the Gram columns. A step takes the best pair of feature and target, which
+4. Several targets share the Gram columns. A step takes the best pair of feature and target, which
    interleaves the walks that each target would take alone.
-7. Stepwise, a feature that depends linearly on the picked ones is passed over.
+5. Stepwise, a feature that depends linearly on the picked ones is passed over.
+6. A feature that is quiet in all domains but one (which has 9 tenths of its second moment) is no
+   candidate: only that domain can judge it, and without that domain its weight is made of little
+   and its prediction there extrapolates without limit. A held-out domain's inputs, not its target,
+   take part in this.
 """
 
 from __future__ import annotations
@@ -56,13 +55,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import digamma, stdtrit, zeta
 
 RULES = ("greedy", "t", "moderated")
 
 _TINY = float(np.finfo(np.float64).tiny)
 _MAX_EXACT = 16
+_MOST = 0.9
 _PATTERN_CELLS = 1_000_000
 
 
@@ -156,28 +156,32 @@ def moderated_t(
     e = np.log(v)
     mean_e = e.sum(axis=-1, keepdims=True) / p
     e -= mean_e
-    variance = np.einsum("...i,...i->...", e, e)[..., None] / (p - 1)
-    mean_e += math.log(df / 2) - digamma(df / 2)
-    excess = variance - zeta(2, df / 2)
-    d0 = 2 * inverse_trigamma(np.where(excess > 0, excess, 1.0))
-    s0 = np.exp(mean_e + digamma(d0 / 2) - np.log(d0 / 2))
-    shrunk = np.where(excess > 0, (d0 * s0 + df * v) / (d0 + df), v.mean(axis=-1, keepdims=True))
-    total = np.where(excess > 0, np.minimum(d0 + df, p * df), p * df)
-    return mu * np.sqrt(n / e2) / np.sqrt(shrunk), total[..., 0]
+    excess = np.einsum("...i,...i->...", e, e)[..., None] / (p - 1) - zeta(2, df / 2)
+    if mu.ndim == 1:  # plain numbers where there is one row: a walk spends its time here
+        excess, mean_e = excess[0], mean_e[0]
+        if excess <= 0:
+            return mu * np.sqrt(n / e2) / math.sqrt(v.sum() / p), np.array(p * df)
+    d0 = 2 * inverse_trigamma(np.where(excess > 0, excess, 1.0)[()])
+    s0 = np.exp(mean_e + np.log(df / d0) + digamma(d0 / 2) - digamma(df / 2))
+    shrunk, total = (d0 * s0 + df * v) / (d0 + df), np.minimum(d0 + df, p * df)
+    if mu.ndim > 1:
+        shrunk = np.where(excess > 0, shrunk, v.mean(axis=-1, keepdims=True))
+        total = np.where(excess > 0, total, p * df)[..., 0]
+    return mu * np.sqrt(n / e2) / np.sqrt(shrunk), total
 
 
 def inverse_trigamma(x: np.ndarray) -> np.ndarray:
     """Y with ``ψ'(y) = x``, by Newton's method on ``1/ψ'`` (Smyth 2004, appendix)."""
-    inside = np.clip(x, 1e-6, 1e7)
+    inside = np.minimum(np.maximum(x, 1e-6), 1e7)
     y = 0.5 + 1 / inside
     for _ in range(50):
         trigamma = zeta(2, y)
         step = trigamma * (1 - trigamma / inside) / (-2 * zeta(3, y))
         y = y + step
-        if (np.abs(step) <= 1e-8 * y).all():
+        if (abs(step) <= 1e-8 * y).all():
             break
     # Beyond, the first term of the series is all that is left.
-    return np.where(x > 1e7, 1 / np.sqrt(x), np.where(x < 1e-6, 1 / x, y))
+    return np.where(x > 1e7, 1 / np.sqrt(x), np.where(x < 1e-6, 1 / x, y))[()]
 
 
 def strengths(
@@ -191,53 +195,12 @@ def strengths(
     return t, np.abs(t) if rule == "t" else mu**2 / e2, np.full(mu.shape[:-1], n - 1)
 
 
-# --- when to stop, and what is guaranteed -------------------------------------------------------
+# --- when to stop ----------------------------------------------------------------------------
 
 
 def chance_level(alpha: float, df: float, n_candidates: int) -> float:
     """Bonferroni's level: the quantile of Student's t at ``alpha/(2 n_candidates)``."""
     return -float(stdtrit(df, alpha / (2 * n_candidates)))
-
-
-def bound_factor(n_candidates: float, delta: float) -> float:
-    """``sqrt(4 log(2|F|/δ))`` of Theorem 1."""
-    return math.sqrt(4 * math.log(2 * n_candidates / delta))
-
-
-def domains_needed(log_candidates: float, delta: float) -> int:
-    """Least n with ``|F| ≤ (δ/2) e^{n/8}``, the condition of Theorem 1."""
-    return math.ceil(8 * (log_candidates + math.log(2 / delta)))
-
-
-def regret_bound(
-    g: np.ndarray, weight: np.ndarray, gram: np.ndarray, n_features: int, delta: float
-) -> tuple[float, int]:
-    """Corollary 3 for one subset: the bound on ``L(μ̂_S) - L(μ_S)``, and the domains it needs.
-
-    ``(Σ_i [σ̂_S]_i²)(8 q log p + 4 log(2/δ))/n``; infinite where its condition fails. It covers the
-    least-squares weights of the subset, not those of a stagewise walk.
-
-    Parameters
-    ----------
-    g : ndarray of shape (n_domains, q)
-        ``E[X_S Y | d]``.
-    weight : ndarray of shape (n_domains,)
-    gram : ndarray of shape (q, q)
-        ``E[X_S X_Sᵀ]``, positive definite.
-    n_features : int
-    delta : float
-    """
-    q, n = g.shape[1], float(weight.sum())
-    if q == 0:
-        return 0.0, 2
-    needed = domains_needed(math.log(q) + q * math.log(n_features), delta)
-    if n < needed:
-        return math.inf, needed
-    basis = solve_triangular(np.linalg.cholesky(gram), g.T, lower=True).T
-    _, s2 = effects(basis, weight)
-    # Departure 3.
-    factor = 8 * q * math.log(n_features) + 4 * math.log(2 / delta)
-    return float(s2.sum()) * factor / n, needed
 
 
 def sign_patterns(n_domains: int, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
@@ -301,7 +264,7 @@ class Walk:
     stepwise : bool
         Refit the weights of all picked features at each step; each is picked once.
     centre : bool
-        Centre with the mean over domains (departure 4).
+        Centre with the mean over domains (departure 2).
     unlabelled : pair of ndarray of shape (n_features,), optional
         Mean and variance of the features over rows without labels.
     fixed : sequence of int
@@ -349,7 +312,8 @@ class Walk:
         self.start = self._g.copy()
         self._square_y = domains.var_y + shift_y**2
 
-        own = weight @ (domains.var_x + self._shift**2) / n
+        second = domains.var_x + self._shift**2
+        own = weight @ second / n
         e2 = own if unlabelled is None else unlabelled[1] + (unlabelled[0] - self.centre_x) ** 2
         # A constant feature's variance is rounding error of its mean.
         large = weight @ domains.mean_x**2 / n
@@ -357,11 +321,14 @@ class Walk:
         self.e2 = np.where(self.usable, e2, 1.0)
         eps = np.finfo(np.float64).eps if domains.columns is None else domains.columns.eps
         self.scale = np.sqrt(np.outer(self._square_y @ weight / n, self.e2))
-        # Departure 5.
+        # Departure 3.
         self._tol = 100 * eps
         self._floor = (self._tol * self.scale) ** 2 + _TINY
-        self.n_candidates = max(1, int(self.usable.sum())) * len(self._g)
-        self._open = np.tile(self.usable, (len(self._g), 1))
+        # Departure 6; of two domains neither is the odd one.
+        whole = np.where(weight > 0, weight, 1.0) @ second
+        judged = self.usable & ((second.max(axis=0) <= _MOST * whole) | (len(weight) < 3))
+        self.n_candidates = max(1, int(judged.sum())) * len(self._g)
+        self._open = np.tile(judged, (len(self._g), 1))
         self._mean_column: dict[int, np.ndarray] = {}
 
         self.w = np.zeros(self._open.shape)

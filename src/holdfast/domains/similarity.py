@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from holdfast.domains import kernel
+from holdfast.domains.base import plain
 from holdfast.domains.columns import CombinedColumns, RowColumns, StoredColumns, domains_from_rows
 from holdfast.domains.held_out import (
     Plan,
@@ -25,7 +26,7 @@ from holdfast.domains.held_out import (
     select,
 )
 from holdfast.path import ShowsPath
-from holdfast.validation import is_number, numeric_rows
+from holdfast.validation import check_magnitude, is_number, numeric_rows
 
 _ALPHA = 0.05
 
@@ -90,8 +91,8 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
     When **not** to use it: when the classes to come are those of the fit, a classifier knows more.
     It has one weight per feature and no products of two features, so features should be ready-made
     (a network's, say); centre and scale them first, since ``x_i x'_i`` of a feature that is large
-    everywhere is large for every pair. Leave out features that hardly vary: one that is constant in
-    all classes but the one held out makes the squared error there as large as you like.
+    everywhere is large for every pair. A feature that hardly varies but in one class is no
+    candidate.
 
     A class's pairs of two contain rows of the other classes: the domains are not independent, and
     the levels of ``"bonferroni"`` and ``"sign_flip"`` are rough.
@@ -152,11 +153,14 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
             )
         X, y = numeric_rows(self, X, y, reset=True, y_numeric=False)
         X = np.ascontiguousarray(X)  # sums do not depend on the layout
+        check_magnitude(
+            who, "X", np.array([X.max(), X.min()]).reshape(-1, 1), dtype=X.dtype, power=4
+        )
         check_classification_targets(y)
         self.classes_, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"{who}.fit: needs at least 2 classes. Got 1 class, {self.classes_[0]!r}."
+                f"{who}.fit: needs at least 2 classes. Got 1 class, {plain(self.classes_[0])!r}."
             )
         plural = np.flatnonzero(counts > 1)
         if len(plural) < 2:
@@ -306,8 +310,8 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
                 continue
             if not len(rest):
                 raise ValueError(
-                    f"SimilarityLearner.zero_shot_auroc: class {name!r} has no other rows to be "
-                    "told from. Pass rows of other classes as X_others."
+                    f"SimilarityLearner.zero_shot_auroc: class {plain(name)!r} has no other rows "
+                    "to be told from. Pass rows of other classes as X_others."
                 )
             weighted = own * self.coef_.astype(own.dtype)
             same = (weighted @ own.T)[np.triu_indices(len(own), 1)]
@@ -435,4 +439,4 @@ def _second_moments(
     if n * p**2 * dtype.itemsize <= max_bytes:
         return StoredColumns(np.array([block.T @ block for block in rows]), size)
     weights = [np.ones(len(block)) for block in rows]
-    return RowColumns(rows, weights, np.zeros((n, p)), max_bytes)
+    return RowColumns(rows, weights, np.zeros((n, p)), p, max_bytes)
