@@ -30,7 +30,7 @@ from sklearn.linear_model import LogisticRegression, orthogonal_mp
 from threadpoolctl import threadpool_limits
 
 from holdfast import GreedyTLClassifier, SourcePool
-from holdfast.sources import kernel
+from holdfast.sources import kernel, targets
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -235,9 +235,9 @@ def target_row(m: int, p: int, k: int, seed: int) -> dict[str, Any]:
     Y = X[:, : 3 * k] @ rng.standard_normal((3 * k, N_TARGETS)) * 0.3
     Y += rng.standard_normal((m, N_TARGETS))
     weight = np.ones(m)
-    search = kernel.Search(1.0, k, 0.0, p)
-    together, fits = cpu(lambda: kernel.fit_targets(lambda _: X, Y, weight, search))
-    Z, T = kernel.standardised(X, weight)[0], kernel.standardised(Y, weight)[0]
+    search = targets.Search(1.0, k, 0.0, p)
+    together, fits = cpu(lambda: targets.fit_targets(lambda _: X, Y, weight, search))
+    Z, T = targets.standardised(X, weight)[0], targets.standardised(Y, weight)[0]
     alone = []
     for t in range(N_ALONE):
         seconds, fit = cpu(lambda t=t: kernel.greedy(Z, T[:, t], m, 1.0, k, 0.0))

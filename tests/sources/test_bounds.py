@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from holdfast.sources import bounds
-from holdfast.sources.kernel import standardised
+from holdfast.sources.targets import standardised
 
 
 def test_guarantees_by_hand():

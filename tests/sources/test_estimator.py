@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from holdfast import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
 from holdfast.datasets import make_sources
-from holdfast.sources import kernel
+from holdfast.sources import estimator, targets
 from holdfast.sources.base import LAMBDAS
 
 
@@ -70,7 +70,7 @@ def test_the_fit_is_the_kernels(task):
     y = 5.0 + 2.0 * task.y + np.linspace(0, 1, 20)
     model.fit(task.X, y)
     Z = np.column_stack([source(task.X) for _, source in task.sources])
-    fit = kernel.fit_target(lambda i: Z[:, i], y, np.ones(20), kernel.Search(0.3, 5, 1e-4, 200))
+    fit = targets.fit_target(lambda i: Z[:, i], y, np.ones(20), targets.Search(0.3, 5, 1e-4, 200))
     np.testing.assert_array_equal(model.path_.order, 40 + fit.greedy.order)
     np.testing.assert_allclose(model.source_weights_[fit.greedy.order], fit.effects)
     intercept, weights = fit.raw()
@@ -104,6 +104,16 @@ def test_the_penalty_can_be_chosen_by_leave_one_out(task):
         errors[lam] = one.loo_errors_["with_sources"]
     assert model.loo_errors_["with_sources"] == pytest.approx(min(errors.values()))
     assert errors[model.lam_] == pytest.approx(min(errors.values()))
+
+
+def test_the_compiled_loop_makes_the_same_fit(task, monkeypatch):
+    plain = GreedyTLClassifier(task.sources, lam="loo").fit(task.X, task.y)
+    monkeypatch.setattr(estimator, "_WORTH_COMPILING", 0)
+    fast = GreedyTLClassifier(task.sources, lam="loo").fit(task.X, task.y)
+    assert fast.selected_ == plain.selected_
+    assert fast.path_.reason == plain.path_.reason
+    np.testing.assert_allclose(fast.path_.scores, plain.path_.scores)
+    np.testing.assert_allclose(fast.source_weights_, plain.source_weights_, atol=1e-12)
 
 
 def test_more_classes_are_one_against_the_rest():

@@ -14,7 +14,7 @@ from holdfast.sources import (
     ForwardRegression,
     MultiKT,
     RegularizedLeastSquares,
-    rivals,
+    hinge,
 )
 from holdfast.sources.base import LAMBDAS
 
@@ -142,7 +142,7 @@ def test_the_hinge_loss_under_the_1_norm_is_that_of_linear_programming(seed):
         ),
         b_ub=np.append(-offset, tau),
     )
-    beta, loss = rivals.least_hinge(offset, slopes, share, tau, 1)
+    beta, loss = hinge.least_hinge(offset, slopes, share, tau, 1)
     assert np.abs(beta).sum() <= tau * (1 + 1e-9)
     assert exact.fun - 1e-9 <= loss <= exact.fun + 0.01
 
@@ -153,7 +153,7 @@ def test_the_hinge_loss_under_the_2_norm_is_that_of_a_general_solver(seed):
     angles, radii = np.meshgrid(np.linspace(0, 2 * np.pi, 721), np.linspace(0, 0.7, 141))
     grid = np.stack([radii * np.cos(angles), radii * np.sin(angles)], axis=-1)
     least = (np.maximum(offset - grid @ slopes.T, 0) @ share).min()
-    beta, loss = rivals.least_hinge(offset, slopes, share, 0.7, 2)
+    beta, loss = hinge.least_hinge(offset, slopes, share, 0.7, 2)
     assert np.linalg.norm(beta) <= 0.7 * (1 + 1e-9)
     assert loss == pytest.approx(least, abs=0.01)
 
@@ -162,20 +162,20 @@ def test_projections_are_the_nearest_points():
     rng = np.random.default_rng(0)
     for norm in (1, 2):
         beta = rng.normal(size=4)
-        made = rivals.projected(beta, 1.0, norm)
+        made = hinge.projected(beta, 1.0, norm)
         assert np.linalg.norm(made, norm) == pytest.approx(1)
         bound = {"type": "ineq", "fun": lambda b, norm=norm: 1 - np.linalg.norm(b, norm)}
         exact = minimize(
             lambda b, beta=beta: np.sum((b - beta) ** 2), np.zeros(4), constraints=bound
         )
         np.testing.assert_allclose(made, exact.x, atol=1e-3)
-        np.testing.assert_array_equal(rivals.projected(0.01 * beta, 1.0, norm), 0.01 * beta)
+        np.testing.assert_array_equal(hinge.projected(0.01 * beta, 1.0, norm), 0.01 * beta)
 
 
 def test_left_out_residuals_of_multikt_are_those_of_refitting(task, signs):
     rng = np.random.default_rng(0)
     F, weight = rng.normal(size=(14, 3)), rng.uniform(0.5, 2, size=14)
-    P = rivals.rows_inverse(F, weight, 0.3)
+    P = hinge.rows_inverse(F, weight, 0.3)
     got = (P @ signs) / P.diagonal()
     for i in range(14):
         rest = np.arange(14) != i

@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.path import ShowsPath
 from holdfast.sources.formats import Refused
 from holdfast.sources.pool import PoolOn, SourcePool
-from holdfast.validation import check_weights, numeric_rows
+from holdfast.validation import check_weights, is_number, numeric_rows
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Up to this many rows each is left out by itself; above, a tenth of the rows at a time.
-_MOST_LEFT_OUT = 50
+MOST_LEFT_OUT = 50
 _N_FOLDS = 10
 
 
@@ -188,7 +188,7 @@ class SourceEstimator(ShowsPath, BaseEstimator):
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Weights to fit and to test with: one copy of a row left out at a time, or a tenth."""
         full = self._weights(weight, target)
-        if weight.sum() <= _MOST_LEFT_OUT:
+        if weight.sum() <= MOST_LEFT_OUT:
             for i in range(len(weight)):
                 rest, test = weight.copy(), np.zeros(len(weight))
                 rest[i] = max(weight[i] - 1, 0)
@@ -301,3 +301,61 @@ class TransferClassifier(ClassifierMixin, SourceEstimator):
                 f"{self._owner}: class_weight must be 'balanced', None or a dict of weights by "
                 f"class. Got {given!r}."
             )
+
+
+class TransferRival(TransferClassifier):
+    """A child fits one target in `_fit_target`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the weights of sources and features.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : the fitted estimator
+        """
+        self._check_class_weight()
+        self._check_parameters()
+        passthrough = getattr(self, "passthrough", True)
+        candidates, targets, weight = self._prepare(X, y, sample_weight, passthrough=passthrough)
+        n_all = self.n_features_in_ + candidates.n_sources
+        raw, effects = np.zeros((n_all, targets.shape[1])), np.zeros((n_all, targets.shape[1]))
+        intercepts = np.empty(targets.shape[1])
+        whole = candidates.columns(slice(None)).astype(np.float64)
+        # A row of weight 3 stands for three: one of them is left out at a time.
+        one = np.minimum(1.0, 1.0 / weight)
+        for t, target in enumerate(targets.T):
+            own = self._weights(weight, target)
+            intercepts[t], weights = self._fit_target(candidates, target, own, one)
+            raw[candidates.indices, t] = weights
+            spread = np.sqrt(own @ (whole - own @ whole / own.sum()) ** 2 / own.sum())
+            effects[candidates.indices, t] = weights * spread
+        self._keep(intercepts, raw, effects)
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("lam", "tau"):
+            value = getattr(self, name, 1.0)
+            if value != "loo" and not (is_number(value) and value > 0):
+                raise ValueError(
+                    f"{self._owner}: {name} must be a number above 0, or 'loo' to choose it by "
+                    f"leave-one-out. Got {value!r}."
+                )
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Intercept and raw weights of the candidates; ``one`` is the share of a row left out."""
+        raise NotImplementedError
+
+
+def sources_of(candidates: Candidates) -> tuple[np.ndarray, slice]:
+    """Scores of the sources and their place among the candidates; columns of X if none."""
+    first = len(candidates.features) if candidates.n_sources else 0
+    place = slice(first, len(candidates))
+    return candidates.columns(np.arange(first, len(candidates))).astype(np.float64), place

@@ -9,18 +9,28 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from holdfast.path import SelectionPath
-from holdfast.sources import bounds, kernel
+from holdfast.sources import bounds
 from holdfast.sources.base import (
     LAMBDAS,
+    MOST_LEFT_OUT,
     Candidates,
     SourceEstimator,
     TransferClassifier,
     TransferRegressor,
 )
+from holdfast.sources.kernel import Columns, candidate_draws
+from holdfast.sources.leave_one_out import held_out_errors
+from holdfast.sources.targets import Search, TargetFit, fit_target, fit_targets, standardised
 from holdfast.validation import is_number
 
 # A Gram matrix of more candidates than this (512 MB) is not formed.
 _MOST_IN_GRAM = 8_000
+# The compiled loop is faster while Z stays in the processor's cache. Numbers that all fits together
+# read from which on (seconds of work) it repays its loading. Without a limit a fit takes about five
+# steps a row.
+_MOST_IN_CACHE = 500_000
+_WORTH_COMPILING = 5_000_000_000
+_STEPS_PER_ROW = 5
 
 
 class _GreedyTL(SourceEstimator):
@@ -82,9 +92,11 @@ class _GreedyTL(SourceEstimator):
         rng = check_random_state(self.random_state)
         lams = LAMBDAS if isinstance(self.lam, str) else (float(self.lam),)
         n_features = len(candidates.features)
-        searches = {"with_sources": self._search(len(candidates), rng)}
+        n_rows, n_targets = targets.shape
+        n_fits = len(lams) * n_targets * min(n_rows, MOST_LEFT_OUT)
+        searches = {"with_sources": self._search(len(candidates), rng, n_rows, n_fits)}
         if candidates.n_sources:
-            searches["without_sources"] = self._search(n_features, rng)
+            searches["without_sources"] = self._search(n_features, rng, n_rows, n_fits)
         errors = {
             kind: self._held_out(lams, kind, candidates, targets, weight, search)
             for kind, search in searches.items()
@@ -101,17 +113,20 @@ class _GreedyTL(SourceEstimator):
             self.loo_errors_ = final
         else:
             self.loo_errors_ = {"without_sources": final["with_sources"]}
-        search = kernel.Search(**{**vars(searches[kind]), "lam": self.lam_})
+        search = Search(**{**vars(searches[kind]), "lam": self.lam_})
         fits = self._fits(kind, candidates, targets, weight, search)
         self._finish(fits, errors[kind][best[kind]], kind, candidates)
 
-    def _search(self, n_total: int, rng: np.random.RandomState) -> kernel.Search:
+    def _search(self, n_total: int, rng: np.random.RandomState, n_rows: int, n_fits: int) -> Search:
         most = n_total if self.max_selected is None else min(int(self.max_selected), n_total)
         size = None if self.n_candidates is None else int(self.n_candidates)
         if size is None or size >= n_total:
-            return kernel.Search(0.0, most, float(self.tol), n_total)
-        draws = kernel.candidate_draws(rng, n_total, size)
-        return kernel.Search(0.0, most, float(self.tol), n_total, draws, size)
+            cells = n_rows * n_total
+            steps = min(most, _STEPS_PER_ROW * n_rows)
+            compiled = cells <= _MOST_IN_CACHE and n_fits * steps * cells >= _WORTH_COMPILING
+            return Search(0.0, most, float(self.tol), n_total, compiled=compiled)
+        draws = candidate_draws(rng, n_total, size)
+        return Search(0.0, most, float(self.tol), n_total, draws, size)
 
     def _held_out(
         self,
@@ -120,13 +135,12 @@ class _GreedyTL(SourceEstimator):
         candidates: Candidates,
         targets: np.ndarray,
         weight: np.ndarray,
-        search: kernel.Search,
+        search: Search,
     ) -> list[np.ndarray]:
         """Error on left-out rows for every λ and size, the mean over the targets."""
         columns = _columns(kind, candidates)
         made = [
-            kernel.held_out_errors(lams, columns, y, self._folds(weight, y), search)
-            for y in targets.T
+            held_out_errors(lams, columns, y, self._folds(weight, y), search) for y in targets.T
         ]
         return [_mean_paths(paths) for paths in zip(*made, strict=True)]
 
@@ -136,8 +150,8 @@ class _GreedyTL(SourceEstimator):
         candidates: Candidates,
         targets: np.ndarray,
         weight: np.ndarray,
-        search: kernel.Search,
-    ) -> list[kernel.TargetFit]:
+        search: Search,
+    ) -> list[TargetFit]:
         columns = _columns(kind, candidates)
         weights = [self._weights(weight, y) for y in targets.T]
         shared = all(np.array_equal(own, weights[0]) for own in weights[1:])
@@ -148,15 +162,14 @@ class _GreedyTL(SourceEstimator):
             and search.draws is None
             and 0 < search.n_total <= min(reach, _MOST_IN_GRAM)
         ):
-            return kernel.fit_targets(columns, targets, weights[0], search)
+            return fit_targets(columns, targets, weights[0], search)
         return [
-            kernel.fit_target(columns, y, own, search)
-            for y, own in zip(targets.T, weights, strict=True)
+            fit_target(columns, y, own, search) for y, own in zip(targets.T, weights, strict=True)
         ]
 
     def _finish(
         self,
-        fits: list[kernel.TargetFit],
+        fits: list[TargetFit],
         held_out: np.ndarray,
         kind: str,
         candidates: Candidates,
@@ -201,7 +214,7 @@ class _GreedyTL(SourceEstimator):
         self.support_ = self.path_.support(n_all)
         self.ranking_ = self.path_.ranking(n_all)
 
-    def _reason(self, fits: list[kernel.TargetFit], kind: str, candidates: Candidates) -> str:
+    def _reason(self, fits: list[TargetFit], kind: str, candidates: Candidates) -> str:
         said = fits[0].greedy.reason
         if len(fits) > 1 and len({fit.greedy.reason for fit in fits}) > 1:
             said = "each class stopped where no candidate was worth adding, or at max_selected"
@@ -372,8 +385,8 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         if self.n_candidates is not None:
             wanted = wanted[self.support_[candidates.indices]]
         own = fitted._weights(weight, targets[:, 0])
-        Z, _, _ = kernel.standardised(candidates.columns(wanted).astype(np.float64), own)
-        target, _, y_scale = kernel.standardised(targets, own)
+        Z, _, _ = standardised(candidates.columns(wanted).astype(np.float64), own)
+        target, _, y_scale = standardised(targets, own)
         effects = np.concatenate([self.feature_weights_, self.source_weights_])
         n_features = int((wanted < len(candidates.features)).sum())
         weights = effects[candidates.indices[wanted]] / float(y_scale[0])
@@ -450,7 +463,7 @@ def _count(count: int) -> str:
     return "1 source" if count == 1 else f"{count} sources"
 
 
-def _columns(kind: str, candidates: Candidates) -> kernel.Columns:
+def _columns(kind: str, candidates: Candidates) -> Columns:
     return candidates.columns if kind == "with_sources" else candidates.feature_columns
 
 

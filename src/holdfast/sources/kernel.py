@@ -30,9 +30,8 @@ Where to find it
 (2), Algorithm 1                   `greedy`
 (2) from C = ZᵀZ and b = Zᵀy       `greedy_from_gram`
 GreedyTL-59, Theorem 1             `greedy_sampled`, `candidate_draws`, `candidate_count`
-(1), on the scale of the columns   `TargetFit`, `fit_target`
-leave-one-out, selection repeated  `held_out_errors`
-leave-one-out, selection kept      `ridge_leave_one_out`
+(1), on the scale of the columns   module `targets`
+leave-one-out                      module `leave_one_out`
 Theorems 2 and 3, Corollary 1      module `bounds`
 =================================  ===================================
 
@@ -44,15 +43,15 @@ Departures
 2. Λ = mλ. Algorithm 1 starts with ``G = λ⁻¹ I``, which is Λ = λ: pass ``lam / m`` for that.
 3. The printed loop runs while ``|S| ≤ k`` and so picks k + 1. Here k are picked.
 4. a and c are first kept in float32, at half the reading. Candidates that rounding could let win
-   are scored again in float64, from the definition: the picks are those of float64. Scores that
-   differ by less than float64's rounding are a tie, and the lowest column wins.
+   are scored again in float64, from the definition: the picks are those of float64. Scores within
+   10⁻⁹ of the largest are a tie, and the lowest column wins: of equal columns, the first.
 5. δ is tested before a candidate is added: the one that gains too little stays out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +59,6 @@ from scipy.linalg import solve_triangular
 
 Columns = Callable[[np.ndarray | slice], np.ndarray]
 
-_EPS = float(np.finfo(np.float64).eps)
 # Falls of the error below this, where the target's variance is 1, are rounding.
 _NOTHING = 1e-14
 _TIE = 1e-9
@@ -95,6 +93,11 @@ class GreedyFit:
     reason: str
 
     @property
+    def weights(self) -> np.ndarray:
+        """Weights in order of entry, shape (k,): ``R⁻¹ q``."""
+        return solve_triangular(self.R, self.q) if len(self.order) else np.empty(0)
+
+    @property
     def weight_path(self) -> np.ndarray:
         """Weights of the sizes 0..k, shape (k + 1, k), in order of entry: ``R_t⁻¹ q_t``."""
         k = len(self.order)
@@ -104,6 +107,16 @@ class GreedyFit:
             inverse = solve_triangular(self.R, np.eye(k))
             path[1:] = np.cumsum(inverse * self.q, axis=1).T
         return path
+
+    def predictions(self, Z: np.ndarray) -> np.ndarray:
+        """Of every size 0..k for rows of the chosen columns, shape (k + 1, n_rows).
+
+        ``weight_path @ Z.T``, as sums of ``q`` times the rows of ``R⁻ᵀ Zᵀ``.
+        """
+        made = np.zeros((len(self.order) + 1, len(Z)))
+        if len(self.order):
+            made[1:] = self.q[:, None] * solve_triangular(self.R, Z.T, trans="T")
+        return np.cumsum(made, axis=0, out=made)
 
     @property
     def train_errors(self) -> np.ndarray:
@@ -203,7 +216,14 @@ def _lowest_of_ties(scores: np.ndarray) -> int:
 
 
 def greedy(
-    Z: np.ndarray, y: np.ndarray, n_samples: float, lam: float, max_selected: int, tol: float
+    Z: np.ndarray,
+    y: np.ndarray,
+    n_samples: float,
+    lam: float,
+    max_selected: int,
+    tol: float,
+    *,
+    compiled: bool = False,
 ) -> GreedyFit:
     """Candidates picked one by one, each the one that most lowers the regularised error of (2).
 
@@ -223,26 +243,57 @@ def greedy(
         λ of (2). Zero gives forward regression.
     max_selected : int
     tol : float
+    compiled : bool
+        Which route, the compiled loop or NumPy; both make the same picks.
     """
     Lam = n_samples * lam
-    rows = _Rows(y, Lam)
-    # Departure 4. Without a strong penalty `den` may come near zero, too near for float32.
-    screen = Z.astype(np.float32, copy=False) if lam >= _SCREEN else Z
-    kind = screen.dtype
-    a = y.astype(kind) @ screen
-    den = np.full(len(a), Lam + n_samples, dtype=kind)
-    score, change, v = np.empty_like(a), np.empty_like(a), np.empty_like(a)
+    if lam >= _SCREEN:
+        screen = Z.astype(np.float32, copy=False)
+        den = np.full(Z.shape[1], Lam + n_samples, dtype=np.float32)
+    else:
+        # Departure 4. `den` may come near zero, too near for float32.
+        screen = Z.astype(np.float64, copy=False)
+        den = Lam + np.einsum("ij,ij->j", screen, screen)
+        if not Lam:
+            den[den <= _DEPENDENT * n_samples] = np.inf
     # What rounding may do to a and den, both of which are at most about m.
-    blur = 32 * float(np.finfo(kind).eps) * math.sqrt(len(y)) * n_samples
-    reason = _reached(max_selected, len(a))
+    blur = 32 * float(np.finfo(screen.dtype).eps) * math.sqrt(len(y)) * n_samples
+    if compiled:
+        from holdfast.sources import loops  # imports numba
+
+        order, R, q, fall = loops.select(
+            Z, screen, np.array(y, dtype=np.float64), den,
+            float(Lam), float(n_samples), int(max_selected), float(tol),
+            blur, _TIE, _NOTHING, _DEPENDENT,
+        )  # fmt: skip
+        reason = _stopped(fall, tol) or _reached(max_selected, Z.shape[1])
+        return GreedyFit(order, R, q, n_samples, lam, reason)
+    rows = _Rows(y, Lam)
+    reason = _pick(rows, Z, screen, den, n_samples, max_selected, tol, blur)
+    return rows.result(n_samples, lam, reason)
+
+
+def _pick(
+    rows: _Rows,
+    Z: np.ndarray,
+    screen: np.ndarray,
+    den: np.ndarray,
+    n_samples: float,
+    max_selected: int,
+    tol: float,
+    blur: float,
+) -> str:
+    """The loop of `greedy`; returns why it stopped. Its compiled twin is `loops.select`."""
+    Lam, kind = rows.Lam, screen.dtype
+    a = rows.residual.astype(kind) @ screen
+    score, change, v = np.empty_like(a), np.empty_like(a), np.empty_like(a)
     while len(rows.order) < min(max_selected, len(a)):
         np.multiply(a, a, out=score)
         score /= den
         i = int(score.argmax())
         best = float(score[i])
         if stopped := _stopped(best / n_samples, _NOTHING):
-            reason = stopped
-            break
+            return stopped
         slack = 2 * (2 * math.sqrt(best / Lam) + best / Lam) * blur if Lam else 0.0
         least = best - max(slack, _TIE * best)
         score[i] = -1
@@ -254,8 +305,7 @@ def greedy(
             i = int(near[_lowest_of_ties(exact_a**2 / exact_den)])
         z = Z[:, i].astype(np.float64)
         if stopped := _stopped(rows.score(z) / n_samples, tol):
-            reason = stopped
-            break
+            return stopped
         u = rows.enter(i)
         np.dot(u.astype(kind), screen, out=v)
         np.multiply(v, rows.q[-1], out=change)
@@ -266,7 +316,7 @@ def greedy(
             # A column that depends on those chosen has nothing left to add.
             den[den <= _DEPENDENT * n_samples] = np.inf
         den[i] = np.inf
-    return rows.result(n_samples, lam, reason)
+    return _reached(max_selected, len(a))
 
 
 def greedy_from_gram(
@@ -398,210 +448,3 @@ def greedy_sampled(
             break
         rows.enter(int(drawn[found]))
     return rows.result(n_samples, lam, reason)
-
-
-def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``sqrt(w) (Z - mean)/scale``, the weighted means and the scales of the columns.
-
-    A constant column becomes zeros and has scale 1.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_rows, n_columns)
-    weight : ndarray of shape (n_rows,)
-        Positive.
-    """
-    n = weight.sum()
-    share = (weight / n).astype(Z.dtype, copy=False)
-    mean = share @ Z
-    made = np.subtract(Z, mean, order="C")
-    made *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
-    scale = np.sqrt(np.einsum("ij,ij->j", made, made) / n)
-    # What the subtraction leaves of a constant is rounding, at most about eps of its size.
-    rounding = 8 * np.finfo(Z.dtype).eps * math.sqrt(len(Z)) * np.abs(mean)
-    constant = scale <= np.maximum(rounding, np.finfo(Z.dtype).tiny)
-    scale[constant] = 1
-    made /= scale
-    if constant.any():
-        made[:, constant] = 0
-    return made, mean, scale
-
-
-@dataclass(frozen=True, eq=False)
-class TargetFit:
-    """A `GreedyFit` with what brings its weights to the scale of the raw columns.
-
-    ``h(x) = ȳ + s_y Σ w_j (x_j - mean_j)/scale_j`` over the j of ``greedy.order``.
-    """
-
-    greedy: GreedyFit
-    mean: np.ndarray
-    scale: np.ndarray
-    y_mean: float
-    y_scale: float
-
-    @property
-    def effects(self) -> np.ndarray:
-        """What one standard deviation of each chosen candidate adds to the prediction."""
-        return self.y_scale * self.greedy.weight_path[-1]
-
-    def raw(self) -> tuple[float, np.ndarray]:
-        """Intercept, and weights of the chosen candidates as they stand."""
-        weights = self.effects / self.scale
-        return self.y_mean - float(weights @ self.mean), weights
-
-    def predictions(self, Z: np.ndarray) -> np.ndarray:
-        """Of every size 0..k for rows of the chosen candidates, shape (k + 1, n_rows)."""
-        made = (Z - self.mean) / self.scale
-        return self.y_mean + self.y_scale * (self.greedy.weight_path @ made.T)
-
-
-@dataclass(frozen=True)
-class Search:
-    """How to search: the parameters of `greedy`, and the draws where there are any."""
-
-    lam: float
-    max_selected: int
-    tol: float
-    n_total: int
-    draws: Callable[[int], np.ndarray] | None = None
-    size: int = 0
-
-
-def fit_target(columns: Columns, y: np.ndarray, weight: np.ndarray, search: Search) -> TargetFit:
-    """Standardise, select and bring back to the scale of the columns.
-
-    Parameters
-    ----------
-    columns : callable
-        Raw columns of given indices, or of ``slice(None)`` for all, shape (n_rows, n_columns).
-    y, weight : ndarray of shape (n_rows,)
-        Rows of weight 0 are left out.
-    search : Search
-    """
-    return next(fit_target_for([search.lam], columns, y, weight, search))
-
-
-def fit_target_for(
-    lams: Sequence[float], columns: Columns, y: np.ndarray, weight: np.ndarray, search: Search
-) -> Iterator[TargetFit]:
-    """`fit_target` for several λ, which share what does not depend on it."""
-    used = weight > 0
-    w = weight[used]
-    n = float(w.sum())
-    target, y_mean, y_scale = standardised(y[used][:, None].astype(np.float64), w)
-
-    def made(indices: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        raw = columns(indices)
-        return standardised(raw if used.all() else raw[used], w)
-
-    if search.draws is None:
-        Z, means, scales = made(slice(None))
-    limits = (search.max_selected, search.tol)
-    for lam in lams:
-        if search.draws is None:
-            fit = greedy(Z, target[:, 0], n, lam, *limits)
-            mean, scale = means[fit.order], scales[fit.order]
-        else:
-            fit = greedy_sampled(
-                lambda indices: made(indices)[0],
-                *(search.draws, search.size, search.n_total, target[:, 0], n, lam, *limits),
-            )
-            _, mean, scale = made(fit.order)
-        yield TargetFit(fit, mean, scale, float(y_mean[0]), float(y_scale[0]))
-
-
-def fit_targets(
-    columns: Columns, Y: np.ndarray, weight: np.ndarray, search: Search
-) -> list[TargetFit]:
-    """`fit_target` for every column of Y with the same rows and weights, through one Gram matrix.
-
-    Parameters
-    ----------
-    columns, weight, search : as in `fit_target`; ``search.draws`` must be None
-    Y : ndarray of shape (n_rows, n_targets)
-    """
-    used = weight > 0
-    w = weight[used]
-    n = float(w.sum())
-    Z, mean, scale = standardised(columns(slice(None))[used].astype(np.float64, copy=False), w)
-    T, y_mean, y_scale = standardised(Y[used].astype(np.float64, copy=False), w)
-    C, B = Z.T @ Z, Z.T @ T
-    fits = []
-    for t in range(Y.shape[1]):
-        fit = greedy_from_gram(C, B[:, t], n, search.lam, search.max_selected, search.tol)
-        fits.append(
-            TargetFit(fit, mean[fit.order], scale[fit.order], float(y_mean[t]), float(y_scale[t]))
-        )
-    return fits
-
-
-def held_out_errors(
-    lams: Sequence[float],
-    columns: Columns,
-    y: np.ndarray,
-    folds: Iterable[tuple[np.ndarray, np.ndarray]],
-    search: Search,
-) -> list[np.ndarray]:
-    """Mean squared errors on left-out rows, one array for each λ; everything is fitted anew.
-
-    Means, scales and selection are those of the other rows. With the selection kept, the error
-    would fall on pure noise. Entry t of an array is the error at size t; paths that stop earlier
-    stay as they are, so that the last entry is the error of the whole procedure.
-
-    Parameters
-    ----------
-    lams : sequence of float
-    columns, y, search : as in `fit_target`
-    folds : iterable of (weight to fit with, weight to test with), each of shape (n_rows,)
-    """
-    errors: list[list[np.ndarray]] = [[] for _ in lams]
-    weight = 0.0
-    for train, test in folds:
-        held_out = np.flatnonzero(test)
-        for own, fit in zip(errors, fit_target_for(lams, columns, y, train, search), strict=True):
-            predicted = fit.predictions(columns(fit.greedy.order)[held_out])
-            own.append((predicted - y[held_out]) ** 2 @ test[held_out])
-        weight += test.sum()
-    totals = []
-    for own in errors:
-        sizes = np.arange(max(map(len, own)))
-        padded = [path[np.minimum(sizes, len(path) - 1)] for path in own]
-        totals.append(np.sum(padded, axis=0) / weight)
-    return totals
-
-
-def ridge_leave_one_out(
-    Z: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray,
-    lams: Sequence[float],
-    one: np.ndarray | float = 1.0,
-) -> np.ndarray:
-    """Left-out predictions of ridge regression on all columns of Z, shape (n_lams, n_rows).
-
-    ``y_i - r_i/(1 - w_i/m - h_ii)``: the residual of row i over what the row leaves to the others.
-    Exact for columns as they stand; means are fitted anew, scales and selection are not.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_rows, n_columns)
-        Standardised.
-    y : ndarray of shape (n_rows,)
-        Standardised.
-    weight : ndarray of shape (n_rows,)
-    lams : sequence of float
-    one : ndarray of shape (n_rows,) or float
-        Share of a row to leave out: 1/3 for a row that stands for three.
-    """
-    n = weight.sum()
-    values, vectors = np.linalg.eigh(Z @ Z.T)
-    values = np.maximum(values, 0)
-    image = vectors.T @ y
-    predicted = np.empty((len(lams), len(y)))
-    for row, lam in enumerate(lams):
-        shrink = values / (values + n * lam)
-        leverage = weight / n + vectors**2 @ shrink
-        residual = y - vectors @ (shrink * image)
-        predicted[row] = y - residual / np.maximum(1 - one * leverage, _EPS)
-    return predicted / np.sqrt(weight)

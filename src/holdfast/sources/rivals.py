@@ -8,14 +8,15 @@ take the columns of X for sources.
 from __future__ import annotations
 
 import itertools
-import math
 import numbers
 from typing import Any
 
 import numpy as np
 
-from holdfast.sources import kernel
-from holdfast.sources.base import LAMBDAS, Candidates, TransferClassifier
+from holdfast.sources.base import LAMBDAS, Candidates, TransferRival, sources_of
+from holdfast.sources.hinge import least_hinge, left_out_scale, rows_inverse
+from holdfast.sources.leave_one_out import ridge_leave_one_out
+from holdfast.sources.targets import Search, fit_target, standardised
 from holdfast.validation import is_number
 
 __all__ = [
@@ -28,65 +29,6 @@ __all__ = [
 ]
 
 TAUS = tuple(10.0**power for power in range(-3, 4))
-_N_STEPS = 300
-
-
-class _Rival(TransferClassifier):
-    """A child fits one target in `_fit_target`."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the weights of sources and features.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self : the fitted estimator
-        """
-        self._check_class_weight()
-        self._check_parameters()
-        passthrough = getattr(self, "passthrough", True)
-        candidates, targets, weight = self._prepare(X, y, sample_weight, passthrough=passthrough)
-        n_all = self.n_features_in_ + candidates.n_sources
-        raw, effects = np.zeros((n_all, targets.shape[1])), np.zeros((n_all, targets.shape[1]))
-        intercepts = np.empty(targets.shape[1])
-        whole = candidates.columns(slice(None)).astype(np.float64)
-        # A row of weight 3 stands for three: one of them is left out at a time.
-        one = np.minimum(1.0, 1.0 / weight)
-        for t, target in enumerate(targets.T):
-            own = self._weights(weight, target)
-            intercepts[t], weights = self._fit_target(candidates, target, own, one)
-            raw[candidates.indices, t] = weights
-            spread = np.sqrt(own @ (whole - own @ whole / own.sum()) ** 2 / own.sum())
-            effects[candidates.indices, t] = weights * spread
-        self._keep(intercepts, raw, effects)
-        return self
-
-    def _check_parameters(self) -> None:
-        for name in ("lam", "tau"):
-            value = getattr(self, name, 1.0)
-            if value != "loo" and not (is_number(value) and value > 0):
-                raise ValueError(
-                    f"{self._owner}: {name} must be a number above 0, or 'loo' to choose it by "
-                    f"leave-one-out. Got {value!r}."
-                )
-
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """Intercept and raw weights of the candidates; ``one`` is the share of a row left out."""
-        raise NotImplementedError
-
-
-def _sources_of(candidates: Candidates) -> tuple[np.ndarray, slice]:
-    """Scores of the sources and their place among the candidates; columns of X if none."""
-    first = len(candidates.features) if candidates.n_sources else 0
-    place = slice(first, len(candidates))
-    return candidates.columns(np.arange(first, len(candidates))).astype(np.float64), place
 
 
 def _ridge(Z: np.ndarray, y: np.ndarray, n: float, lam: float) -> np.ndarray:
@@ -94,7 +36,7 @@ def _ridge(Z: np.ndarray, y: np.ndarray, n: float, lam: float) -> np.ndarray:
     return Z.T @ np.linalg.solve(Z @ Z.T + n * lam * np.eye(len(y)), y)
 
 
-class RegularizedLeastSquares(_Rival):
+class RegularizedLeastSquares(TransferRival):
     """Ridge regression on all sources and features: RLS src+feat, or no transfer.
 
     ``min (1/m) Σ (h(x_i) - y_i)² + λ‖w‖²``. Without sources it is the paper's *no transfer*, with
@@ -151,12 +93,12 @@ class RegularizedLeastSquares(_Rival):
     ) -> tuple[float, np.ndarray]:
         n = weight.sum()
         columns = candidates.columns(slice(None)).astype(np.float64)
-        Z, mean, scale = kernel.standardised(columns, weight)
+        Z, mean, scale = standardised(columns, weight)
         centre = weight @ y / n
         target = np.sqrt(weight) * (y - centre)
         lam = self.lam
         if lam == "loo":
-            left_out = kernel.ridge_leave_one_out(Z, target, weight, LAMBDAS, one)
+            left_out = ridge_leave_one_out(Z, target, weight, LAMBDAS, one)
             errors = (left_out + centre - y) ** 2 @ weight
             lam = LAMBDAS[int(np.argmin(errors))]
         self.lam_.append(float(lam))
@@ -164,7 +106,7 @@ class RegularizedLeastSquares(_Rival):
         return float(centre - weights @ mean), weights
 
 
-class BestSource(_Rival):
+class BestSource(TransferRival):
     """The one source that classifies the rows of the fit best, as it is.
 
     The paper picks it by its score on the test rows, which is a ceiling and no method; here it is
@@ -200,9 +142,9 @@ class BestSource(_Rival):
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        scores, place = _sources_of(candidates)
+        scores, place = sources_of(candidates)
         right = weight @ (np.where(scores > 0, 1.0, -1.0) == y[:, None])
-        Z, _, _ = kernel.standardised(scores, weight)
+        Z, _, _ = standardised(scores, weight)
         correlation = (np.sqrt(weight) * y) @ Z
         best = np.lexsort((correlation, np.round(right, 9)))[-1]
         weights = np.zeros(len(candidates))
@@ -210,7 +152,7 @@ class BestSource(_Rival):
         return 0.0, weights
 
 
-class AverageKT(_Rival):
+class AverageKT(TransferRival):
     """The mean of all sources' scores, for two classes.
 
     Parameters
@@ -247,13 +189,13 @@ class AverageKT(_Rival):
                 "AverageKT: needs 2 classes, because all classes would get the same score. "
                 f"Got {len(self.classes_)} classes."
             )
-        _, place = _sources_of(candidates)
+        _, place = sources_of(candidates)
         weights = np.zeros(len(candidates))
         weights[place] = 1.0 / (place.stop - place.start)
         return 0.0, weights
 
 
-class MultiKT(_Rival):
+class MultiKT(TransferRival):
     """Sources weighted so that the leave-one-out error of the rest is least, ``‖β‖ ≤ τ``.
 
     ``h(x) = w·x + b + Σ β_j s_j(x)``, where w and b are the ridge regression of ``y - Sβ`` on the
@@ -326,11 +268,11 @@ class MultiKT(_Rival):
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        scores, place = _sources_of(candidates)
+        scores, place = sources_of(candidates)
         root = np.sqrt(weight)[:, None]
-        S, s_mean, s_scale = kernel.standardised(scores, weight)
+        S, s_mean, s_scale = standardised(scores, weight)
         features = candidates.feature_columns(slice(None)).astype(np.float64)
-        F, f_mean, f_scale = kernel.standardised(features, weight)
+        F, f_mean, f_scale = standardised(features, weight)
         S, F = S / root, F / root
         n = weight.sum()
         lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
@@ -360,61 +302,7 @@ class MultiKT(_Rival):
         return float(centre - w / f_scale @ f_mean - beta / s_scale @ s_mean), weights
 
 
-def rows_inverse(F: np.ndarray, weight: np.ndarray, lam: float) -> np.ndarray:
-    """``P``: rows' block of the inverse of ``[[K + mλ diag(1/ζ), 1], [1ᵀ, 0]]``, ``K = FFᵀ``.
-
-    ``α = P t`` are the dual weights of the ridge regression of t with intercept, and
-    ``α_i / P_ii`` its left-out residuals.
-    """
-    n = len(weight)
-    system = np.ones((n + 1, n + 1))
-    system[:n, :n] = F @ F.T + np.diag(weight.sum() * lam / weight)
-    system[n, n] = 0
-    return np.linalg.inv(system)[:n, :n]
-
-
-def left_out_scale(P: np.ndarray, weight: np.ndarray, lam: float, one: np.ndarray) -> np.ndarray:
-    """What α is divided by for left-out residuals: P_ii, or more where part of a row stays."""
-    own = weight.sum() * lam / weight
-    return (1 - one * (1 - own * P.diagonal())) / own
-
-
-def least_hinge(
-    offset: np.ndarray, slopes: np.ndarray, share: np.ndarray, tau: float, norm: int
-) -> tuple[np.ndarray, float]:
-    """β with ``‖β‖ ≤ τ`` that minimises ``Σ share_i max(0, offset_i - slopes_i·β)``, and the loss.
-
-    Projected subgradient: steps of length ``τ/sqrt(t)``; the best point on the way is returned.
-    """
-    beta = np.zeros(slopes.shape[1])
-    best, least = beta, float(share @ np.maximum(offset, 0))
-    for t in range(1, _N_STEPS + 1):
-        active = offset - slopes @ beta > 0
-        gradient = -(share * active) @ slopes
-        length = math.sqrt(gradient @ gradient)
-        if length == 0:
-            break
-        beta = projected(beta - tau / math.sqrt(t) * gradient / length, tau, norm)
-        loss = float(share @ np.maximum(offset - slopes @ beta, 0))
-        if loss < least:
-            best, least = beta, loss
-    return best, least
-
-
-def projected(beta: np.ndarray, tau: float, norm: int) -> np.ndarray:
-    """Nearest point with ``‖β‖ ≤ τ``; for the 1-norm by sorting (Duchi and others 2008)."""
-    if norm == 2:
-        return beta * min(1.0, tau / max(math.sqrt(beta @ beta), 1e-300))
-    size = np.abs(beta)
-    if size.sum() <= tau:
-        return beta
-    falling = np.sort(size)[::-1]
-    excess = (np.cumsum(falling) - tau) / np.arange(1, len(beta) + 1)
-    threshold = excess[np.flatnonzero(falling > excess)[-1]]
-    return np.sign(beta) * np.maximum(size - threshold, 0)
-
-
-class DAM(_Rival):
+class DAM(TransferRival):
     """Ridge regression on the features, drawn towards the sources' opinion.
 
     ``min (1/m) Σ (f(x_i) - y_i)² + τ/m Σ (f(x_i) - s̄(x_i))² + λ‖w‖²`` with ``s̄ = Σ γ_j s_j``, the
@@ -477,14 +365,14 @@ class DAM(_Rival):
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        scores, _ = _sources_of(candidates)
+        scores, _ = sources_of(candidates)
         n, root = weight.sum(), np.sqrt(weight)
-        S = kernel.standardised(scores, weight)[0] / root[:, None]
+        S = standardised(scores, weight)[0] / root[:, None]
         distance = weight @ (S - y[:, None]) ** 2 / n
         gamma = np.exp(-(distance - distance.min()))
         opinion = S @ (gamma / gamma.sum())
         features = candidates.feature_columns(slice(None)).astype(np.float64)
-        F, mean, scale = kernel.standardised(features, weight)
+        F, mean, scale = standardised(features, weight)
         lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
         taus = TAUS if self.tau == "loo" else (float(self.tau),)
 
@@ -499,7 +387,7 @@ class DAM(_Rival):
             target, centre = blend(tau)
             # Both squares together weigh 1 + τ, so the penalty counts as λ/(1 + τ).
             shrunk = [lam / (1 + tau) for lam in lams]
-            left_out = kernel.ridge_leave_one_out(F, target, weight, shrunk, one) + centre
+            left_out = ridge_leave_one_out(F, target, weight, shrunk, one) + centre
             for lam, row in zip(lams, left_out, strict=True):
                 errors[lam, tau] = float(weight @ (row - y) ** 2)
         lam, tau = min(itertools.product(lams, taus), key=lambda pair: errors[pair])
@@ -512,7 +400,7 @@ class DAM(_Rival):
         return float(centre - w @ mean), weights
 
 
-class ForwardRegression(_Rival):
+class ForwardRegression(TransferRival):
     """Greedy least squares without a penalty: GreedyTL with λ = 0.
 
     Parameters
@@ -575,8 +463,8 @@ class ForwardRegression(_Rival):
     ) -> tuple[float, np.ndarray]:
         total = len(candidates)
         most = total if self.max_selected is None else int(self.max_selected)
-        search = kernel.Search(0.0, most, float(self.tol), total)
-        fit = kernel.fit_target(candidates.columns, y, weight, search)
+        search = Search(0.0, most, float(self.tol), total)
+        fit = fit_target(candidates.columns, y, weight, search)
         weights = np.zeros(total)
         intercept, weights[fit.greedy.order] = fit.raw()
         return intercept, weights

@@ -1,0 +1,151 @@
+"""Equation (1): from raw columns to standardised ones, to a fit, and back to the columns' scale.
+
+The paper, the notation and the departures are in `kernel`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.sources.kernel import Columns, GreedyFit, greedy, greedy_from_gram, greedy_sampled
+
+
+def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``sqrt(w) (Z - mean)/scale``, the weighted means and the scales of the columns.
+
+    A constant column becomes zeros and has scale 1.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_rows, n_columns)
+    weight : ndarray of shape (n_rows,)
+        Positive.
+    """
+    n = weight.sum()
+    share = (weight / n).astype(Z.dtype, copy=False)
+    mean = share @ Z
+    made = np.subtract(Z, mean, order="C")
+    made *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
+    scale = np.sqrt(np.einsum("ij,ij->j", made, made) / n)
+    # What the subtraction leaves of a constant is rounding, at most about eps of its size.
+    rounding = 8 * np.finfo(Z.dtype).eps * math.sqrt(len(Z)) * np.abs(mean)
+    constant = scale <= np.maximum(rounding, np.finfo(Z.dtype).tiny)
+    scale[constant] = 1
+    made /= scale
+    if constant.any():
+        made[:, constant] = 0
+    return made, mean, scale
+
+
+@dataclass(frozen=True, eq=False)
+class TargetFit:
+    """A `GreedyFit` with what brings its weights to the scale of the raw columns.
+
+    ``h(x) = ȳ + s_y Σ w_j (x_j - mean_j)/scale_j`` over the j of ``greedy.order``.
+    """
+
+    greedy: GreedyFit
+    mean: np.ndarray
+    scale: np.ndarray
+    y_mean: float
+    y_scale: float
+
+    @property
+    def effects(self) -> np.ndarray:
+        """What one standard deviation of each chosen candidate adds to the prediction."""
+        return self.y_scale * self.greedy.weights
+
+    def raw(self) -> tuple[float, np.ndarray]:
+        """Intercept, and weights of the chosen candidates as they stand."""
+        weights = self.effects / self.scale
+        return self.y_mean - float(weights @ self.mean), weights
+
+    def predictions(self, Z: np.ndarray) -> np.ndarray:
+        """Of every size 0..k for rows of the chosen candidates, shape (k + 1, n_rows)."""
+        made = (Z - self.mean) / self.scale
+        return self.y_mean + self.y_scale * self.greedy.predictions(made)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: the parameters of `greedy`, and the draws where there are any."""
+
+    lam: float
+    max_selected: int
+    tol: float
+    n_total: int
+    draws: Callable[[int], np.ndarray] | None = None
+    size: int = 0
+    compiled: bool = False
+
+
+def fit_target(columns: Columns, y: np.ndarray, weight: np.ndarray, search: Search) -> TargetFit:
+    """Standardise, select and bring back to the scale of the columns.
+
+    Parameters
+    ----------
+    columns : callable
+        Raw columns of given indices, or of ``slice(None)`` for all, shape (n_rows, n_columns).
+    y, weight : ndarray of shape (n_rows,)
+        Rows of weight 0 are left out.
+    search : Search
+    """
+    return next(fit_target_for([search.lam], columns, y, weight, search))
+
+
+def fit_target_for(
+    lams: Sequence[float], columns: Columns, y: np.ndarray, weight: np.ndarray, search: Search
+) -> Iterator[TargetFit]:
+    """`fit_target` for several λ, which share what does not depend on it."""
+    used = weight > 0
+    w = weight[used]
+    n = float(w.sum())
+    target, y_mean, y_scale = standardised(y[used][:, None].astype(np.float64), w)
+
+    def made(indices: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        raw = columns(indices)
+        return standardised(raw if used.all() else raw[used], w)
+
+    if search.draws is None:
+        Z, means, scales = made(slice(None))
+    limits = (search.max_selected, search.tol)
+    for lam in lams:
+        if search.draws is None:
+            fit = greedy(Z, target[:, 0], n, lam, *limits, compiled=search.compiled)
+            mean, scale = means[fit.order], scales[fit.order]
+        else:
+            fit = greedy_sampled(
+                lambda indices: made(indices)[0],
+                *(search.draws, search.size, search.n_total, target[:, 0], n, lam, *limits),
+            )
+            _, mean, scale = made(fit.order)
+        yield TargetFit(fit, mean, scale, float(y_mean[0]), float(y_scale[0]))
+
+
+def fit_targets(
+    columns: Columns, Y: np.ndarray, weight: np.ndarray, search: Search
+) -> list[TargetFit]:
+    """`fit_target` for every column of Y with the same rows and weights, through one Gram matrix.
+
+    Parameters
+    ----------
+    columns, weight, search : as in `fit_target`; ``search.draws`` must be None
+    Y : ndarray of shape (n_rows, n_targets)
+    """
+    used = weight > 0
+    w = weight[used]
+    n = float(w.sum())
+    Z, mean, scale = standardised(columns(slice(None))[used].astype(np.float64, copy=False), w)
+    T, y_mean, y_scale = standardised(Y[used].astype(np.float64, copy=False), w)
+    C, B = Z.T @ Z, Z.T @ T
+    fits = []
+    for t in range(Y.shape[1]):
+        fit = greedy_from_gram(C, B[:, t], n, search.lam, search.max_selected, search.tol)
+        fits.append(
+            TargetFit(fit, mean[fit.order], scale[fit.order], float(y_mean[t]), float(y_scale[t]))
+        )
+    return fits
