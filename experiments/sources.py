@@ -6,10 +6,8 @@ python -m experiments.sources figure1            one part (figure1, figure2, fig
 python -m experiments.sources --full             every target and ten draws, as in the paper (hours)
 python -m experiments.sources --report           tables and figures from the CSVs alone
 
-Caltech-101 has the 1,000 ImageNet heads of the network that made its features as sources. CIFAR-10,
-Isolet and ORL follow the paper: some classes are held out and merged into a negative class, half of
-it to train the sources, half for the target; each other class is in turn the target, and linear
-SVMs of the remaining ones against the source negatives are its sources.
+The tasks and the methods are in `experiments.sources_tasks`. A run that is stopped keeps the
+targets that are done. Run it with OMP_NUM_THREADS=1: the problems are too small for threads.
 """
 
 from __future__ import annotations
@@ -17,238 +15,32 @@ from __future__ import annotations
 import argparse
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from experiments.records import data_file, progress, write_csv
+from experiments.records import progress, write_csv
+from experiments.sources_tasks import (
+    LEFT_OUT,
+    METHODS,
+    POSITIVES,
+    SLOW,
+    Heads,
+    draw,
+    fitted,
+    load,
+    measured,
+    positives_of,
+)
 from joblib import Parallel, delayed
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from holdfast import GreedyTLClassifier, SourcePool, transfer_matrix
-from holdfast.sources import (
-    DAM,
-    AverageKT,
-    BestSource,
-    ForwardRegression,
-    MultiKT,
-    RegularizedLeastSquares,
-)
+from holdfast.sources import RegularizedLeastSquares
 
 N_JOBS = int(os.environ.get("HOLDFAST_JOBS", "2"))
 RESULTS = Path(__file__).parent / "results" / "sources"
-POSITIVES = (2, 5, 10)
-N_NEGATIVE, N_TEST = 10, 50
-PENALTIES = tuple(10.0**power for power in range(-4, 5))
-
-# --- data ---------------------------------------------------------------------------------------
-
-# Held-out classes that make the negatives, rows a class for the sources (None: all).
-LEFT_OUT = {"CIFAR-10": 2, "Isolet": 6, "ORL": 10}
-PUBLIC = {
-    "Caltech-101": "https://data.caltech.edu/records/mzrjq-6wc02, through EfficientNet-Lite0",
-    "CIFAR-10": "https://www.cs.toronto.edu/~kriz/cifar.html, through EfficientNet-Lite0",
-    "Isolet": "https://jundongl.github.io/scikit-feature/datasets.html",
-    "ORL": "https://jundongl.github.io/scikit-feature/datasets.html",
-}
-
-
-class Heads:
-    """Linear classifiers as one model: a column of scores for each."""
-
-    def __init__(self, weights: np.ndarray, bias: np.ndarray):
-        self.weights = weights
-        self.bias = bias
-        self.classes_ = np.arange(len(bias))
-
-    def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Scores of all classifiers."""
-        return X @ self.weights.T + self.bias
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """The largest score's class; here so that the pool takes it for a model."""
-        return self.decision_function(X).argmax(axis=1)
-
-
-class Data(NamedTuple):
-    """Rows of the target classes, rows of the negative class, and what the sources know."""
-
-    X: np.ndarray
-    y: np.ndarray
-    names: list[str]
-    targets: list[int]
-    negatives: np.ndarray | None  # None: rows of all other classes
-    heads: Heads  # row c is the classifier of class c, or of ImageNet's
-    leave_one_out: bool  # whether row t must not serve target t
-
-
-@cache
-def load(name: str) -> Data:
-    """A data set with its sources, made once in each process."""
-    if name == "Caltech-101":
-        with np.load(data_file("caltech101_effnetlite0.npz", PUBLIC[name])) as file:
-            X, y, names = file["X"].astype(np.float64), file["y"].astype(int), list(file["classes"])
-        with np.load(data_file("effnetlite0_imagenet_head.npz", "EfficientNet-Lite0")) as file:
-            heads = Heads(file["W"].astype(np.float64), file["b"].astype(np.float64))
-        return Data(X, y, names, list(range(1, 102)), None, heads, False)
-    rng = np.random.RandomState(0)
-    if name == "CIFAR-10":
-        with np.load(data_file("cifar10_effnetlite0_20k.npz", PUBLIC[name])) as file:
-            X, y = file["X_test"].astype(np.float64), file["y_test"].astype(int)
-            X_source, y_source = file["X_train"].astype(np.float64), file["y_train"].astype(int)
-            names = list(file["classes"])
-        few = np.concatenate([np.flatnonzero(y_source == c)[:200] for c in range(10)])
-        X_source, y_source = X_source[few], y_source[few]
-    else:
-        with np.load(data_file(f"small_wide/{name}.npz", PUBLIC[name])) as file:
-            X = file["X"].astype(np.float64)
-            y = np.unique(file[file.files[1]].ravel(), return_inverse=True)[1]
-        names = [str(c) for c in range(y.max() + 1)]
-        X_source, y_source = X, y
-    scale = StandardScaler().fit(X_source)
-    X, X_source = scale.transform(X), scale.transform(X_source)
-    classes = rng.permutation(len(names))
-    out, kept = classes[: LEFT_OUT[name]], np.sort(classes[LEFT_OUT[name] :])
-    # Rows of the held-out classes: the first half trains the sources, the second is the target's.
-    mine = np.flatnonzero(np.isin(y_source, out))
-    rng.shuffle(mine)
-    theirs = mine[: len(mine) // 2]
-    others = np.isin(y, out) if name == "CIFAR-10" else mine[len(mine) // 2 :]
-    negatives = X[others]
-    weights, bias = np.zeros((len(names), X.shape[1])), np.zeros(len(names))
-    for c in kept:
-        rows = np.concatenate([np.flatnonzero(y_source == c), theirs])
-        svm = LinearSVC(C=0.01, class_weight="balanced")
-        svm.fit(X_source[rows], y_source[rows] == c)
-        weights[c], bias[c] = svm.coef_[0], svm.intercept_[0]
-    heads = Heads(weights[kept], bias[kept])
-    codes = np.searchsorted(kept, y)
-    codes[~np.isin(y, kept)] = -1
-    names = [names[c] for c in kept]
-    return Data(X, codes, names, list(range(len(kept))), negatives, heads, True)
-
-
-class Task(NamedTuple):
-    """One draw of a target's rows."""
-
-    X: np.ndarray
-    y: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
-    pool: SourcePool
-    seed: int
-
-
-def draw(name: str, target: int, draw: int, positives: int, seed: int) -> Task:
-    """Rows of one target; those of 2 positives are among those of 5 and 10; one test set for all.
-
-    Tests are 50 + 50, or as many positives as the class has beyond the training rows.
-    """
-    data = load(name)
-    rng = np.random.RandomState([seed, target, draw])
-    own = rng.permutation(np.flatnonzero(data.y == target))
-    most = max(positives_of(name))
-    n_test = min(N_TEST, len(own) - most)
-    if data.negatives is None:
-        others = data.X[rng.permutation(np.flatnonzero(data.y != target))[: N_NEGATIVE + N_TEST]]
-    else:
-        others = data.negatives[rng.permutation(len(data.negatives))[: N_NEGATIVE + N_TEST]]
-    X = np.concatenate([data.X[own[n_test : n_test + positives]], others[:N_NEGATIVE]])
-    X_test = np.concatenate([data.X[own[:n_test]], others[N_NEGATIVE:]])
-    y = np.repeat([1, -1], [positives, N_NEGATIVE])
-    y_test = np.repeat([1, -1], [n_test, len(others) - N_NEGATIVE])
-    heads = data.heads
-    if data.leave_one_out:
-        keep = np.arange(len(heads.bias)) != target
-        heads = Heads(heads.weights[keep], heads.bias[keep])
-    pool = SourcePool([("source", heads)])
-    return Task(X, y, X_test, y_test, pool, seed + draw)
-
-
-def positives_of(name: str) -> tuple[int, ...]:
-    """ORL has ten rows a class: not ten to train on."""
-    return (2, 5) if name == "ORL" else POSITIVES
-
-
-# --- methods ------------------------------------------------------------------------------------
-
-
-def logistic(task: Task, l1_ratio: float) -> np.ndarray:
-    """Test scores of scikit-learn's logistic regression; C of the least left-out log loss."""
-    Z = np.hstack([task.X, task.pool.scores(task.X)])
-    scale = StandardScaler().fit(Z)
-    Z = scale.transform(Z)
-    balance = np.where(task.y > 0, 0.5 / (task.y > 0).sum(), 0.5 / (task.y < 0).sum())
-    kind: dict[str, Any] = {"l1_ratio": l1_ratio, "class_weight": "balanced", "random_state": 0}
-    if l1_ratio == 1:
-        kind.update(solver="liblinear", penalty="l1", l1_ratio=None, max_iter=100)
-    else:
-        kind.update(solver="saga", penalty="elasticnet", max_iter=30, tol=1e-3, warm_start=True)
-    loss = np.zeros(len(PENALTIES))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few steps from a warm start are meant
-        for i in range(len(Z)):
-            rest = np.arange(len(Z)) != i
-            model = LogisticRegression(**kind)
-            for j, C in enumerate(PENALTIES):
-                model.set_params(C=C).fit(Z[rest], task.y[rest])
-                margin = task.y[i] * model.decision_function(Z[[i]])[0]
-                loss[j] += balance[i] * np.logaddexp(0, -margin)
-        model = LogisticRegression(**{**kind, "C": PENALTIES[int(loss.argmin())], "max_iter": 300})
-        model.fit(Z, task.y)
-    return model.decision_function(
-        scale.transform(np.hstack([task.X_test, task.pool.scores(task.X_test)]))
-    )
-
-
-def ceiling(task: Task) -> np.ndarray:
-    """Scores of the source that does best on the test rows: not a method."""
-    scores = task.pool.scores(task.X_test)
-    positive = task.y_test > 0
-    right = (scores[positive] > 0).mean(axis=0) + (scores[~positive] <= 0).mean(axis=0)
-    return scores[:, right.argmax()]
-
-
-def fitted(make: Callable[[Task], Any]) -> Callable[[Task], np.ndarray]:
-    return lambda task: make(task).fit(task.X, task.y).decision_function(task.X_test)
-
-
-METHODS: dict[str, Callable[[Task], np.ndarray]] = {
-    "GreedyTL": fitted(lambda t: GreedyTLClassifier(t.pool)),
-    "GreedyTL-59": fitted(
-        lambda t: GreedyTLClassifier(t.pool, n_candidates=59, random_state=t.seed)
-    ),
-    "RLS src+feat": fitted(lambda t: RegularizedLeastSquares(t.pool)),
-    "no transfer": fitted(lambda t: RegularizedLeastSquares()),
-    "best source": fitted(lambda t: BestSource(t.pool)),
-    "best source on test (ceiling)": ceiling,
-    "AverageKT": fitted(lambda t: AverageKT(t.pool)),
-    "DAM": fitted(lambda t: DAM(t.pool)),
-    "forward regression": fitted(lambda t: ForwardRegression(t.pool)),
-    "MultiKT, 2-norm": fitted(lambda t: MultiKT(t.pool, norm=2)),
-    "MultiKT, 1-norm": fitted(lambda t: MultiKT(t.pool, norm=1)),
-    "L1 logistic": lambda t: logistic(t, 1.0),
-    "elastic net": lambda t: logistic(t, 0.5),
-}
-# Up to hundreds of fits each: run on fewer targets and draws.
-SLOW = ("GreedyTL-59", "MultiKT, 2-norm", "MultiKT, 1-norm", "L1 logistic", "elastic net")
-
-
-def measured(task: Task, method: Callable[[Task], np.ndarray]) -> tuple[float, float, float]:
-    """Class-balanced accuracy, AUROC and CPU seconds."""
-    start = time.process_time()
-    score = method(task)
-    seconds = time.process_time() - start
-    positive = task.y_test > 0
-    accuracy = ((score[positive] > 0).mean() + (score[~positive] <= 0).mean()) / 2
-    return float(accuracy), float(roc_auc_score(positive, score)), seconds
-
 
 Outcome = dict[str, Any]
 
@@ -272,7 +64,7 @@ def summary(outcomes: list[Outcome], by: tuple[str, ...], base: str) -> list[dic
             )  # fmt: skip
         means = np.array([np.mean(values, axis=0) for values in per.values()])
         mean = means.mean(axis=0)
-        error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+        error = means.std(axis=0, ddof=1 if len(means) > 1 else 0) / np.sqrt(len(means))
         rows.append(
             {**dict(zip(by, key, strict=True)), "targets": len(per), "tasks": len(own),
              "accuracy": float(mean[0]), "accuracy_se": float(error[0]),
@@ -287,17 +79,18 @@ def summary(outcomes: list[Outcome], by: tuple[str, ...], base: str) -> list[dic
 def some_targets(name: str, count: int) -> list[int]:
     """That many targets, at equal steps over the classes."""
     all_of = load(name).targets
-    return all_of if count >= len(all_of) else all_of[:: len(all_of) // count][:count]
+    places = np.linspace(0, len(all_of) - 1, min(count, len(all_of))).astype(int)
+    return [all_of[place] for place in places]
 
 
 # --- Figure 1 -----------------------------------------------------------------------------------
 
 # Targets and draws of the fast methods, then of the slow ones.
 FIGURE1 = {
-    "Caltech-101": (40, 1, 5, 1),
-    "CIFAR-10": (8, 1, 3, 1),
-    "Isolet": (10, 1, 4, 1),
-    "ORL": (10, 1, 4, 1),
+    "Caltech-101": (101, 5, 51, 1),
+    "CIFAR-10": (8, 5, 8, 2),
+    "Isolet": (20, 5, 20, 1),
+    "ORL": (30, 5, 30, 1),
 }
 ALL = (1_000, 10)  # every target, ten draws
 
@@ -320,6 +113,7 @@ def figure1_tasks(name: str, target: int, seed: int, draws: int, slow: int) -> l
 
 def run_figure1(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """All rivals on the four data sets."""
+    done: list[dict[str, Any]] = []
     for name, size in FIGURE1.items():
         targets, draws, slow_targets, slow_draws = (*ALL, *ALL) if full else size
         slow = some_targets(name, slow_targets)
@@ -327,17 +121,32 @@ def run_figure1(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
             delayed(figure1_tasks)(name, target, seed, draws, slow_draws if target in slow else 0)
             for target in sorted({*some_targets(name, targets), *slow})
         ]
-        outcomes = [o for block in run(jobs, f"Figure 1, {name}") for o in block]
-        yield summary(outcomes, ("data", "positives", "method"), "GreedyTL")
+        for outcomes in growing(jobs, f"Figure 1, {name}"):
+            rows = figure1_rows(outcomes)
+            yield done + rows
+        done += rows
+
+
+def figure1_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
+    """All methods on the draws that the slow ones were run on, and the fast ones on all draws."""
+    by = ("data", "positives", "method")
+    shared = {(o["target"], o["draw"]) for o in outcomes if o["method"] in SLOW}
+    same = [o for o in outcomes if (o["target"], o["draw"]) in shared]
+    fast = [o for o in outcomes if o["method"] not in SLOW]
+    return [
+        {"design": design, **row}
+        for design, own in (("same draws", same), ("all draws", fast))
+        for row in summary(own, by, "GreedyTL")
+    ]
 
 
 # --- Figure 2 -----------------------------------------------------------------------------------
 
 NOISE = (0, 10, 100, 1_000)
-# GreedyTL-59 and elastic net, the slowest, only in a full run.
-NOISY = ("GreedyTL", "RLS src+feat", "forward regression", "L1 logistic")
-NOISY_FULL = (*NOISY, "GreedyTL-59", "elastic net")
-FIGURE2 = (6, 1)
+NOISY = (
+    "GreedyTL", "GreedyTL-59", "RLS src+feat", "forward regression", "L1 logistic", "elastic net",
+)  # fmt: skip
+FIGURE2 = (10, 1)
 
 
 class Ahead:
@@ -356,7 +165,7 @@ class Ahead:
         return self.decision_function(X).argmax(axis=1)
 
 
-def figure2_tasks(target: int, seed: int, draws: int, methods: tuple[str, ...]) -> list[Outcome]:
+def figure2_tasks(target: int, seed: int, draws: int) -> list[Outcome]:
     outcomes = []
     name = "Caltech-101"
     for number in range(draws):
@@ -371,7 +180,7 @@ def figure2_tasks(target: int, seed: int, draws: int, methods: tuple[str, ...]) 
                     X_test=np.hstack([clean.X_test, noise[1][:, :columns]]),
                     pool=pool,
                 )
-                for method in methods:
+                for method in NOISY:
                     accuracy, auroc, seconds = measured(task, METHODS[method])
                     outcomes.append(
                         {"noise": columns, "positives": positives, "method": method,
@@ -381,22 +190,21 @@ def figure2_tasks(target: int, seed: int, draws: int, methods: tuple[str, ...]) 
     return outcomes
 
 
-def run_figure2(seed: int, full: bool) -> list[dict[str, Any]]:
+def run_figure2(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """Columns of standard normal noise beside the features of Caltech-101."""
     targets, draws = ALL if full else FIGURE2
-    methods = NOISY_FULL if full else NOISY
     jobs = [
-        delayed(figure2_tasks)(target, seed, draws, methods)
+        delayed(figure2_tasks)(target, seed, draws)
         for target in some_targets("Caltech-101", targets)
     ]
-    outcomes = [o for block in run(jobs, "Figure 2") for o in block]
-    return summary(outcomes, ("noise", "positives", "method"), "GreedyTL")
+    for outcomes in growing(jobs, "Figure 2"):
+        yield summary(outcomes, ("noise", "positives", "method"), "GreedyTL")
 
 
 # --- Figure 3 and Table 1 -----------------------------------------------------------------------
 
 # Candidates in all: 1,280 features, 1,000 ImageNet heads, the rest are models never trained.
-FIGURE3 = {2_280: (5, 1), 10_000: (3, 1), 100_000: (2, 1)}
+FIGURE3 = {2_280: (10, 1), 10_000: (6, 1), 100_000: (3, 1)}
 
 
 class Head:
@@ -460,29 +268,37 @@ def figure3_tasks(target: int, seed: int, candidates: int, draws: int) -> list[O
 
 def run_figure3(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """GreedyTL-59 beside GreedyTL as the pool grows; the CPU time is that of the fit."""
+    done: list[dict[str, Any]] = []
     for candidates, size in FIGURE3.items():
         targets, draws = ALL if full else size
         jobs = [
             delayed(figure3_tasks)(target, seed, candidates, draws)
             for target in some_targets("Caltech-101", targets)
         ]
-        outcomes = [o for block in run(jobs, f"Figure 3, {candidates:,}") for o in block]
-        rows = summary(outcomes, ("candidates", "positives", "method"), "GreedyTL")
-        for row in rows:
-            same = ("positives", "method")
-            own = [o for o in outcomes if all(o[key] == row[key] for key in same)]
-            row["sources_run"] = float(np.mean([o["runs"] for o in own]))
-            row["selected"] = float(np.mean([o["selected"] for o in own]))
-            row["cpu_s_sd"] = float(np.std([o["seconds"] for o in own], ddof=1))
-        yield rows
+        for outcomes in growing(jobs, f"Figure 3, {candidates:,}"):
+            rows = figure3_rows(outcomes)
+            yield done + rows
+        done += rows
+
+
+def figure3_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
+    """Means, with how many sources were run and chosen, and the spread of the time."""
+    rows = summary(outcomes, ("candidates", "positives", "method"), "GreedyTL")
+    for row in rows:
+        same = ("positives", "method")
+        own = [o for o in outcomes if all(o[key] == row[key] for key in same)]
+        row["sources_run"] = float(np.mean([o["runs"] for o in own]))
+        row["selected"] = float(np.mean([o["selected"] for o in own]))
+        row["cpu_s_sd"] = float(np.std([o["seconds"] for o in own]))
+    return rows
 
 
 # --- λ and the guard ----------------------------------------------------------------------------
 
 # Pools: the ImageNet heads; the same with their weights shuffled (useless); leave-one-class-out.
-LAMBDA = {"heads": (6, 1)}
+LAMBDA = {"heads": (25, 1), "useless": (12, 1), "Isolet": (20, 1), "ORL": (15, 1)}
 # The guard with λ = 1 alone, which is cheap.
-GUARD = {"useless": (12, 1), "Isolet": (12, 1), "ORL": (12, 1)}
+GUARD = {"heads": (51, 2), "useless": (25, 3), "Isolet": (20, 3), "ORL": (30, 3)}
 
 
 @cache
@@ -535,7 +351,7 @@ def lambda_tasks(
 
 def run_lambda(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """Choices of λ, and what the guard saves and costs."""
-    return lambda_settings({**LAMBDA, **GUARD} if full else LAMBDA, seed, full, guard_only=False)
+    return lambda_settings(LAMBDA, seed, full, guard_only=False)
 
 
 def run_guard(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
@@ -546,6 +362,7 @@ def run_guard(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
 def lambda_settings(
     settings: dict[str, tuple[int, int]], seed: int, full: bool, *, guard_only: bool
 ) -> Iterator[list[dict[str, Any]]]:
+    done: list[dict[str, Any]] = []
     for setting, size in settings.items():
         targets, draws = ALL if full else size
         name = setting if setting in LEFT_OUT else "Caltech-101"
@@ -553,7 +370,10 @@ def lambda_settings(
             delayed(lambda_tasks)(setting, target, seed, draws, guard_only)
             for target in some_targets(name, targets)
         ]
-        yield lambda_rows([o for block in run(jobs, f"λ, {setting}") for o in block])
+        for outcomes in growing(jobs, f"λ, {setting}"):
+            rows = lambda_rows(outcomes)
+            yield done + rows
+        done += rows
 
 
 def lambda_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
@@ -594,12 +414,9 @@ def matrix_rows(target: int, seed: int, draws: int) -> list[dict[str, Any]]:
             task = draw("Caltech-101", target, number, positives, seed)
             kinds: dict[str, Any] = {
                 "GreedyTL": GreedyTLClassifier(task.pool),
+                "GreedyTL-59": GreedyTLClassifier(task.pool, n_candidates=59, random_state=number),
                 "RLS src+feat": RegularizedLeastSquares(task.pool),
             }
-            if draws > 1:  # a full run: it takes longer than all others together
-                kinds["GreedyTL-59"] = GreedyTLClassifier(
-                    task.pool, n_candidates=59, random_state=number
-                )
             for method, model in kinds.items():
                 models.setdefault(method, []).append(model.fit(task.X, task.y))
         for method, fits in models.items():
@@ -612,7 +429,7 @@ def matrix_rows(target: int, seed: int, draws: int) -> list[dict[str, Any]]:
     return rows
 
 
-def run_matrix(seed: int, full: bool) -> list[dict[str, Any]]:
+def run_matrix(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
     """Weights above 0.001 in size; RLS, which weighs everything, only as sums over groups."""
     from experiments.sources_report import SOURCE_GROUPS
 
@@ -620,7 +437,7 @@ def run_matrix(seed: int, full: bool) -> list[dict[str, Any]]:
     jobs = [
         delayed(matrix_rows)(target, seed, draws) for target in some_targets("Caltech-101", targets)
     ]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for block in run(jobs, "Figures 4 to 7"):
         sums: dict[tuple[Any, ...], float] = {}
         for row in block:
@@ -633,7 +450,7 @@ def run_matrix(seed: int, full: bool) -> list[dict[str, Any]]:
              "source": group, "weight": total}
             for (method, positives, target, group), total in sums.items()
         ]  # fmt: skip
-    return rows
+    yield rows
 
 
 # --- running ------------------------------------------------------------------------------------
@@ -643,6 +460,14 @@ def run(jobs: list[Any], label: str) -> Iterator[Any]:
     """Results of the jobs in order, from a few processes, with a progress bar."""
     results = Parallel(n_jobs=N_JOBS, return_as="generator")(jobs)
     return progress(results, len(jobs), label)
+
+
+def growing(jobs: list[Any], label: str) -> Iterator[list[Outcome]]:
+    """All outcomes so far, after each job."""
+    outcomes: list[Outcome] = []
+    for block in run(jobs, label):
+        outcomes += block
+        yield outcomes
 
 
 PARTS = {
@@ -674,11 +499,7 @@ def main() -> None:
     if not options.report:
         for part in options.parts or PARTS:
             command = f"python -m experiments.sources {part}{' --full' * options.full}"
-            made = PARTS[part](options.seed, options.full)
-            rows: list[dict[str, Any]] = []
-            # Some parts come in blocks: a run that is stopped keeps those that are done.
-            for block in [made] if isinstance(made, list) else made:
-                rows += block
+            for rows in PARTS[part](options.seed, options.full):
                 write_csv(options.out / f"{part}.csv", rows, command=command, seed=options.seed)
     from experiments.sources_report import report
 
