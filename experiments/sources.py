@@ -87,10 +87,10 @@ def some_targets(name: str, count: int) -> list[int]:
 
 # Targets and draws of the fast methods, then of the slow ones.
 FIGURE1 = {
-    "Caltech-101": (101, 5, 51, 1),
-    "CIFAR-10": (8, 5, 8, 2),
-    "Isolet": (20, 5, 20, 1),
-    "ORL": (30, 5, 30, 1),
+    "Caltech-101": (101, 3, 34, 1),
+    "CIFAR-10": (8, 3, 8, 1),
+    "Isolet": (20, 3, 10, 1),
+    "ORL": (30, 3, 10, 1),
 }
 ALL = (1_000, 10)  # every target, ten draws
 
@@ -146,7 +146,7 @@ NOISE = (0, 10, 100, 1_000)
 NOISY = (
     "GreedyTL", "GreedyTL-59", "RLS src+feat", "forward regression", "L1 logistic", "elastic net",
 )  # fmt: skip
-FIGURE2 = (10, 1)
+FIGURE2 = (8, 1)
 
 
 class Ahead:
@@ -204,7 +204,7 @@ def run_figure2(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
 # --- Figure 3 and Table 1 -----------------------------------------------------------------------
 
 # Candidates in all: 1,280 features, 1,000 ImageNet heads, the rest are models never trained.
-FIGURE3 = {2_280: (10, 1), 10_000: (6, 1), 100_000: (3, 1)}
+FIGURE3 = {2_280: (8, 1), 10_000: (4, 1), 100_000: (2, 1)}
 
 
 class Head:
@@ -296,9 +296,9 @@ def figure3_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
 # --- λ and the guard ----------------------------------------------------------------------------
 
 # Pools: the ImageNet heads; the same with their weights shuffled (useless); leave-one-class-out.
-LAMBDA = {"heads": (25, 1), "useless": (12, 1), "Isolet": (20, 1), "ORL": (15, 1)}
+LAMBDA = {"heads": (17, 1), "useless": (8, 1), "Isolet": (10, 1), "ORL": (10, 1)}
 # The guard with λ = 1 alone, which is cheap.
-GUARD = {"heads": (51, 2), "useless": (25, 3), "Isolet": (20, 3), "ORL": (30, 3)}
+GUARD = {"heads": (34, 2), "useless": (17, 3), "Isolet": (20, 2), "ORL": (30, 2)}
 
 
 @cache
