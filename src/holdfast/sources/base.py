@@ -168,12 +168,12 @@ class SourceEstimator(ShowsPath, BaseEstimator):
     def _own_columns(self, n_columns: int, names: Any) -> list[int]:
         """Columns of X that are sources."""
         places = []
-        for i, (name, given) in enumerate(self._pool._given):
-            if hasattr(given, "place"):
-                try:
-                    places.append(given.place(n_columns, names))
-                except Refused as error:
-                    raise ValueError(f"{self._owner}: source {i} ({name!r}) {error}") from error
+        for i in self._pool._columns:
+            name, column = self._pool._given[i]
+            try:
+                places.append(column.place(n_columns, names))
+            except Refused as error:
+                raise ValueError(f"{self._owner}: source {i} ({name!r}) {error}") from error
         return places
 
     def _targets(self, y: np.ndarray, used: np.ndarray) -> np.ndarray:

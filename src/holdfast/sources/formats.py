@@ -68,30 +68,44 @@ class Column:
         return column.toarray() if sparse.issparse(column) else column
 
 
+def model_names(name: str, model: Any) -> list[str]:
+    """Names of a model's columns of scores: one, or one for each of K > 2 classes."""
+    if isinstance(model, Column) or not hasattr(model, "predict"):
+        return [name]
+    classes = getattr(model, "classes_", None) if _method(model) != "predict" else None
+    if classes is None or len(classes) <= 2:
+        return [name]
+    return [f"{name}: {label}" for label in classes]
+
+
 def model_outputs(name: str, model: Any) -> list[Output]:
     """Outputs of a fitted estimator, a callable or a column."""
     if isinstance(model, Column) or not hasattr(model, "predict"):
         return [Output(name, model, lambda: _function_fingerprint(name, model))]
-    score = _Scorer(model)
     try:
         check_is_fitted(model)
     except NotFittedError as error:
         raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
     except TypeError:
         pass  # not of scikit-learn's kind: its own predict will tell
-    classes = getattr(model, "classes_", None)
-    labels = [] if classes is None or not score.by_class else list(classes)
+    score = _Scorer(model)
+    names = model_names(name, model)
 
     def fingerprint() -> str:
         return str(joblib.hash(model))
 
-    options = {"wants_names": hasattr(model, "feature_names_in_")}
-    if len(labels) <= 2:
-        return [Output(name, score, fingerprint, **options)]
-    return [
-        Output(f"{name}: {label}", score, fingerprint, position=j, width=len(labels), **options)
-        for j, label in enumerate(labels)
-    ]
+    options: dict[str, Any] = {
+        "width": len(names),
+        "wants_names": hasattr(model, "feature_names_in_"),
+    }
+    return [Output(own, score, fingerprint, position=j, **options) for j, own in enumerate(names)]
+
+
+def _method(model: Any) -> str:
+    """The method that gives a model's most telling score."""
+    return next(
+        name for name in ("decision_function", "predict_proba", "predict") if hasattr(model, name)
+    )
 
 
 class _Scorer:
@@ -99,12 +113,7 @@ class _Scorer:
 
     def __init__(self, model: Any):
         self.model = model
-        self.method = next(
-            name
-            for name in ("decision_function", "predict_proba", "predict")
-            if hasattr(model, name)
-        )
-        self.by_class = self.method != "predict"
+        self.method = _method(model)
 
     def __call__(self, X: Any) -> np.ndarray:
         made = np.asarray(getattr(self.model, self.method)(X))

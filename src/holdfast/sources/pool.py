@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,20 +16,23 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
 from holdfast.progress import progress_bar
-from holdfast.sources.formats import FILES, Column, Output, Refused, model_outputs
+from holdfast.sources.formats import FILES, Column, Output, Refused, model_names, model_outputs
 from holdfast.validation import check_choice
 
 __all__ = ["SourcePool"]
 
 _BATCH = 10_000
 _FORMATS = tuple(FILES)
+# Scores of one pool on some rows, and the key of each row of scores.
+_MATRIX = ("scores.npy", "keys.npy")
 
 
 class SourcePool:
     """Trained models, each a column of scores or, with K > 2 classes, K columns.
 
-    A model that no fit asks for is never run. Files are opened when the pool is first used, not
-    when it is made.
+    A model that no fit asks for is never run. Files are opened, a millisecond each, when the pool
+    is first used, to see how many columns each gives; models in memory are not looked into before a
+    fit asks for them.
 
     Parameters
     ----------
@@ -94,7 +97,11 @@ class SourcePool:
         self.n_runs = 0
         self._given = [_named(i, source) for i, source in enumerate(_listed(sources))]
         _check_names([name for name, _ in self._given])
-        self._outputs: list[Output] | None = None
+        kinds = [(i, given) for i, (_, given) in enumerate(self._given)]
+        self._columns = [i for i, given in kinds if isinstance(given, Column)]
+        # What may give several columns of scores; a callable gives one.
+        self._wide = [i for i, given in kinds if hasattr(given, "predict") or _is_file(given)]
+        self._forget()
 
     @classmethod
     def from_columns(cls, columns: Iterable[str | int]) -> SourcePool:
@@ -138,42 +145,77 @@ class SourcePool:
     # --- what the pool holds ---
 
     @property
-    def outputs(self) -> list[Output]:
-        """The columns that the pool gives, in order. Opens the files, runs nothing."""
-        if self._outputs is None:
-            self._outputs = [output for i in range(len(self._given)) for output in self._open(i)]
-            _check_names([output.name for output in self._outputs])
-        return self._outputs
-
-    @property
     def names(self) -> list[str]:
-        """Names of the sources, one for each column of scores."""
-        return [output.name for output in self.outputs]
+        """Names of the sources, one for each column of scores. Opens files, runs nothing."""
+        return list(self._layout()[0])
 
     @property
     def columns(self) -> list[str | int]:
         """The columns of X that are sources, for a pool made with `from_columns`."""
-        return [given.key for _, given in self._given if isinstance(given, Column)]
+        return [self._given[i][1].key for i in self._columns]
 
     def __len__(self) -> int:
-        return len(self.outputs)
+        return len(self._layout()[0])
 
     def __repr__(self) -> str:
         return f"SourcePool({len(self._given)} models)"
 
     def __getstate__(self) -> dict[str, Any]:
         # Sessions of onnxruntime cannot be copied: a copy opens its files anew.
-        return {**self.__dict__, "_outputs": None}
+        state = self.__dict__.copy()
+        for name in ("_opened", "_names", "_first"):
+            del state[name]
+        return state
 
-    def _open(self, i: int) -> list[Output]:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._opened: dict[int, list[Output]] = {}
+        self._names: list[str] = []
+        self._first: np.ndarray | None = None
+
+    def _layout(self) -> tuple[list[str], np.ndarray]:
+        """Names of the columns, and where those of each model begin."""
+        if self._first is None:
+            names: list[Any] = [name for name, _ in self._given]
+            width = np.ones(len(names), dtype=np.intp)
+            if self._wide:
+                for i in self._wide:
+                    names[i] = self._names_of(i)
+                    width[i] = len(names[i])
+                names = [n for own in names for n in ([own] if isinstance(own, str) else own)]
+                _check_names(names)
+            self._names = names
+            self._first = np.concatenate([[0], np.cumsum(width)])
+        return self._names, self._first
+
+    def _names_of(self, i: int) -> list[str]:
         name, given = self._given[i]
+        if not isinstance(given, Path):
+            return model_names(name, given)
         try:
-            if isinstance(given, Path):
-                return FILES[given.suffix.lower()](name, given, self.allow_pickle)
-            return model_outputs(name, given)
+            return [output.name for output in self._open(i)]
         except Refused as error:
             self._fail(i, name, error, skip=self.on_error == "skip")
             return []
+
+    def _open(self, i: int) -> list[Output]:
+        if i not in self._opened:
+            name, given = self._given[i]
+            if isinstance(given, Path):
+                made = FILES[given.suffix.lower()](name, given, self.allow_pickle)
+            else:
+                made = model_outputs(name, given)
+            self._opened[i] = made
+        return self._opened[i]
+
+    def output(self, column: int) -> Output:
+        """The output that makes a column of scores; opens its model if need be."""
+        _, first = self._layout()
+        i = int(np.searchsorted(first, column, side="right")) - 1
+        return self._open(i)[column - first[i]]
 
     def _fail(self, i: int, name: str, error: Refused, *, skip: bool) -> None:
         message = f"SourcePool: source {i} ({name!r}) {error}"
@@ -222,15 +264,19 @@ class PoolOn:
         self.skipped: set[int] = set()
         self._asked: set[int] = set()
         self._scores: _Scores | _KeptScores = (
-            _Scores()
-            if pool.cache is None or predicting
-            else _KeptScores(pool.cache, pool.outputs, X)
+            _Scores() if pool.cache is None or predicting else _KeptScores(pool, pool.cache, X)
         )
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         """Scores of the given sources, shape (n_rows, len(indices)); zeros where one failed."""
-        self._asked.update(int(i) for i in indices)
-        wanted = [int(i) for i in indices if int(i) not in self._scores]
+        new = [int(i) for i in indices if int(i) not in self._asked]
+        self._asked.update(new)
+        for i in new:  # before any is run
+            try:
+                self.pool.output(i)
+            except Refused as error:
+                self._fail(i, 1, error)
+        wanted = [i for i in new if i not in self.skipped and i not in self._scores]
         with progress_bar("sources", len(wanted)) as tick:
             for i in wanted:
                 # A model of several classes was run for all of them at once.
@@ -244,7 +290,7 @@ class PoolOn:
         return made
 
     def _run(self, i: int) -> None:
-        output = self.pool.outputs[i]
+        output = self.pool.output(i)
         first = i - output.position
         try:
             made = self._batches(output)
@@ -252,11 +298,14 @@ class PoolOn:
                 bad = int((~np.isfinite(made)).sum())
                 raise Refused(f"returned {bad} scores that are NaN or infinite.")
         except Refused as error:
-            self.pool._fail(i, output.name, error, skip=self.skip)
-            self.skipped.update(range(first, first + output.width))
+            self._fail(first, output.width, error)
             return
         for j in range(output.width):
             self._scores[first + j] = made[:, j]
+
+    def _fail(self, first: int, width: int, error: Refused) -> None:
+        self.pool._fail(first, self.pool._layout()[0][first], error, skip=self.skip)
+        self.skipped.update(range(first, first + width))
 
     def constant(self) -> list[int]:
         """Sources that were asked for and gave one score in every row."""
@@ -296,7 +345,7 @@ class PoolOn:
 
 
 def _listed(sources: Any) -> list[Any]:
-    if isinstance(sources, (str, Path)):
+    if _is_file(sources):
         raise ValueError(
             f"SourcePool: expected a list of sources. Got the path {str(sources)!r}. "
             "Call SourcePool.from_folder for a folder, or pass [path] for one file."
@@ -311,12 +360,16 @@ def _listed(sources: Any) -> list[Any]:
         ) from error
 
 
+def _is_file(source: Any) -> bool:
+    return isinstance(source, (str, Path))
+
+
 def _named(i: int, source: Any) -> tuple[str, Any]:
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str):
         name, source = source
     else:
-        name = Path(source).stem if isinstance(source, (str, Path)) else f"source{i}"
-    if isinstance(source, (str, Path)):
+        name = Path(source).stem if _is_file(source) else f"source{i}"
+    if _is_file(source):
         source = Path(source)
         if source.suffix.lower() not in _FORMATS:
             raise ValueError(
@@ -334,6 +387,8 @@ def _named(i: int, source: Any) -> tuple[str, Any]:
 
 
 def _check_names(names: list[str]) -> None:
+    if len(set(names)) == len(names):
+        return
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -353,53 +408,62 @@ class _Scores(dict[int, np.ndarray]):
 class _KeptScores:
     """Scores by source in a memory-mapped matrix (n_sources, n_rows), for one pool and its rows.
 
-    What another pool has computed for the same rows is taken over.
+    Beside it stands the key of each row that is filled: the fingerprint of its source. What other
+    pools have computed for the same rows is taken over.
     """
 
-    def __init__(self, folder: Path, outputs: list[Output], X: Any):
+    def __init__(self, pool: SourcePool, folder: Path, X: Any):
+        self._pool = pool
         parts = (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
         place = folder / f"rows-{joblib.hash(parts)}"
-        place.mkdir(parents=True, exist_ok=True)
-        keys = [f"{output.fingerprint()}/{output.position}" for output in outputs]
-        stem = "pool-" + hashlib.sha256("\n".join(keys).encode()).hexdigest()[:32]
-        values, done, listed = (place / f"{stem}.{end}" for end in ("npy", "done.npy", "json"))
-        if not listed.exists():
-            _make_matrix(place, stem, keys, X.shape[0])
-        self._values = np.load(values, mmap_mode="r+")
-        self._done = np.load(done, mmap_mode="r+")
+        named = hashlib.sha256("\n".join(pool.names).encode()).hexdigest()[:32]
+        own = place / f"pool-{named}"
+        _make_matrix(own, len(pool), X.shape[0])
+        self._values, self._keys = (np.load(own / name, mmap_mode="r+") for name in _MATRIX)
+        self._known: dict[bytes, tuple[np.ndarray, int]] = {}
+        for other in set(place.glob("pool-*")) - {own}:
+            values, keys = (np.load(other / name, mmap_mode="r") for name in _MATRIX)
+            for j in np.flatnonzero(keys != b""):
+                self._known[bytes(keys[j])] = values, int(j)
+
+    def _key(self, i: int) -> bytes:
+        output = self._pool.output(i)
+        key = f"{output.fingerprint()}/{output.position}"
+        return hashlib.sha256(key.encode()).hexdigest().encode()
 
     def __contains__(self, i: int) -> bool:
-        return bool(self._done[i])
+        key = self._key(i)
+        if self._keys[i] != key and key in self._known:
+            matrix, row = self._known[key]
+            self._keep(i, key, matrix[row])
+        return bool(self._keys[i] == key)
 
     def __getitem__(self, i: int) -> np.ndarray:
         return self._values[i]
 
     def __setitem__(self, i: int, scores: np.ndarray) -> None:
+        self._keep(i, self._key(i), scores)
+
+    def _keep(self, i: int, key: bytes, scores: np.ndarray) -> None:
+        self._keys[i] = b""
         self._values[i] = scores
-        # The scores must be on disk before the mark that says so.
+        # The scores must be on disk before the key that says so.
         self._values.flush()
-        self._done[i] = True
+        self._keys[i] = key
 
 
-def _make_matrix(place: Path, stem: str, keys: list[str], n_rows: int) -> None:
-    """Empty matrix with its marks and its list of sources, filled with what is known already."""
+def _make_matrix(folder: Path, n_sources: int, n_rows: int) -> None:
+    """Folder with an empty matrix and its keys, unless it is there."""
+    if folder.exists():
+        return
     # Made under another name and moved: another process may be making the same.
-    mine = place / f"{stem}.{os.getpid()}.part"
-    shape = (len(keys), n_rows)
-    matrix = np.lib.format.open_memmap(mine, mode="w+", dtype=np.float64, shape=shape)
-    done = np.zeros(len(keys), dtype=bool)
-    where = {key: i for i, key in enumerate(keys)}
-    for listed in place.glob("pool-*.json"):
-        theirs = np.load(listed.with_suffix(".npy"), mmap_mode="r")
-        ready = np.load(listed.with_suffix(".done.npy"), mmap_mode="r")
-        for j, key in enumerate(json.loads(listed.read_text(encoding="utf-8"))):
-            if ready[j] and key in where:
-                matrix[where[key]], done[where[key]] = theirs[j], True
-    matrix.flush()
-    del matrix
-    mine.replace(place / f"{stem}.npy")
-    with mine.open("wb") as stream:
-        np.save(stream, done)
-    mine.replace(place / f"{stem}.done.npy")
-    mine.write_text(json.dumps(keys), encoding="utf-8")
-    mine.replace(place / f"{stem}.json")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mine = Path(tempfile.mkdtemp(prefix="new-", dir=folder.parent))
+    for name, kind, shape in zip(
+        _MATRIX, ("f8", "S64"), ((n_sources, n_rows), (n_sources,)), strict=True
+    ):
+        np.lib.format.open_memmap(mine / name, mode="w+", dtype=kind, shape=shape).flush()
+    try:
+        mine.rename(folder)
+    except OSError:
+        shutil.rmtree(mine)  # the other was first
