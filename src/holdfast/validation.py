@@ -38,6 +38,11 @@ def did_you_mean(given: Any, choices: Iterable[str]) -> str:
     return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
+def shown(value: Any) -> str:
+    """The value as it would be typed: 0 for ``np.int64(0)``."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse a value that is not one of the choices."""
     choices = tuple(choices)

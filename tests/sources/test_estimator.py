@@ -301,6 +301,8 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
         ({"max_selected": 0}, "max_selected must be a whole number of at least 1, or None. Got 0"),
         ({"n_candidates": 2.5}, "n_candidates must be a whole number"),
         ({"tol": -1}, "tol must be a number of at least 0. Got -1"),
+        ({"lam": np.float64(-0.5)}, "Got -0.5"),
+        ({"max_selected": np.int64(0)}, "Got 0"),
         ({"passthrough": "yes"}, "passthrough must be True or False. Got 'yes'"),
         ({"class_weight": "auto"}, "class_weight must be 'balanced', None or a dict.*Got 'auto'"),
         ({"passthrough": False}, "nothing to choose from. Got no sources and passthrough=False"),
@@ -313,8 +315,10 @@ def test_bad_parameters_are_refused(options, message, task):
 
 def test_bad_rows_are_refused(task):
     model = GreedyTLClassifier(task.sources[:3])
-    with pytest.raises(ValueError, match=r"needs rows of at least 2 classes\. Got one class"):
-        model.fit(task.X, np.ones(20))
+    with pytest.raises(ValueError, match=r"at least 2 classes\. Got one class \(0\) in all"):
+        model.fit(task.X, np.zeros(20, dtype=int))
+    with pytest.raises(ValueError, match=r"Got one class \('dog'\) in all"):
+        model.fit(task.X, np.full(20, "dog"))
     with pytest.raises(ValueError, match=r"needs at least 2 rows\. Got 1 sample"):
         model.fit(task.X[:1], task.y[:1])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -322,7 +326,7 @@ def test_bad_rows_are_refused(task):
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(np.where(task.X > 2, np.nan, task.X), task.y)
     with pytest.raises(ValueError, match=r"must differ. Got 'a' twice"):
-        GreedyTLClassifier([("a", len), ("a", len)]).fit(task.X, task.y)
+        GreedyTLClassifier([(np.str_("a"), len), ("a", len)]).fit(task.X, task.y)
     with pytest.raises(ValueError, match=r"source 0 \('nan'\) returned 20 scores that are NaN"):
         GreedyTLClassifier([("nan", lambda X: X[:, 0] * np.nan)]).fit(task.X, task.y)
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.path import ShowsPath
 from holdfast.sources.formats import Refused
 from holdfast.sources.pool import PoolOn, SourcePool
-from holdfast.validation import check_weights, is_number, numeric_rows
+from holdfast.validation import check_weights, is_number, numeric_rows, shown
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Up to this many rows each is left out by itself; above, a tenth of the rows at a time.
@@ -271,9 +271,10 @@ class TransferClassifier(ClassifierMixin, SourceEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         present = np.unique(codes[used])
         if len(present) < 2:
+            only = shown(self.classes_[present[0]])
             raise ValueError(
                 f"{self._owner}: needs rows of at least 2 classes. "
-                f"Got one class ({self.classes_[present[0]]!r}) in all rows of positive weight."
+                f"Got one class ({only}) in all rows of positive weight."
             )
         self.classes_ = self.classes_[present]
         codes = np.searchsorted(present, codes)
@@ -299,7 +300,7 @@ class TransferClassifier(ClassifierMixin, SourceEstimator):
         if given is not None and not isinstance(given, dict) and given != "balanced":
             raise ValueError(
                 f"{self._owner}: class_weight must be 'balanced', None or a dict of weights by "
-                f"class. Got {given!r}."
+                f"class. Got {shown(given)}."
             )
 
 
@@ -344,7 +345,7 @@ class TransferRival(TransferClassifier):
             if value != "loo" and not (is_number(value) and value > 0):
                 raise ValueError(
                     f"{self._owner}: {name} must be a number above 0, or 'loo' to choose it by "
-                    f"leave-one-out. Got {value!r}."
+                    f"leave-one-out. Got {shown(value)}."
                 )
 
     def _fit_target(

@@ -21,7 +21,7 @@ from holdfast.sources.base import (
 from holdfast.sources.kernel import Columns, candidate_draws
 from holdfast.sources.leave_one_out import held_out_errors
 from holdfast.sources.targets import Search, TargetFit, fit_target, fit_targets, standardised
-from holdfast.validation import is_number
+from holdfast.validation import is_number, shown
 
 # A Gram matrix of more candidates than this (512 MB) is not formed.
 _MOST_IN_GRAM = 8_000
@@ -75,18 +75,21 @@ class _GreedyTL(SourceEstimator):
         if not (isinstance(lam, str) and lam == "loo") and not (is_number(lam) and lam > 0):
             raise ValueError(
                 f"{who}: lam must be a number above 0, or 'loo' to choose it by leave-one-out. "
-                f"Got {lam!r}."
+                f"Got {shown(lam)}."
             )
         for name in ("max_selected", "n_candidates"):
             value = getattr(self, name)
             if value is not None and not (is_number(value, numbers.Integral) and value >= 1):
                 raise ValueError(
-                    f"{who}: {name} must be a whole number of at least 1, or None. Got {value!r}."
+                    f"{who}: {name} must be a whole number of at least 1, or None. "
+                    f"Got {shown(value)}."
                 )
         if not (is_number(self.tol) and self.tol >= 0):
-            raise ValueError(f"{who}: tol must be a number of at least 0. Got {self.tol!r}.")
+            raise ValueError(f"{who}: tol must be a number of at least 0. Got {shown(self.tol)}.")
         if not isinstance(self.passthrough, (bool, np.bool_)):
-            raise ValueError(f"{who}: passthrough must be True or False. Got {self.passthrough!r}.")
+            raise ValueError(
+                f"{who}: passthrough must be True or False. Got {shown(self.passthrough)}."
+            )
 
     def _select(self, candidates: Candidates, targets: np.ndarray, weight: np.ndarray) -> None:
         rng = check_random_state(self.random_state)

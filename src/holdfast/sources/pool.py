@@ -366,7 +366,7 @@ def _is_file(source: Any) -> bool:
 
 def _named(i: int, source: Any) -> tuple[str, Any]:
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str):
-        name, source = source
+        name, source = str(source[0]), source[1]
     else:
         name = Path(source).stem if _is_file(source) else f"source{i}"
     if _is_file(source):

@@ -17,7 +17,7 @@ from holdfast.sources.base import LAMBDAS, Candidates, TransferRival, sources_of
 from holdfast.sources.hinge import least_hinge, left_out_scale, rows_inverse
 from holdfast.sources.leave_one_out import ridge_leave_one_out
 from holdfast.sources.targets import Search, fit_target, standardised
-from holdfast.validation import is_number
+from holdfast.validation import is_number, shown
 
 __all__ = [
     "AverageKT",
@@ -257,7 +257,7 @@ class MultiKT(TransferRival):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.norm not in (1, 2):
-            raise ValueError(f"MultiKT: norm must be 1 or 2. Got {self.norm!r}.")
+            raise ValueError(f"MultiKT: norm must be 1 or 2. Got {shown(self.norm)}.")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """As in `GreedyTLClassifier.fit`."""
@@ -451,11 +451,11 @@ class ForwardRegression(TransferRival):
         if most is not None and not (is_number(most, numbers.Integral) and most >= 1):
             raise ValueError(
                 "ForwardRegression: max_selected must be a whole number of at least 1, or None. "
-                f"Got {most!r}."
+                f"Got {shown(most)}."
             )
         if not (is_number(self.tol) and self.tol >= 0):
             raise ValueError(
-                f"ForwardRegression: tol must be a number of at least 0. Got {self.tol!r}."
+                f"ForwardRegression: tol must be a number of at least 0. Got {shown(self.tol)}."
             )
 
     def _fit_target(
