@@ -1,3 +1,4 @@
+import sys
 import warnings
 
 import numpy as np
@@ -104,6 +105,14 @@ def test_the_penalty_can_be_chosen_by_leave_one_out(task):
         errors[lam] = one.loo_errors_["with_sources"]
     assert model.loo_errors_["with_sources"] == pytest.approx(min(errors.values()))
     assert errors[model.lam_] == pytest.approx(min(errors.values()))
+
+
+def test_leave_one_out_shows_its_progress_in_a_terminal(task, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("holdfast.progress._PATIENCE", -1.0)
+    GreedyTLClassifier(task.sources, lam="loo", max_selected=2).fit(task.X, task.y)
+    assert "leave-one-out" in (said := capsys.readouterr().err)
+    assert "40/40" in said  # 20 rows, with sources and without
 
 
 def test_the_compiled_loop_makes_the_same_fit(task, monkeypatch):

@@ -20,7 +20,7 @@ from holdfast.validation import check_weights, is_number, numeric_rows, shown
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Up to this many rows each is left out by itself; above, a tenth of the rows at a time.
-MOST_LEFT_OUT = 50
+_MOST_LEFT_OUT = 50
 _N_FOLDS = 10
 
 
@@ -183,12 +183,15 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         """Weights of the rows for one target, with the same sum."""
         return weight
 
+    def _n_folds(self, weight: np.ndarray) -> int:
+        return len(weight) if weight.sum() <= _MOST_LEFT_OUT else _N_FOLDS
+
     def _folds(
         self, weight: np.ndarray, target: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Weights to fit and to test with: one copy of a row left out at a time, or a tenth."""
         full = self._weights(weight, target)
-        if weight.sum() <= MOST_LEFT_OUT:
+        if self._n_folds(weight) == len(weight):
             for i in range(len(weight)):
                 rest, test = weight.copy(), np.zeros(len(weight))
                 rest[i] = max(weight[i] - 1, 0)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from holdfast.path import SelectionPath
+from holdfast.progress import progress_bar
 from holdfast.sources import bounds
 from holdfast.sources.base import (
     LAMBDAS,
-    MOST_LEFT_OUT,
     Candidates,
     SourceEstimator,
     TransferClassifier,
@@ -96,14 +97,16 @@ class _GreedyTL(SourceEstimator):
         lams = LAMBDAS if isinstance(self.lam, str) else (float(self.lam),)
         n_features = len(candidates.features)
         n_rows, n_targets = targets.shape
-        n_fits = len(lams) * n_targets * min(n_rows, MOST_LEFT_OUT)
+        n_folds = n_targets * self._n_folds(weight)
+        n_fits = len(lams) * n_folds
         searches = {"with_sources": self._search(len(candidates), rng, n_rows, n_fits)}
         if candidates.n_sources:
             searches["without_sources"] = self._search(n_features, rng, n_rows, n_fits)
-        errors = {
-            kind: self._held_out(lams, kind, candidates, targets, weight, search)
-            for kind, search in searches.items()
-        }
+        with progress_bar("leave-one-out", n_folds * len(searches)) as tick:
+            errors = {
+                kind: self._held_out(lams, kind, candidates, targets, weight, search, tick)
+                for kind, search in searches.items()
+            }
         # The larger λ of equals.
         best = {
             kind: len(lams) - 1 - int(np.argmin([path[-1] for path in paths[::-1]]))
@@ -139,11 +142,13 @@ class _GreedyTL(SourceEstimator):
         targets: np.ndarray,
         weight: np.ndarray,
         search: Search,
+        tick: Callable[[], None],
     ) -> list[np.ndarray]:
         """Error on left-out rows for every λ and size, the mean over the targets."""
         columns = _columns(kind, candidates)
         made = [
-            held_out_errors(lams, columns, y, self._folds(weight, y), search) for y in targets.T
+            held_out_errors(lams, columns, y, _ticked(self._folds(weight, y), tick), search)
+            for y in targets.T
         ]
         return [_mean_paths(paths) for paths in zip(*made, strict=True)]
 
@@ -468,6 +473,12 @@ def _count(count: int) -> str:
 
 def _columns(kind: str, candidates: Candidates) -> Columns:
     return candidates.columns if kind == "with_sources" else candidates.feature_columns
+
+
+def _ticked(folds: Iterable[Any], tick: Callable[[], None]) -> Iterator[Any]:
+    for fold in folds:
+        yield fold
+        tick()
 
 
 def _mean_paths(paths: tuple[np.ndarray, ...]) -> np.ndarray:
