@@ -334,6 +334,9 @@ def lambda_tasks(
                     task, GreedyTLClassifier(task.pool, lam=letter)
                 ),
                 "λ = 1, unweighted": (task, GreedyTLClassifier(task.pool, class_weight=None)),
+                "λ = 1, stop by leave-one-out": (
+                    task, GreedyTLClassifier(task.pool, max_selected="loo")
+                ),
             }  # fmt: skip
             for method, (rows, model) in list(models.items())[: 3 if guard_only else None]:
                 accuracy, auroc, seconds = measured(rows, fitted(lambda t, model=model: model))

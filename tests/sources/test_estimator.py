@@ -115,6 +115,31 @@ def test_leave_one_out_shows_its_progress_in_a_terminal(task, monkeypatch, capsy
     assert "40/40" in said  # 20 rows, with sources and without
 
 
+def test_the_path_can_stop_where_the_left_out_error_is_least(task):
+    whole = GreedyTLClassifier(task.sources).fit(task.X, task.y)
+    model = GreedyTLClassifier(task.sources, max_selected="loo").fit(task.X, task.y)
+    size = int(whole.path_.scores.argmin())
+    assert 0 < size < len(whole.path_.order)
+    np.testing.assert_array_equal(model.path_.order, whole.path_.order)
+    assert model.path_.chosen_size == size == len(model.selected_)
+    assert model.loo_errors_["with_sources"] == whole.path_.scores.min()
+    assert "the left-out error is least here" in model.path_.reason
+    cut = GreedyTLClassifier(task.sources, max_selected=size).fit(task.X, task.y)
+    np.testing.assert_allclose(
+        model.decision_function(task.X_test), cut.decision_function(task.X_test)
+    )
+
+
+def test_every_class_stops_at_the_common_size_of_least_error():
+    X, y, sources = three_classes()
+    model = GreedyTLClassifier(sources, max_selected="loo").fit(X, y)
+    weights = np.concatenate([model.source_weights_, model.feature_weights_], axis=1)
+    counts = (weights != 0).sum(axis=1)
+    assert 0 < counts[0] == counts[1] == counts[2]
+    assert model.path_.chosen_size == counts.sum() < len(model.path_.order)
+    assert model.path_.scores[model.path_.chosen_size] == model.path_.scores.min()
+
+
 def test_the_compiled_loop_makes_the_same_fit(task, monkeypatch):
     plain = GreedyTLClassifier(task.sources, lam="loo").fit(task.X, task.y)
     monkeypatch.setattr(estimator, "_WORTH_COMPILING", 0)
@@ -307,7 +332,9 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
         ({"lam": -1.0}, "lam must be a number above 0"),
         ({"lam": "LOO"}, "Got 'LOO'"),
         ({"lam": np.nan}, "Got nan"),
-        ({"max_selected": 0}, "max_selected must be a whole number of at least 1, or None. Got 0"),
+        ({"max_selected": 0}, "max_selected must be a whole number of at least 1, None or 'loo'"),
+        ({"max_selected": "all"}, "max_selected must be .*Got 'all'"),
+        ({"n_candidates": "loo"}, "n_candidates must be a whole number of at least 1, or None"),
         ({"n_candidates": 2.5}, "n_candidates must be a whole number"),
         ({"tol": -1}, "tol must be a number of at least 0. Got -1"),
         ({"lam": np.float64(-0.5)}, "Got -0.5"),

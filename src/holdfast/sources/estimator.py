@@ -20,7 +20,7 @@ from holdfast.sources.base import (
     TransferRegressor,
 )
 from holdfast.sources.kernel import Columns, candidate_draws
-from holdfast.sources.leave_one_out import held_out_errors
+from holdfast.sources.leave_one_out import held_out_errors, padded
 from holdfast.sources.targets import Search, TargetFit, fit_target, fit_targets, standardised
 from holdfast.validation import is_number, shown
 
@@ -78,11 +78,13 @@ class _GreedyTL(SourceEstimator):
                 f"{who}: lam must be a number above 0, or 'loo' to choose it by leave-one-out. "
                 f"Got {shown(lam)}."
             )
-        for name in ("max_selected", "n_candidates"):
+        for name, other in (("max_selected", "None or 'loo'"), ("n_candidates", "or None")):
             value = getattr(self, name)
-            if value is not None and not (is_number(value, numbers.Integral) and value >= 1):
+            said = isinstance(value, str) and value == "loo" and name == "max_selected"
+            whole = is_number(value, numbers.Integral) and value >= 1
+            if not (value is None or said or whole):
                 raise ValueError(
-                    f"{who}: {name} must be a whole number of at least 1, or None. "
+                    f"{who}: {name} must be a whole number of at least 1, {other}. "
                     f"Got {shown(value)}."
                 )
         if not (is_number(self.tol) and self.tol >= 0):
@@ -107,12 +109,14 @@ class _GreedyTL(SourceEstimator):
                 kind: self._held_out(lams, kind, candidates, targets, weight, search, tick)
                 for kind, search in searches.items()
             }
-        # The larger λ of equals.
+        # Where on the path to stop, and the larger λ of equals.
+        size = np.argmin if self._stops_by_error else lambda path: len(path) - 1
         best = {
-            kind: len(lams) - 1 - int(np.argmin([path[-1] for path in paths[::-1]]))
+            kind: len(lams) - 1 - int(np.argmin([path[size(path)] for path in paths[::-1]]))
             for kind, paths in errors.items()
         }
-        final = {kind: float(errors[kind][best[kind]][-1]) for kind in errors}
+        paths = {kind: errors[kind][best[kind]] for kind in errors}
+        final = {kind: float(path[size(path)]) for kind, path in paths.items()}
         kind = min(final, key=lambda name: final[name])
         self.lam_ = lams[best[kind]]
         if candidates.n_sources:
@@ -121,10 +125,16 @@ class _GreedyTL(SourceEstimator):
             self.loo_errors_ = {"without_sources": final["with_sources"]}
         search = Search(**{**vars(searches[kind]), "lam": self.lam_})
         fits = self._fits(kind, candidates, targets, weight, search)
-        self._finish(fits, errors[kind][best[kind]], kind, candidates)
+        most = int(size(paths[kind])) if self._stops_by_error else search.n_total
+        self._finish(fits, most, paths[kind], kind, candidates)
+
+    @property
+    def _stops_by_error(self) -> bool:
+        return isinstance(self.max_selected, str)
 
     def _search(self, n_total: int, rng: np.random.RandomState, n_rows: int, n_fits: int) -> Search:
-        most = n_total if self.max_selected is None else min(int(self.max_selected), n_total)
+        limited = self.max_selected is not None and not self._stops_by_error
+        most = min(int(self.max_selected), n_total) if limited else n_total
         size = None if self.n_candidates is None else int(self.n_candidates)
         if size is None or size >= n_total:
             cells = n_rows * n_total
@@ -150,7 +160,7 @@ class _GreedyTL(SourceEstimator):
             held_out_errors(lams, columns, y, _ticked(self._folds(weight, y), tick), search)
             for y in targets.T
         ]
-        return [_mean_paths(paths) for paths in zip(*made, strict=True)]
+        return [padded(paths).mean(axis=0) for paths in zip(*made, strict=True)]
 
     def _fits(
         self,
@@ -178,6 +188,7 @@ class _GreedyTL(SourceEstimator):
     def _finish(
         self,
         fits: list[TargetFit],
+        most: int,
         held_out: np.ndarray,
         kind: str,
         candidates: Candidates,
@@ -185,7 +196,7 @@ class _GreedyTL(SourceEstimator):
         n_all = self.n_features_in_ + candidates.n_sources
         raw, effects = np.zeros((n_all, len(fits))), np.zeros((n_all, len(fits)))
         intercepts = np.empty(len(fits))
-        for t, fit in enumerate(fits):
+        for t, fit in enumerate(fit.first(most) for fit in fits):
             chosen = candidates.indices[fit.greedy.order]
             intercepts[t], raw[chosen, t] = fit.raw()
             effects[chosen, t] = fit.effects
@@ -213,7 +224,7 @@ class _GreedyTL(SourceEstimator):
             order=order,
             names=tuple(self._candidate_names(order)),
             scores=held_out[np.minimum(rounds, len(held_out) - 1)],
-            chosen_size=len(order),
+            chosen_size=sum(step < most for step, _ in turns),
             reason=self._reason(fits, kind, candidates),
             unit="mean squared error",
             train_scores=np.maximum(start + np.append(0.0, np.cumsum(changes)), 0.0),
@@ -226,6 +237,8 @@ class _GreedyTL(SourceEstimator):
         said = fits[0].greedy.reason
         if len(fits) > 1 and len({fit.greedy.reason for fit in fits}) > 1:
             said = "each class stopped where no candidate was worth adding, or at max_selected"
+        if self._stops_by_error:
+            said = "the left-out error is least here"
         if not candidates.n_sources:
             return said
         with_sources = self.loo_errors_["with_sources"]
@@ -262,16 +275,18 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         The penalty λ per row: the larger, the more sources share the weight. ``"loo"`` takes the
         best of 10⁻⁴, 10⁻³, ..., 10⁴ by leave-one-out. The paper's pseudocode read to the letter
         has ``lam = 1/n_samples``.
-    max_selected : int, optional
-        Most candidates to choose. Default: as many as ``tol`` lets in.
+    max_selected : int, "loo" or None, default=None
+        Most candidates to choose. None, the paper's rule: as many as ``tol`` lets in, about five a
+        row. ``"loo"``: as many as give the least error on left-out rows; better where few of many
+        sources help, a little worse where most do.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
-        stays out.
+        stays out. There are at most ``1/tol`` steps.
     n_candidates : int, optional
         Look at this many random candidates at each step, 59 for GreedyTL-59: sources that are
-        never drawn are never run. See `candidate_count`. Default: look at all. Pass
-        ``max_selected`` with it: the number of steps, which `tol` alone lets grow with the pool,
-        is what the number of sources run depends on.
+        never drawn are never run. See `candidate_count`. Default: look at all. The number of
+        sources run is at most this times the number of steps, whatever the size of the pool: a
+        whole number for ``max_selected`` keeps it small.
     class_weight : "balanced", dict or None, default="balanced"
         With 2 positives and 10 negatives the threshold matters more than the method: balanced
         weights give both sides the same sum.
@@ -344,7 +359,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         sources: Any = (),
         *,
         lam: Any = 1.0,
-        max_selected: int | None = None,
+        max_selected: Any = None,
         tol: float = 1e-4,
         n_candidates: int | None = None,
         class_weight: Any = "balanced",
@@ -412,8 +427,8 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
         Trained models; see `SourcePool`. Without any, the columns of X are the candidates.
     lam : float or "loo", default=1.0
         The penalty λ per row.
-    max_selected : int, optional
-        Most candidates to choose. Default: as many as ``tol`` lets in.
+    max_selected : int, "loo" or None, default=None
+        Most candidates to choose; ``"loo"`` as many as give the least error on left-out rows.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
         stays out.
@@ -452,7 +467,7 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
         sources: Any = (),
         *,
         lam: Any = 1.0,
-        max_selected: int | None = None,
+        max_selected: Any = None,
         tol: float = 1e-4,
         n_candidates: int | None = None,
         passthrough: bool = True,
@@ -479,9 +494,3 @@ def _ticked(folds: Iterable[Any], tick: Callable[[], None]) -> Iterator[Any]:
     for fold in folds:
         yield fold
         tick()
-
-
-def _mean_paths(paths: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Mean of error paths; those that stop earlier stay as they are."""
-    sizes = np.arange(max(map(len, paths)))
-    return np.mean([path[np.minimum(sizes, len(path) - 1)] for path in paths], axis=0)

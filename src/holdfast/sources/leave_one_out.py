@@ -43,12 +43,13 @@ def held_out_errors(
             predicted = fit.predictions(columns(fit.greedy.order)[held_out])
             own.append((predicted - y[held_out]) ** 2 @ test[held_out])
         weight += test.sum()
-    totals = []
-    for own in errors:
-        sizes = np.arange(max(map(len, own)))
-        padded = [path[np.minimum(sizes, len(path) - 1)] for path in own]
-        totals.append(np.sum(padded, axis=0) / weight)
-    return totals
+    return [padded(own).sum(axis=0) / weight for own in errors]
+
+
+def padded(paths: Sequence[np.ndarray]) -> np.ndarray:
+    """Error paths as rows of equal length; those that stop earlier stay as they are."""
+    sizes = np.arange(max(map(len, paths)))
+    return np.array([path[np.minimum(sizes, len(path) - 1)] for path in paths])
 
 
 def ridge_leave_one_out(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,14 @@ class TargetFit:
     scale: np.ndarray
     y_mean: float
     y_scale: float
+
+    def first(self, size: int) -> TargetFit:
+        """The fit of the first ``size`` picks, or itself if it has no more."""
+        if size >= len(self.greedy.order):
+            return self
+        kept = self.greedy
+        cut = replace(kept, order=kept.order[:size], R=kept.R[:size, :size], q=kept.q[:size])
+        return replace(self, greedy=cut, mean=self.mean[:size], scale=self.scale[:size])
 
     @property
     def effects(self) -> np.ndarray:
