@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from experiments.records import markdown_table, progress, read_csv, write_csv
+from benchmarks.sources_report import report
+from experiments.records import progress, write_csv
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, orthogonal_mp
@@ -33,9 +33,6 @@ from threadpoolctl import threadpool_limits
 from holdfast import GreedyTLClassifier, SourcePool
 from holdfast.sources import kernel, targets
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 RESULTS = Path(__file__).parent / "results" / "sources"
 # (m, p, k), how often each way is timed, and how often the slow ones.
 SIZES = (((20, 4_995, 20), 31, 5), ((200, 50_000, 50), 3, 1), ((2_000, 20_000, 100), 1, 1))
@@ -43,11 +40,6 @@ ABESS_SECONDS = 20  # of CPU; a path that takes longer is stopped
 POOLS = (1_000, 10_000, 100_000)
 N_TARGETS, N_ALONE = 1_000, 20
 N_FILES, N_SLOW = 2_000, 5
-# Ratios asked for at the three sizes, by rival.
-GOALS = {
-    "OMP": (2.5, 1.8, 1.5), "compiled": (5.0, 1.8, 1.5), "Algorithm 1": (6.0, 30.0, None),
-    "abess": (1.0, 1.0, 1.0),
-}  # fmt: skip
 
 
 def cpu(function: Callable[[], Any]) -> tuple[float, Any]:
@@ -378,135 +370,6 @@ def run_files(seed: int) -> list[dict[str, Any]]:
         assert again.selected_ == whole.selected_
         assert not (folder / "opened").exists(), "the hostile pickle was opened"
     return rows
-
-
-# --- tables and figure --------------------------------------------------------------------------
-
-
-def report(folder: Path) -> None:
-    """README.md and its figure from the CSVs that are there."""
-    text = [
-        "# sources: speed of GreedyTL",
-        "Made by `python -m benchmarks.sources`; each CSV says with which versions. One process,"
-        " one thread, CPU time, the ways in turn, medians. Times are this machine's, shared with"
-        " others; the ratios are the result.",
-    ]
-    for name, write in (
-        ("kernel", report_kernel), ("lazy", report_lazy), ("targets", report_targets),
-        ("files", report_files),
-    ):  # fmt: skip
-        if (folder / f"{name}.csv").exists():
-            text.append(write(read_csv(folder / f"{name}.csv"), folder))
-    (folder / "README.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
-
-
-def report_kernel(rows: list[dict[str, Any]], folder: Path) -> str:
-    sizes = list(dict.fromkeys((r["m"], r["p"], r["k"]) for r in rows))
-    ms = {(r["m"], r["p"], r["k"], r["way"]): r["cpu_ms"] for r in rows}
-    ways = list(dict.fromkeys(r["way"] for r in rows))
-    header = ["CPU ms", *(f"m = {m:,}, p = {p:,}, k = {k}" for m, p, k in sizes)]
-    lines = [[way, *(ms[(*size, way)] for size in sizes)] for way in ways]
-    notes = sorted({f"{r['way']}, m = {r['m']}: {r['note']}" for r in rows if r["note"]})
-    text = ["## One fit of k candidates", markdown_table(header, lines)]
-    ratios = []
-    for label, top, below, goals in (
-        ("scikit-learn's OMP / holdfast, float64", "OMP", "holdfast", GOALS["OMP"]),
-        ("OMP / holdfast's compiled loop", "OMP", "holdfast, compiled", GOALS["compiled"]),
-        ("OMP given its own memory order / holdfast", "OMP, column order", "holdfast", None),
-        ("OMP / holdfast, float32", "OMP, float32", "holdfast, float32", None),
-        ("Algorithm 1 vectorised / holdfast", "Algorithm 1", "holdfast", GOALS["Algorithm 1"]),
-        ("abess's path / holdfast", "abess", "holdfast", GOALS["abess"]),
-        ("holdfast / read Z k times, float64", "holdfast", "read Z k times", None),
-        ("compiled / read Z k times, float64", "holdfast, compiled", "read Z k times", None),
-        ("holdfast / read Z k times, float32", "holdfast, float32", "read Z k times, float32",
-         None),
-    ):  # fmt: skip
-        cells = []
-        for place, size in enumerate(sizes):
-            a, b = ms[(*size, top)], ms[(*size, below)]
-            if isinstance(a, str):
-                cells.append(a)
-                continue
-            goal = goals[place] if goals else None
-            asked = (
-                ""
-                if goal is None
-                else f" (asked: {goal:g}, {'met' if a / b >= goal else 'missed'})"
-            )
-            cells.append(f"**{a / b:.1f}×**{asked}")
-        ratios.append([label, *cells])
-    text.append(markdown_table(["ratio", *header[1:]], ratios))
-    text.append(
-        "holdfast picks with λ = 1 and gives weights for every size; OMP picks without a penalty"
-        " and gives the weights of the last. Algorithm 1's picks and those in float32 are checked"
-        " to be holdfast's. holdfast reads a float32 copy of Z, so it can fall below the bound in"
-        " float64. The compiled loop takes half a second to load (seconds at its very first use);"
-        " estimators take it where all their fits together are worth that and Z stays in the"
-        " processor's cache, as at the first size."
-    )
-    if notes:
-        text.append("\n".join(f"- {note}" for note in notes))
-    return "\n\n".join(text)
-
-
-def report_lazy(rows: list[dict[str, Any]], folder: Path) -> str:
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    ways = {"GreedyTL-59, 20": "o-", "GreedyTL-59, none": "^-", "GreedyTL, 20": "s--"}
-    for way, style in ways.items():
-        own = [r for r in rows if f"{r['method']}, {r['max_selected']}" == way]
-        for ax, value in zip(axes, ("sources_run", "fit_ms"), strict=True):
-            ax.loglog([r["pool"] for r in own], [r[value] for r in own], style, label=way)
-    axes[0].set(xlabel="sources in the pool", ylabel="sources run by the fit")
-    axes[1].set(xlabel="sources in the pool", ylabel="fit, CPU ms")
-    axes[0].legend(frameon=False, title="method, max_selected")
-    figure.savefig(folder / "lazy.png", dpi=80)
-    plt.close(figure)
-    table = markdown_table(
-        ["", "max_selected", "pool", "list the pool, once (ms)", "fit (ms)", "sources run",
-         "chosen", "predict 100 rows (ms)", "sources run"],
-        [[r["method"], r["max_selected"], f"{r['pool']:,}", r["list_ms"], r["fit_ms"],
-          f"{r['sources_run']:,.0f}", f"{r['selected']:.0f}", r["predict_ms"],
-          f"{r['sources_run_predict']:.0f}"] for r in rows],
-    )  # fmt: skip
-    return (
-        "## Lazy sources\n\n20 rows, 40 features, leave-one-out for the guard included (20 further"
-        " selections with sources and 20 without). A source draws its weights when it is run."
-        " GreedyTL was not run on 100,000. A fit of GreedyTL-59 runs at most 59 sources a step, and"
-        " a little more as left-out rows choose otherwise; a small pool is run almost whole, and"
-        " from there on the number does not depend on the pool. Without `max_selected` the number"
-        " of steps is bounded by `1/tol` alone, because each lowers an error of 1 by `tol` or more."
-        f"\n\n{table}\n\n![Sources run and time by size of the pool](lazy.png)"
-    )
-
-
-def report_targets(rows: list[dict[str, Any]], folder: Path) -> str:
-    table = markdown_table(
-        ["m", "p", "k", "one Gram for 1,000 targets (ms a target)", "each alone (ms a target)",
-         "ratio"],
-        [[r["m"], r["p"], r["k"], r["gram_ms_per_target"], r["alone_ms_per_target"],
-          f"**{r['ratio']:.1f}×**"] for r in rows],
-    )  # fmt: skip
-    return (
-        "## 1,000 targets that share rows\n\nThe Gram's own cost and the standardisation are in"
-        " the first figure; the second, from 20 of the targets, gets Z standardised. The picks are"
-        f" checked to be the same.\n\n{table}"
-    )
-
-
-def report_files(rows: list[dict[str, Any]], folder: Path) -> str:
-    table = markdown_table(
-        ["stage", "wall (s)", "CPU (s)", "sources run", "files left out", ""],
-        [[r["stage"], r["wall_s"], r["cpu_s"], r["sources_run"], r["left_out"], r["note"]]
-         for r in rows],
-    )  # fmt: skip
-    return (
-        f"## A pool of {rows[0]['files']:,} files\n\nLogistic regressions on 30 columns, half saved"
-        " as ONNX, half as skops. Five are forests, slow to open and to run. Six files are bad:"
-        " empty, noise, cut short, words, a pickle, and a hostile pickle named `.onnx`, which is"
-        " checked not to have been opened. The fit is interrupted half-way and resumed; the run"
-        " stops unless every source was run exactly once in all."
-        f"\n\n{table}"
-    )
 
 
 PARTS = {"kernel": run_kernel, "lazy": run_lazy, "targets": run_targets, "files": run_files}

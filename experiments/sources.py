@@ -2,7 +2,7 @@
 
 python -m experiments.sources                    every part, then every table and figure
 python -m experiments.sources figure1            one part (figure1, figure2, figure3, lambda,
-                                                 guard, matrix)
+                                                 guard, stop, matrix)
 python -m experiments.sources --full             every target and ten draws, as in the paper (hours)
 python -m experiments.sources --report           tables and figures from the CSVs alone
 
@@ -35,8 +35,10 @@ from experiments.sources_tasks import (
     positives_of,
 )
 from joblib import Parallel, delayed
+from sklearn.metrics import roc_auc_score
 
 from holdfast import GreedyTLClassifier, SourcePool, transfer_matrix
+from holdfast.datasets import make_sources
 from holdfast.sources import RegularizedLeastSquares
 
 N_JOBS = int(os.environ.get("HOLDFAST_JOBS", "2"))
@@ -402,6 +404,48 @@ def lambda_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return rows
 
 
+# --- where to stop, on generated shelves --------------------------------------------------------
+
+STOP_ROWS, STOP_HELPFUL, STOP_SHELVES = (12, 20, 40), (1, 5, 20, 100), 12
+
+
+def stop_tasks(rows: int, helpful: int, seed: int) -> list[Outcome]:
+    """The rules of stopping on one shelf of 500 sources; the target is the shelf."""
+    data = make_sources(n_samples=rows, n_sources=500, n_helpful=helpful, random_state=seed)
+    sign = np.where(data.y_test == 1, 1.0, -1.0)
+    outcomes = []
+    for most in (None, "loo", 5):
+        start = time.process_time()
+        model = GreedyTLClassifier(data.sources, max_selected=most).fit(data.X, data.y)
+        seconds = time.process_time() - start
+        score = model.decision_function(data.X_test)
+        outcomes.append(
+            {"rows": rows, "helpful": helpful, "method": f"max_selected={most!r}", "target": seed,
+             "draw": 0, "accuracy": float(np.mean((score > 0) == (sign > 0))),
+             "auroc": float(roc_auc_score(sign, score)), "seconds": seconds,
+             "squared": float(np.mean((score - sign) ** 2)), "chosen": model.path_.chosen_size}
+        )  # fmt: skip
+    return outcomes
+
+
+def run_stop(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
+    """All that tol lets in, the size of least left-out error, or five."""
+    jobs = [
+        delayed(stop_tasks)(rows, helpful, seed + shelf)
+        for rows in STOP_ROWS
+        for helpful in STOP_HELPFUL
+        for shelf in range(100 if full else STOP_SHELVES)
+    ]
+    by = ("rows", "helpful", "method")
+    for outcomes in growing(jobs, "stopping"):
+        rows = summary(outcomes, by, "max_selected=None")
+        for row in rows:
+            own = [o for o in outcomes if all(o[key] == row[key] for key in by)]
+            for key in ("squared", "chosen"):
+                row[key] = float(np.mean([o[key] for o in own]))
+        yield rows
+
+
 # --- Figures 4 to 7 -----------------------------------------------------------------------------
 
 MATRIX = (101, 1)
@@ -479,6 +523,7 @@ PARTS = {
     "figure3": run_figure3,
     "lambda": run_lambda,
     "guard": run_guard,
+    "stop": run_stop,
     "matrix": run_matrix,
 }
 
