@@ -201,6 +201,39 @@ def test_a_source_never_drawn_is_never_run(rows):
     assert max(source.runs for source in calls) == 1
 
 
+class Shy:
+    """A source that tells how often anyone looked into it."""
+
+    looked = 0
+
+    def __getattr__(self, name):
+        if name != "predict":  # the pool asks once what kind of source it is
+            Shy.looked += 1
+        raise AttributeError(name)
+
+    def __call__(self, X):
+        return np.sin(np.arange(len(X)) * id(self) % 7)
+
+
+def test_a_source_never_drawn_is_never_looked_into(rows, tmp_path):
+    X, y = rows
+    pool = SourcePool([(f"s{i}", Shy()) for i in range(500)], cache=tmp_path)
+    model = GreedyTLClassifier(pool, n_candidates=10, max_selected=3, random_state=0)
+    Shy.looked = 0
+    model.fit(X[:30], y[:30])
+    assert 0 < pool.n_runs < 60
+    assert Shy.looked <= 4 * pool.n_runs
+    assert len(pool._opened) == pool.n_runs
+
+
+def test_an_unfitted_source_is_refused_before_any_is_run(rows):
+    X, y = rows
+    first = Counting()
+    with pytest.raises(ValueError, match=r"source 1 \('new'\) \(LinearSVC\) is not fitted"):
+        GreedyTLClassifier([("first", first), ("new", LinearSVC())]).fit(X[:30], y[:30])
+    assert first.runs == 0
+
+
 def test_only_chosen_sources_are_run_at_prediction(rows):
     X, y = rows
     rng = np.random.default_rng(0)

@@ -250,3 +250,11 @@ def test_forward_regression_fits_exactly_where_it_can(task):
 def test_bad_parameters_are_refused(model, message, task):
     with pytest.raises(ValueError, match=message):
         model.fit(task.X, task.y)
+
+
+def test_forward_regression_takes_float32_columns_that_depend_on_one_another():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 8))[:, rng.integers(8, size=40)].astype(np.float32)
+    y = np.where(rng.normal(size=12) > 0, 1, 0)
+    model = ForwardRegression(tol=0.0).fit(X, y)
+    assert 0 < np.count_nonzero(model.feature_weights_) <= 8
