@@ -97,10 +97,13 @@ class SourcePool:
         self.n_runs = 0
         self._given = [_named(i, source) for i, source in enumerate(_listed(sources))]
         _check_names([name for name, _ in self._given])
-        kinds = [(i, given) for i, (_, given) in enumerate(self._given)]
-        self._columns = [i for i, given in kinds if isinstance(given, Column)]
+        self._columns = [i for i, pair in enumerate(self._given) if isinstance(pair[1], Column)]
         # What may give several columns of scores; a callable gives one.
-        self._wide = [i for i, given in kinds if hasattr(given, "predict") or _is_file(given)]
+        self._wide = [
+            i
+            for i, (_, given) in enumerate(self._given)
+            if hasattr(given, "predict") or _is_file(given)
+        ]
         self._forget()
 
     @classmethod
@@ -365,6 +368,10 @@ def _is_file(source: Any) -> bool:
 
 
 def _named(i: int, source: Any) -> tuple[str, Any]:
+    if type(source) is tuple and len(source) == 2:
+        name, model = source
+        if type(name) is str and callable(model) and not isinstance(model, type):
+            return source  # nothing to change, nothing to allocate
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str):
         name, source = str(source[0]), source[1]
     else:
