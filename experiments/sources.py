@@ -406,7 +406,7 @@ def lambda_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
 
 # --- where to stop, on generated shelves --------------------------------------------------------
 
-STOP_ROWS, STOP_HELPFUL, STOP_SHELVES = (12, 20, 40), (1, 5, 20, 100), 12
+STOP_ROWS, STOP_HELPFUL, STOP_SHELVES = (12, 20, 40), (1, 5, 20, 100), 8
 
 
 def stop_tasks(rows: int, helpful: int, seed: int) -> list[Outcome]:
