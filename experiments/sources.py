@@ -298,9 +298,9 @@ def figure3_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
 # --- λ and the guard ----------------------------------------------------------------------------
 
 # Pools: the ImageNet heads; the same with their weights shuffled (useless); leave-one-class-out.
-LAMBDA = {"heads": (8, 1), "useless": (4, 1), "Isolet": (5, 1), "ORL": (5, 1)}
+LAMBDA = {"heads": (17, 1), "useless": (8, 1), "Isolet": (8, 1), "ORL": (8, 1)}
 # The guard with λ = 1 alone, which is cheap.
-GUARD = {"heads": (17, 1), "useless": (12, 1), "Isolet": (10, 1), "ORL": (10, 1)}
+GUARD = {"heads": (26, 1), "useless": (17, 1), "Isolet": (20, 1), "ORL": (30, 1)}
 
 
 @cache
@@ -406,7 +406,7 @@ def lambda_rows(outcomes: list[Outcome]) -> list[dict[str, Any]]:
 
 # --- where to stop, on generated shelves --------------------------------------------------------
 
-STOP_ROWS, STOP_HELPFUL, STOP_SHELVES = (12, 20, 40), (1, 5, 20, 100), 12
+STOP_ROWS, STOP_HELPFUL, STOP_SHELVES = (12, 20, 40), (1, 5, 20, 100), 8
 
 
 def stop_tasks(rows: int, helpful: int, seed: int) -> list[Outcome]:

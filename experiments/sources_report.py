@@ -87,8 +87,9 @@ def report(folder: Path) -> None:
         "made it. Accuracy is class-balanced; ± is the standard error over targets. Every method "
         "sees the same draws of rows, and *gap* is its difference to GreedyTL on the very draws it "
         "was run on. The settings of the methods were fixed before the runs; the numbers of "
-        "targets and draws are what a shared core could do in an hour. The paper has every target "
-        "and ten draws: so has `--full`, in half a day of one core."
+        "targets and draws are what a shared core could do in an hour (Figure 1's were cut twice, "
+        "before its methods were compared, because the machine was busy). The paper has every "
+        "target and ten draws: so has `--full`, in half a day of one core."
     ]
     for name, write in (
         ("figure1", figure1),

@@ -173,11 +173,13 @@ class _GreedyTL(SourceEstimator):
         columns = _columns(kind, candidates)
         weights = [self._weights(weight, y) for y in targets.T]
         shared = all(np.array_equal(own, weights[0]) for own in weights[1:])
-        reach = 8 * len(weights) * min(search.max_selected, len(weight))
+        # A step reads p|S| numbers through the Gram and pm through the rows; the Gram takes p²m.
+        reach = 8 * len(weights) * search.max_selected
         if (
             shared
             and len(weights) > 1
             and search.draws is None
+            and 4 * search.max_selected <= len(weight)
             and 0 < search.n_total <= min(reach, _MOST_IN_GRAM)
         ):
             return fit_targets(columns, targets, weights[0], search)
