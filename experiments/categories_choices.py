@@ -242,7 +242,7 @@ def choices(folder: Path) -> str:
                 [[r["max_splits"] or "default", r["base"], r["values"], r["m"], r["splits"],
                   r["unseen"], r["test_unseen"], r["estimate"], r["test"]] for r in unseen],
             ),
-            "Rows whose value was not seen err no more than the ½ that they are charged, but the best "
+            "Rows whose value was not seen err no more than the ½ they are charged, but the best "
             f"of many splits promises too much: of {len(common)} cases with more than a tenth of "
             f"such rows the tree does worse than its estimate in {len(worse)}.",
         ]
