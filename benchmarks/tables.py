@@ -182,7 +182,7 @@ def report(folder: Path) -> None:
     for way in dict.fromkeys(row["way"] for row in rows):
         own = [row for row in rows if row["way"] == way]
         cpu, wall = (float(np.median([row[key] for row in own])) for key in ("cpu", "wall"))
-        peak = max(row["peak_mb"] for row in own)
+        peak = max(row["peak_mb"] for row in own) * 2**20 / 1e6
         table.append([way, wall, f"{size / wall:.0f}", cpu, f"{size / cpu:.0f}", f"{peak:.0f}"])
     header = ["way", "clock s", "MB/s", "CPU s", "MB per CPU s", "peak MB"]
     parts = [
