@@ -138,6 +138,9 @@ def run_file(path: Path, repeats: int) -> list[dict[str, Any]]:
 def run_interrupted(path: Path, wall: float) -> list[dict[str, Any]]:
     """The command, interrupted at half of the time that it took: what it leaves."""
     rows = []
+    # Where a shell started this in the background, signals of the keyboard are ignored, by
+    # children too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     script = "import sys; from holdfast.cli import main; sys.argv[0] = 'holdfast'; main()"
     with tempfile.TemporaryDirectory() as folder:
         temporary, work = Path(folder, "tmp"), Path(folder, "work")
@@ -179,7 +182,7 @@ def report(folder: Path) -> None:
     for way in dict.fromkeys(row["way"] for row in rows):
         own = [row for row in rows if row["way"] == way]
         cpu, wall = (float(np.median([row[key] for row in own])) for key in ("cpu", "wall"))
-        peak = max(row["peak_mb"] for row in own)
+        peak = max(row["peak_mb"] for row in own) * 2**20 / 1e6
         table.append([way, wall, f"{size / wall:.0f}", cpu, f"{size / cpu:.0f}", f"{peak:.0f}"])
     header = ["way", "clock s", "MB/s", "CPU s", "MB per CPU s", "peak MB"]
     parts = [
@@ -212,23 +215,34 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=N_ROWS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--only", choices=("file", "interrupted"))
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child)
         return
+    runs = [options.only] if options.only else ["file", "interrupted"]
     if not options.report:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(os.environ.get("HOLDFAST_BENCH_CSV") or Path(folder) / "table.csv")
             if not path.exists():
                 write_file(path, options.rows, options.seed)
-            command = f"python -m benchmarks.tables --repeats {options.repeats}"
-            named = {"command": command, "seed": options.seed, "packages": PACKAGES}
-            rows = run_file(path, options.repeats)
-            write_csv(options.out / "file.csv", rows, **named)
-            wall = next(row["wall"] for row in rows if row["way"] == OWN)
-            write_csv(options.out / "interrupted.csv", run_interrupted(path, wall), **named)
+            for name in runs:
+                command = f"python -m benchmarks.tables --only {name} --repeats {options.repeats}"
+                if name == "file":
+                    rows = run_file(path, options.repeats)
+                else:
+                    known = read_csv(options.out / "file.csv")
+                    wall = next(row["wall"] for row in known if row["way"] == OWN)
+                    rows = run_interrupted(path, wall)
+                write_csv(
+                    options.out / f"{name}.csv",
+                    rows,
+                    command=command,
+                    seed=options.seed,
+                    packages=PACKAGES,
+                )
     report(options.out)
     print((options.out / "README.md").read_text(encoding="utf-8"))
 

@@ -13,7 +13,8 @@ from holdfast.tables.spill import Spill, short_dictionaries, widened
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ERRORS = (OSError, ValueError, MemoryError)  # Arrow's are ValueErrors
+# Arrow's are of these kinds.
+_ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -229,7 +230,7 @@ class ArrowFile:
             none = pa.ipc.IpcReadOptions(included_fields=[0])
             narrow = pa.ipc.open_file(self._source, options=none)
             self.n_rows = sum(narrow.get_batch(i).num_rows for i in range(self._n_batches))
-        except (OSError, ValueError, IndexError, MemoryError) as error:
+        except _ERRORS as error:
             raise ValueError(
                 f"{owner}: {path.name} cannot be read as an Arrow file ({first_line(error)}): it "
                 "is damaged or cut off. Fetch or write it again."

@@ -55,7 +55,9 @@ class _Column:
     @property
     def by_hand(self) -> bool:
         """Whether its texts are converted after parsing."""
-        return self.kind == "long" or self.wanted == "bool" or (self.marks and self.kind != "text")
+        if self.kind in ("long", "precise") or self.wanted == "bool":
+            return True
+        return self.marks and self.kind != "text"
 
     def type(self) -> Any:
         """Arrow type of its values."""

@@ -92,7 +92,7 @@ def classified(texts: pa.Array) -> tuple[str, bool]:
             return "number", has_marks
         return ("integer" if _casts(trimmed, pa.int64()) else "long"), has_marks
     for kind in ("date", "timestamp", "precise", "zoned"):
-        if _casts(trimmed, arrow_type(kind)):
+        if _casts(trimmed, arrow_type(kind)) and (kind != "precise" or _fits_nanoseconds(trimmed)):
             return kind, has_marks
     return "text", False
 
@@ -116,6 +116,8 @@ def converted(texts: pa.Array, kind: str) -> pa.Array:
     if kind in ("text", "category", "long"):
         return texts
     values = _without_marks(texts)
+    if kind == "precise" and not _fits_nanoseconds(values):
+        raise pa.ArrowInvalid("a year that nanoseconds cannot hold")
     if kind != "empty":
         return pc.cast(values, arrow_type(kind))
     if values.null_count < len(values):
@@ -173,6 +175,14 @@ def first_misfit(texts: pa.Array, wanted: str) -> int | None:
         else:
             stop = middle
     return start
+
+
+def _fits_nanoseconds(texts: pa.Array) -> bool:
+    """Whether all years are from 1700 to 2199; older versions of Arrow turn others over."""
+    import pyarrow.compute as pc
+
+    fits = pc.match_substring_regex(texts, "^(1[7-9]|2[01])[0-9][0-9]-")
+    return bool(pc.all(fits, min_count=0).as_py())
 
 
 def _casts(texts: pa.Array, kind: pa.DataType) -> bool:
