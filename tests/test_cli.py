@@ -248,7 +248,7 @@ def test_a_table_with_nothing_to_find_is_said_to_have_nothing(tmp_path, holdfast
     pq.write_table(table, tmp_path / "noise.parquet")
     ranked = said(holdfast("rank", "noise.parquet", "-t", "y", "--drop", "place", "--json"))
     assert ranked["path"]["chosen_size"] == 0
-    assert ranked["answer"].startswith("None of the 5 columns predicts 'y'")
+    assert ranked["answer"].startswith("No column of 5 predicts 'y' on new rows")
     chosen = said(holdfast("select", "noise.parquet", "-t", "y", "-d", "place", "--json"))
     assert chosen["path"]["chosen_size"] == 0
 

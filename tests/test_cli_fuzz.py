@@ -51,7 +51,7 @@ unicode_text = st.sampled_from([name for name in NASTY if name != LONE]) | st.te
 text = unicode_text | st.just(LONE)
 fuzzed = settings(
     deadline=None,
-    max_examples=100,
+    max_examples=200,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
