@@ -315,7 +315,9 @@ def lambdas(rows: list[dict[str, Any]], folder: Path) -> str:
         "## λ by leave-one-out",
         "Accuracy of GreedyTL with λ = 1 (balanced, guarded: the library's default), then each"
         " variant's difference on the same draws. *No guard*: the scores are given as columns, so"
-        ' that nothing can drop them. *Stop by leave-one-out*: `max_selected="loo"`.',
+        " that nothing can drop them. *Stop by leave-one-out*: `max_selected='loo'`. The run was"
+        " begun with 8 targets, begun again with 17, and stopped before its last pools when the"
+        " time was up.",
         variants(rows),
         guarded(rows),
     ]
@@ -337,7 +339,7 @@ def lambdas(rows: list[dict[str, Any]], folder: Path) -> str:
 
 def guard(rows: list[dict[str, Any]], folder: Path) -> str:
     """What the guard does where sources are useless, and where they are other classes."""
-    note = "More targets and draws than above, λ = 1 alone."
+    note = "λ = 1 alone, on more targets."
     return "\n\n".join(["## The guard, λ = 1", note, variants(rows), guarded(rows)])
 
 

@@ -280,7 +280,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
     max_selected : int, "loo" or None, default=None
         Most candidates to choose. None, the paper's rule: as many as ``tol`` lets in, about five a
         row. ``"loo"``: as many as give the least error on left-out rows; better where few of many
-        sources help, a little worse where most do.
+        sources help, worse where most do.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
         stays out. There are at most ``1/tol`` steps.
