@@ -95,7 +95,7 @@ def test_a_command_that_is_ended_while_it_reads_leaves_nothing(
     ended, out, err = running.ended_by(sign)
     assert ended == code, err
     assert out == ""
-    told = f"holdfast {command}: interrupted. No file was written.\n"
+    told = f"holdfast {command}: interrupted. No file was left half-written.\n"
     assert err == (told if sign == signal.SIGINT else "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.html", "temporary"]
     assert list((tmp_path / "temporary").iterdir()) == []

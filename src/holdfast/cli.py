@@ -129,7 +129,7 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(**given)
         except KeyboardInterrupt:
-            _say(f"{who}: interrupted. No file was written.")
+            _say(f"{who}: interrupted. No file was left half-written.")
             raise typer.Exit(130) from None
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

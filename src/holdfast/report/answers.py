@@ -84,6 +84,7 @@ def rank_summary(
     columns = {
         "rank": "rank",
         "column": "column",
+        "says": "in short",
         "score": "error" if honest else "score",
         "low": "from",
         "high": "to",
@@ -93,7 +94,6 @@ def rank_summary(
         "kind": "kind",
         "read_as": "read as",
         "predicts": "predicts",
-        "says": "in short",
         "verdict": "verdict",
     }
     for rank, row in enumerate(rows, 1):
