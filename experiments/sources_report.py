@@ -339,7 +339,7 @@ def lambdas(rows: list[dict[str, Any]], folder: Path) -> str:
 
 def guard(rows: list[dict[str, Any]], folder: Path) -> str:
     """What the guard does where sources are useless, and where they are other classes."""
-    note = "λ = 1 alone, on more targets."
+    note = "λ = 1 alone, on more targets; stopped on the last pool when the time was up."
     return "\n\n".join(["## The guard, λ = 1", note, variants(rows), guarded(rows)])
 
 
