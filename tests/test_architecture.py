@@ -25,7 +25,7 @@ LAYERS = [
     {"base"},
     {"estimator", "ranking", "rivals", "rules", "similarity", "tree_estimator"},
     {"report"},
-    {"demo"},
+    {"demo", "question"},
     {"cli"},
 ]
 PARTS = ("report", "tables")  # one layer each

@@ -7,14 +7,12 @@ interrupted. Libraries are imported inside the commands, so that ``--help`` is q
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
-import shlex
 import signal
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,13 +21,10 @@ import typer
 from holdfast import __version__
 from holdfast.charts import printable
 from holdfast.progress import silent
-from holdfast.validation import check_choice, did_you_mean
+from holdfast.validation import did_you_mean
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from holdfast.report.summary import Summary
-    from holdfast.tables import Table
+    from holdfast.question import Question
 
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the typer that has its own
 
@@ -79,6 +74,28 @@ Seed = Annotated[int, typer.Option(help="Seed of whatever is drawn.", min=0, max
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+
+# Those of every command that asks a question of a table.
+_SHARED = {
+    name: inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
+    for name, annotation, default in (
+        ("file", File, inspect.Parameter.empty),
+        ("drop", Drop, None),
+        ("type_", Types, None),
+        ("table", From, None),
+        ("encoding", Encoding, None),
+        ("out", Out, None),
+        ("json", Json, None),
+        ("csv", Csv, None),
+        ("top", Top, None),
+        ("seed", Seed, 0),
+        ("quiet", Quiet, False),
+        ("force", Force, False),
+        ("debug", Debug, False),
+    )
+}
 
 
 def main() -> None:
@@ -166,177 +183,45 @@ def _sentence(who: str, error: BaseException) -> str:
     return f"{who}: " + re.sub(r"^[A-Za-z]\w*(\.\w+)?: ", "", text)
 
 
-# --- in and out ---------------------------------------------------------------------------------
+def _asks(function: Callable[..., None]) -> Callable[..., None]:
+    """A command that asks a question of a table: ``function(question, ...its own options)``.
 
+    The options that all such commands have come after its own.
+    """
 
-def _open(
-    who: str,
-    file: str,
-    types: Sequence[str] | None,
-    table: str | None,
-    encoding: str | None,
-    needed: Sequence[tuple[str, str | None]],
-) -> Table:
-    """The table, once the columns that options name are known to be there."""
-    from holdfast.tables import open_table
+    @functools.wraps(function)
+    def ask(**given: Any) -> None:
+        from holdfast.question import Question
 
-    kinds = {}
-    for given in types or ():
-        name, found, kind = given.rpartition("=")
-        if not found:
-            raise ValueError(f"{who}: --type expects NAME=KIND, such as zip=text. Got {given!r}.")
-        kinds[name] = kind
-    opened = open_table(who, file, types=kinds or None, table=table, encoding=encoding)
-    named: dict[str, str] = {}
-    for option, column in needed:
-        if column is None:
-            continue
-        opened.check_name(column)
-        if column in named:
-            raise ValueError(
-                f"{who}: {named[column]} and {option} must name different columns. "
-                f"Got {column!r} for both."
-            )
-        named[column] = option
-    return opened
-
-
-def _kept(who: str, names: Sequence[str], drop: Sequence[str] | None) -> list[str]:
-    """The names without those of --drop."""
-    for name in drop or ():
-        if name not in names:
-            raise ValueError(f"{who}: no column {name!r} (--drop)." + did_you_mean(name, names))
-    kept = [name for name in names if name not in (drop or ())]
-    if not kept:
-        raise ValueError(
-            f"{who}: no column is left to choose from. The table has {len(names)} besides those "
-            f"that options name, and --drop leaves out {len(drop or ())}."
+        shared = {name: given.pop(name) for name in _SHARED}
+        del shared["debug"]
+        file, types, drop = shared.pop("file"), shared.pop("type_"), shared.pop("drop")
+        question = Question(
+            f"holdfast {function.__name__}", file, types=types or (), drop=drop or (), **shared
         )
-    return kept
+        function(question, **given)
 
-
-def _numbers(who: str, data: Table, names: Sequence[str], *, missing: bool = False) -> np.ndarray:
-    """Columns as a matrix of numbers; nan where one is missing, if that is allowed."""
-    import numpy as np
-    import pyarrow as pa
-
-    columns = []
-    for name in names:
-        column = data.column(name)
-        if isinstance(column, np.ndarray) or not (
-            data.kinds[name] in ("integer", "number") or pa.types.is_boolean(column.type)
-        ):
-            raise ValueError(
-                f"{who}: column {name!r} must hold numbers. Got {data.types[name]}. Leave it out "
-                f"with --drop {shlex.quote(name)}, or say how to read it with --type."
-            )
-        if pa.types.is_temporal(column.type):
-            column = (
-                column.cast(pa.int64()) if column.type.bit_width == 64 else column.cast("int32")
-            )
-        numbers = np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
-        if not missing and not np.isfinite(numbers).all():
-            row = int(np.flatnonzero(~np.isfinite(numbers))[0]) + 1
-            raise ValueError(
-                f"{who}: column {name!r} must have a finite number in every row. Got "
-                f"{numbers[row - 1]} in row {row:,}. Fill it in, or leave the column out with "
-                f"--drop {shlex.quote(name)}."
-            )
-        columns.append(numbers)
-    return np.column_stack(columns)
-
-
-def _holds_numbers(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    )
-
-
-def _is_numeric(who: str, data: Table, target: str, target_type: str) -> bool:
-    """Whether the target is a number to predict; one that never changes is refused."""
-    from holdfast.categories.counting import is_numeric
-
-    check_choice(who, "--target-type", target_type, ("auto", "classes", "numeric"))
-    column = data.column(target)
-    if target_type == "numeric" and not _holds_numbers(data.types[target]):
-        raise ValueError(
-            f"{who}: the target {target!r} must hold numbers for --target-type numeric. "
-            f"Got {data.types[target]}."
-        )
-    numeric = is_numeric(column, target_type)
-    if numeric and len(column.unique()) == 1:
-        raise ValueError(
-            f"{who}: the target {target!r} is {column[0]} in every row. "
-            "There is nothing to predict."
-        )
-    return numeric
-
-
-def _finished(
-    summary: Summary,
-    caught: Sequence[warnings.WarningMessage],
-    asked: Mapping[str, Any],
-    data: Table,
-    seed: int,
-) -> Summary:
-    """The summary with the warnings of the fit, what was asked, and how to do it again."""
-    import platform
-    from importlib.metadata import version
-
-    said = {
-        key: ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-        for key, value in {"data": data.description, **asked}.items()
-        if value not in (None, "", [], ())
-    }
-    versions = {"holdfast": __version__, "Python": platform.python_version()}
-    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
-    reproduce = {
-        "command": shlex.join(["holdfast", *sys.argv[1:]]),
-        "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-        "seed": str(seed),
-        "data": str(data.fingerprint()),
-    }
-    notes = [("A warning of the fit", str(w.message)) for w in caught]
-    return summary.with_notes(notes, asked=said, reproduce=reproduce)
-
-
-@contextmanager
-def _warnings_kept() -> Iterator[list[warnings.WarningMessage]]:
-    """Warnings of the fit, to be shown in the report rather than on the terminal."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield caught
+    known = {"Question": Any}  # imported when it is asked
+    own = list(inspect.signature(function, locals=known, eval_str=True).parameters.values())[1:]
+    parameters = [*(p.replace(kind=p.KEYWORD_ONLY) for p in own), *_SHARED.values()]
+    parameters.sort(key=lambda p: p.name != "file")  # as it stands in the command
+    ask.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    ask.__annotations__ = {p.name: p.annotation for p in parameters}
+    return _command(ask)
 
 
 # --- commands -----------------------------------------------------------------------------------
 
 
-@_command
+@_asks
 def rank(
-    file: File,
+    question: Question,
     target: Target,
     criterion: Annotated[
         str, typer.Option(help="What ranks: ginger, majority, gini, information_gain, gain_ratio.")
     ] = "ginger",
     target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
-    drop: Drop = None,
-    type_: Types = None,
-    table: From = None,
-    encoding: Encoding = None,
     alpha: Alpha = 0.05,
-    out: Out = None,
-    json: Json = None,
-    csv: Csv = None,
-    top: Top = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Which columns predict, and which only remember?
 
@@ -351,20 +236,16 @@ def rank(
     $ holdfast rank people.csv --target income --type zip=text --csv > ranking.csv
     ```
     """
-    from holdfast.report.outputs import Outputs
-
-    who = "holdfast rank"
-    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
-    data = _open(who, file, type_, table, encoding, [("--target", target)])
-    names = _kept(who, [name for name in data.names if name != target], drop)
+    names = question.open(("--target", target))
+    question.check_left(names)
+    numeric = question.is_numeric(target, target_type)
     from holdfast.categories import rank_columns
     from holdfast.categories.kernel import IN_SAMPLE, UNITS
     from holdfast.report.answers import rank_summary
 
-    numeric = _is_numeric(who, data, target, target_type)
-    with _warnings_kept() as caught:
+    with question.warnings_kept():
         ranked = rank_columns(
-            data.only([*names, target]),
+            question.data.only([*names, target]),
             target,
             criterion=criterion,
             target_type=target_type,
@@ -373,13 +254,12 @@ def rank(
     unit = UNITS["numeric" if numeric else criterion]
     honest = numeric or criterion not in IN_SAMPLE
     summary = rank_summary(ranked.to_pydict(), target, names=names, unit=unit, honest=honest)
-    asked = {"target": target, "criterion": criterion, "left out": drop}
-    outputs.write(_finished(summary, caught, asked, data, seed))
+    question.answer(summary, target=target, criterion=criterion)
 
 
-@_command
+@_asks
 def select(
-    file: File,
+    question: Question,
     target: Target,
     domain: Annotated[
         str,
@@ -396,19 +276,7 @@ def select(
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Feature to keep always; repeatable.")
     ] = None,
-    drop: Drop = None,
-    type_: Types = None,
-    table: From = None,
-    encoding: Encoding = None,
     alpha: Alpha = 0.05,
-    out: Out = None,
-    json: Json = None,
-    csv: Csv = None,
-    top: Top = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Which features will still work at the next hospital, user or year?
 
@@ -422,13 +290,7 @@ def select(
     $ holdfast select crime.parquet --target rate --domain state --rule auto --out report.html
     ```
     """
-    from holdfast.report.outputs import Outputs
-
-    who = "holdfast select"
-    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
-    wanted = [("--target", target), ("--domain", domain)]
-    data = _open(who, file, type_, table, encoding, wanted)
-    _kept(who, [name for name in data.names if name not in (target, domain)], drop)
+    question.open(("--target", target), ("--domain", domain))
     from holdfast.domains import TGreedyClassifier, TGreedyRegressor
     from holdfast.features import moments_of
     from holdfast.report.answers import columns_notes, select_summary
@@ -441,13 +303,20 @@ def select(
         "fixed_features": keep or None,
         "alpha": alpha,
     }
-    with _warnings_kept() as caught:
-        found = moments_of(who, data, target, domain, target_type=target_type, leave_out=drop or ())
+    with question.warnings_kept():
+        found = moments_of(
+            question.who,
+            question.data,
+            target,
+            domain,
+            target_type=target_type,
+            leave_out=question.drop,
+        )
         names = found.moments.feature_names or ()
         for name in keep or ():
             if name not in names:
                 hint = did_you_mean(name, names)
-                raise ValueError(f"{who}: no feature {name!r} (--keep).{hint}")
+                raise ValueError(f"{question.who}: no feature {name!r} (--keep).{hint}")
         model: Any
         if found.classes is None:
             model = TGreedyRegressor(**settings).fit_statistics(found.moments)
@@ -456,21 +325,20 @@ def select(
             model.fit_statistics(found.moments, classes=found.classes)
     summary = select_summary(model, target, domain, sizes=found.moments.n_samples.tolist())
     summary = summary.with_notes(columns_notes(found.columns))
-    asked = {
-        "target": target,
-        "domain": f"{domain} ({model.n_domains_:g})",
-        "rows": f"{found.n_rows:,}",
-        "features": found.moments.n_features,
-        "rule": model.rule_,
-        "stop": stop,
-        "left out": drop,
-    }
-    outputs.write(_finished(summary, caught, asked, data, seed))
+    question.answer(
+        summary,
+        target=target,
+        domain=f"{domain} ({model.n_domains_:g})",
+        rows=f"{found.n_rows:,}",
+        features=found.moments.n_features,
+        rule=model.rule_,
+        stop=stop,
+    )
 
 
-@_command
+@_asks
 def transfer(
-    file: File,
+    question: Question,
     target: Target,
     sources: Annotated[
         str,
@@ -499,18 +367,6 @@ def transfer(
     cache: Annotated[
         str | None, typer.Option(help="Folder that keeps the models' scores for a second run.")
     ] = None,
-    drop: Drop = None,
-    type_: Types = None,
-    table: From = None,
-    encoding: Encoding = None,
-    out: Out = None,
-    json: Json = None,
-    csv: Csv = None,
-    top: Top = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Which of a thousand trained models help a new task with a dozen labels?
 
@@ -524,12 +380,9 @@ def transfer(
     $ holdfast transfer new_task.csv --target label --sources shelf/ --candidates 59 --skip-broken
     ```
     """
-    from holdfast.report.outputs import Outputs
-
-    who = "holdfast transfer"
-    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
-    data = _open(who, file, type_, table, encoding, [("--target", target)])
-    names = _kept(who, [name for name in data.names if name != target], drop)
+    who = question.who
+    names = question.open(("--target", target))
+    question.check_left(names)
     if not Path(sources).is_dir():
         raise ValueError(f"{who}: --sources must be a folder of models. Got {sources!r}.")
     import numpy as np
@@ -538,44 +391,44 @@ def transfer(
     from holdfast.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
     from holdfast.values import python_values
 
-    X = _numbers(who, data, names)
-    y = data.column(target)
+    X = question.numbers(names)
+    y = question.data.column(target)
     pool = SourcePool.from_folder(
         sources,
         allow_pickle=allow_pickle,
         on_error="skip" if skip_broken else "raise",
         cache=cache,
     )
-    kind = GreedyTLRegressor if _is_numeric(who, data, target, target_type) else GreedyTLClassifier
+    numeric = question.is_numeric(target, target_type)
+    kind = GreedyTLRegressor if numeric else GreedyTLClassifier
     model = kind(
         pool,
         lam=lam if lam == "loo" else _number(who, "--lam", lam),
         max_selected="loo" if max_selected == "loo" else _whole(who, max_selected),
         n_candidates=candidates,
         passthrough=passthrough,
-        random_state=seed,
+        random_state=question.seed,
     )
-    with _warnings_kept() as caught:
+    with question.warnings_kept():
         model.fit(X, np.asarray(python_values(y)))
     if not model.source_names_:
-        told = caught[0].message if caught else "there is none"
+        told = question.first_warning or "there is none"
         raise ValueError(f"{who}: no model in {sources} can be used: {told}")
     model.feature_names_in_ = np.array(names, dtype=object)
     summary = transfer_summary(model, target)
-    asked = {
-        "target": target,
-        "sources": f"{len(model.source_names_):,} in {sources}",
-        "rows": len(y),
-        "columns": len(names),
-        "lam": model.lam_,
-        "left out": drop,
-    }
-    outputs.write(_finished(summary, caught, asked, data, seed))
+    question.answer(
+        summary,
+        target=target,
+        sources=f"{len(model.source_names_):,} in {sources}",
+        rows=len(y),
+        columns=len(names),
+        lam=model.lam_,
+    )
 
 
-@_command
+@_asks
 def size(
-    file: File,
+    question: Question,
     x: Annotated[list[str], typer.Option("--x", help="Input column; repeatable.")],
     y: Annotated[str, typer.Option("--y", help="Column to predict.")],
     basis: Annotated[
@@ -585,17 +438,6 @@ def size(
         str, typer.Option(help="What chooses the size: dee, adj, cv, bayes, seb, bic, ...")
     ] = "dee",
     max_terms: Annotated[int | None, typer.Option(help="Largest size.", min=1)] = None,
-    type_: Types = None,
-    table: From = None,
-    encoding: Encoding = None,
-    out: Out = None,
-    json: Json = None,
-    csv: Csv = None,
-    top: Top = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """How large a model can thirty points afford?
 
@@ -609,23 +451,21 @@ def size(
     $ holdfast size spectra.csv --x moisture --y fat --basis legendre --criterion bayes
     ```
     """
-    from holdfast.report.outputs import Outputs
-
-    who = "holdfast size"
-    outputs = Outputs(who, out, json, csv, top, quiet, force, file)
-    data = _open(who, file, type_, table, encoding, [*(("--x", name) for name in x), ("--y", y)])
+    question.open(*(("--x", name) for name in x), ("--y", y))
     import numpy as np
 
     from holdfast.model_size import NestedRegressor
     from holdfast.report.answers import size_summary
 
-    rows = _numbers(who, data, [*x, y], missing=True)
+    rows = question.numbers([*x, y], missing=True)
     inputs, target = rows[:, :-1], rows[:, -1]
     known = ~np.isnan(inputs).any(axis=1)
     labelled = known & ~np.isnan(target)
     unlabelled = inputs[known & ~labelled]
-    model = NestedRegressor(basis, criterion=criterion, max_terms=max_terms, random_state=seed)
-    with _warnings_kept() as caught:
+    model = NestedRegressor(
+        basis, criterion=criterion, max_terms=max_terms, random_state=question.seed
+    )
+    with question.warnings_kept():
         model.fit(
             inputs[labelled],
             target[labelled],
@@ -635,15 +475,15 @@ def size(
     if not known.all():
         left = f"{np.count_nonzero(~known):,} of {len(known):,} rows lack an input: left out."
         summary = summary.with_notes([("Rows without inputs", left)])
-    asked = {
-        "input": x,
-        "target": y,
-        "points": int(labelled.sum()),
-        "points without a target": len(unlabelled) or None,
-        "basis": basis,
-        "criterion": criterion,
-    }
-    outputs.write(_finished(summary, caught, asked, data, seed))
+    question.answer(
+        summary,
+        input=", ".join(x),
+        target=y,
+        points=int(labelled.sum()),
+        points_without_a_target=len(unlabelled) or None,
+        basis=basis,
+        criterion=criterion,
+    )
 
 
 @_command
