@@ -11,7 +11,6 @@ if they do not.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import pickle
 import resource
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.sources_report import report
-from experiments.records import progress, write_csv
+from experiments.records import asked_options, progress, write_csv
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, orthogonal_mp
@@ -377,28 +376,17 @@ PARTS = {"kernel": run_kernel, "lazy": run_lazy, "targets": run_targets, "files"
 
 def main() -> None:
     """Run the parts that were asked for, then make the tables there are CSVs for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default all")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
-    unknown = set(options.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if not options.report:
-        for part in options.parts or PARTS:
-            rows = []
-            with threadpool_limits(1):
-                for row in PARTS[part](options.seed):  # a run that is stopped keeps what it has
-                    rows.append(row)
-                    write_csv(
-                        options.out / f"{part}.csv", rows, seed=options.seed,
-                        command=f"python -m benchmarks.sources {part}",
-                        packages=("abess", "onnxruntime", "skops", "skl2onnx"),
-                    )  # fmt: skip
+    options = asked_options(__doc__, PARTS, RESULTS)
+    for part in options.parts:
+        rows = []
+        with threadpool_limits(1):
+            for row in PARTS[part](options.seed):  # a run that is stopped keeps what it has
+                rows.append(row)
+                write_csv(
+                    options.out / f"{part}.csv", rows, seed=options.seed,
+                    command=f"python -m benchmarks.sources {part}",
+                    packages=("abess", "onnxruntime", "skops", "skl2onnx"),
+                )  # fmt: skip
     report(options.out)
     print((options.out / "README.md").read_text(encoding="utf-8"))
 

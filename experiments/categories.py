@@ -8,7 +8,6 @@ python -m experiments.categories --report        tables and figures from the CSV
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,7 +19,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from experiments.records import data_file, progress, write_csv
+from experiments.records import asked_options, data_file, progress, write_csv
 from joblib import Parallel, delayed
 from scipy.stats import spearmanr
 
@@ -479,26 +478,15 @@ PACKAGES = (
 
 def main() -> None:
     """Run the parts that were asked for, then make every table and figure there are CSVs for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default all")
-    parser.add_argument("--trials", type=int, default=5, help="draws of the rows (default 5)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
-    parser.add_argument("--report", action="store_true", help="only make tables and figures")
-    options = parser.parse_args()
-    unknown = set(options.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if not options.report:
-        for part in options.parts or PARTS:
-            command = f"python -m experiments.categories {part} --trials {options.trials}"
-            found = PARTS[part](options.trials, options.seed)
-            for results in [found] if isinstance(found, dict) else found:
-                for name, rows in results.items():
-                    path = options.out / f"{name}.csv"
-                    write_csv(path, rows, command=command, seed=options.seed, packages=PACKAGES)
+    trials = {"type": int, "default": 5, "help": "draws of the rows (default 5)"}
+    options = asked_options(__doc__, PARTS, RESULTS, trials=trials)
+    for part in options.parts:
+        command = f"python -m experiments.categories {part} --trials {options.trials}"
+        found = PARTS[part](options.trials, options.seed)
+        for results in [found] if isinstance(found, dict) else found:
+            for name, rows in results.items():
+                path = options.out / f"{name}.csv"
+                write_csv(path, rows, command=command, seed=options.seed, packages=PACKAGES)
     from experiments.categories_report import report
 
     report(options.out)

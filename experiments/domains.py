@@ -8,7 +8,6 @@ python -m experiments.domains --report         tables and figures from the CSVs 
 
 from __future__ import annotations
 
-import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: one process a core
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.records import data_file, progress, write_csv
+from experiments.records import asked_options, data_file, progress, write_csv
 from joblib import Parallel, delayed
 from scipy.stats import rankdata
 from sklearn.preprocessing import StandardScaler
@@ -832,26 +831,15 @@ PARTS: dict[str, Callable[[int, int], list[dict[str, Any]]]] = {
 
 def main() -> None:
     """Run the parts that were asked for, then make every table and figure there are CSVs for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default all")
-    parser.add_argument("--trials", type=int, default=1000, help="simulations (default 1000)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
-    parser.add_argument("--report", action="store_true", help="only make tables and figures")
-    options = parser.parse_args()
-    unknown = set(options.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if not options.report:
-        for part in options.parts or PARTS:
-            command = f"python -m experiments.domains {part} --trials {options.trials}"
-            rows = PARTS[part](options.trials, options.seed)
-            write_csv(
-                options.out / f"{part}.csv", rows, command=command, seed=options.seed,
-                packages=("causalicp",),
-            )  # fmt: skip
+    trials = {"type": int, "default": 1000, "help": "simulations (default 1000)"}
+    options = asked_options(__doc__, PARTS, RESULTS, trials=trials)
+    for part in options.parts:
+        command = f"python -m experiments.domains {part} --trials {options.trials}"
+        rows = PARTS[part](options.trials, options.seed)
+        write_csv(
+            options.out / f"{part}.csv", rows, command=command, seed=options.seed,
+            packages=("causalicp",),
+        )  # fmt: skip
     from experiments.domains_report import report
 
     report(options.out)

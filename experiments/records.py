@@ -6,6 +6,7 @@ figures are made from the CSV alone, so that each can be made again without the 
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import platform
@@ -17,6 +18,39 @@ from typing import Any, TypeVar
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 T = TypeVar("T")
+
+
+def asked_options(
+    doc: str | None, parts: Mapping[str, Any], results: Path, **further: dict[str, Any]
+) -> argparse.Namespace:
+    """Options of a script: which parts to run, the seed, where to write, and further ones.
+
+    Parameters
+    ----------
+    doc : str
+        What the script does.
+    parts : mapping
+        Its parts by name; ``options.parts`` has those to run, none with ``--report``.
+    results : Path
+        Where results go unless ``--out`` says otherwise.
+    further : dict
+        Arguments of `add_argument`, by the option's name.
+    """
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(parts)}; default all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=results, help="folder of the results")
+    parser.add_argument("--report", action="store_true", help="only make tables and figures")
+    for name, arguments in further.items():
+        parser.add_argument(f"--{name}", **arguments)
+    options = parser.parse_args()
+    unknown = set(options.parts) - set(parts)
+    if unknown:
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+    options.parts = [] if options.report else options.parts or list(parts)
+    return options
 
 
 def versions(packages: Iterable[str]) -> str:

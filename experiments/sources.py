@@ -12,7 +12,6 @@ targets that are done. Run it with OMP_NUM_THREADS=1: the problems are too small
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.records import progress, write_csv
+from experiments.records import asked_options, progress, write_csv
 from experiments.sources_tasks import (
     LEFT_OUT,
     METHODS,
@@ -530,25 +529,12 @@ PARTS = {
 
 def main() -> None:
     """Run the parts that were asked for, then make every table and figure there are CSVs for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default all")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--full", action="store_true", help="every target, ten draws, as in the paper (hours)"
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
-    parser.add_argument("--report", action="store_true", help="only make tables and figures")
-    options = parser.parse_args()
-    unknown = set(options.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if not options.report:
-        for part in options.parts or PARTS:
-            command = f"python -m experiments.sources {part}{' --full' * options.full}"
-            for rows in PARTS[part](options.seed, options.full):
-                write_csv(options.out / f"{part}.csv", rows, command=command, seed=options.seed)
+    full = {"action": "store_true", "help": "every target, ten draws, as in the paper (hours)"}
+    options = asked_options(__doc__, PARTS, RESULTS, full=full)
+    for part in options.parts:
+        command = f"python -m experiments.sources {part}{' --full' * options.full}"
+        for rows in PARTS[part](options.seed, options.full):
+            write_csv(options.out / f"{part}.csv", rows, command=command, seed=options.seed)
     from experiments.sources_report import report
 
     report(options.out)
