@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from selenium.common import WebDriverException
 from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
@@ -273,7 +275,15 @@ def test_a_page_fits_a_phone(page, visit):
 
 @every_page
 def test_a_page_prints(page, visit):
-    printed = visit(page).execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    seen = visit(page)
+    for patience in (1, 2, 0):  # on a busy machine Chromium's printing is not ready at once
+        try:
+            printed = seen.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+            break
+        except WebDriverException:
+            if not patience:
+                raise
+            time.sleep(patience)
     content = base64.b64decode(printed["data"])
     assert content.startswith(b"%PDF")
     assert len(content) > 20_000
