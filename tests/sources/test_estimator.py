@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -267,13 +268,18 @@ def test_grid_search_over_lam_in_a_pipeline(task, routing):
     fitted = SVC().fit(task.X_test[500:], task.y_test[500:])
     with sklearn.config_context(enable_metadata_routing=routing):
         inner = GreedyTLClassifier([("old", fitted)], passthrough=False)
+        # A scorer that says what it wants: the default one of scikit-learn 1.7 cannot be asked.
+        scorer = make_scorer(accuracy_score)
         if routing:
-            inner.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+            inner.set_fit_request(sample_weight=True)
+            scorer.set_score_request(sample_weight=True)
         scaler = StandardScaler(with_mean=False, with_std=False)
         if routing:
             scaler.set_fit_request(sample_weight=False)
         steps = make_pipeline(scaler, inner)
-        grid = GridSearchCV(steps, {"greedytlclassifier__lam": [0.1, 1.0, "loo"]}, cv=3)
+        grid = GridSearchCV(
+            steps, {"greedytlclassifier__lam": [0.1, 1.0, "loo"]}, cv=3, scoring=scorer
+        )
         grid.fit(task.X, task.y, **({"sample_weight": np.ones(20)} if routing else {}))
         assert grid.score(task.X_test[:500], task.y_test[:500]) > 0.8
         best = grid.best_estimator_[-1]
