@@ -23,6 +23,9 @@ def report(folder: Path) -> None:
     parts = [
         "# domains: T-Greedy again (Foster, Kakade & Salakhutdinov 2011), and beyond\n\nMade by"
         " `python -m experiments.domains`. Each CSV says which command, seed and versions made it."
+        " All but the comparison with what people use are from before features that are quiet in"
+        " all domains but one stopped being candidates: at most 70 of the 2,000 of a similarity,"
+        " and 0.25 % of those with heavy tails in the simulations."
     ]
     for name, write in (
         ("mnist", mnist),

@@ -89,7 +89,8 @@ def report(folder: Path) -> None:
         "was run on. The settings of the methods were fixed before the runs; the numbers of "
         "targets and draws are what a shared core could do in an hour (Figure 1's were cut twice, "
         "before its methods were compared, because the machine was busy). The paper has every "
-        "target and ten draws: so has `--full`, in half a day of one core."
+        "target and ten draws: so has `--full`, in half a day of one core. Figures 2 and 3 and the "
+        "matrix are from an earlier run than the rest."
     ]
     for name, write in (
         ("figure1", figure1),
