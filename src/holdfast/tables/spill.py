@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Bytes that are kept in memory before a file is made, and of Arrow data before a part is written.
+WIDE = 256  # columns of a part from which it stays open
 IN_MEMORY = 1 << 24
 _PART = 1 << 25
 # A dictionary that takes more bytes per row than this was given up by the writer: hash once.
@@ -41,7 +42,8 @@ class Spill:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._parts: list[_Part] = []
-        # Opening a part of thousands of columns takes its time: once, not once a column.
+        # Opening a part of thousands of columns takes its time: once, not once a column. Open files
+        # take memory, so those of few columns are not kept.
         self._opened: dict[tuple[int, bool], Any] = {}
         self._waiting: list[pa.RecordBatch] = []
         self._n_bytes = 0
@@ -140,11 +142,14 @@ class Spill:
         import pyarrow.parquet as pq
 
         key = part.offset, encoded
-        if key not in self._opened:
-            region = _Region(self._file, part.offset, part.length)
-            short = sorted(part.dictionaries) if encoded else []
-            self._opened[key] = pq.ParquetFile(region, read_dictionary=short)
-        return self._opened[key]
+        if key in self._opened:
+            return self._opened[key]
+        region = _Region(self._file, part.offset, part.length)
+        short = sorted(part.dictionaries) if encoded else []
+        opened = pq.ParquetFile(region, read_dictionary=short)
+        if len(part.places) > WIDE:
+            self._opened[key] = opened
+        return opened
 
 
 class _Region(io.RawIOBase):
