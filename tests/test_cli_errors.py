@@ -376,3 +376,10 @@ def test_whole_numbers_beyond_64_bits_are_read_or_refused(holdfast, tmp_path):
     )
     assert holdfast("rank", "t.parquet", "-t", "y", "-q").code == 0
     assert holdfast("size", "t.parquet", "--x", "x", "--y", "y", "-q").code in (0, 2)
+
+
+def test_a_cache_that_is_a_file_is_refused(holdfast, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n")
+    (tmp_path / "shelf").mkdir()
+    asked = ("transfer", "t.csv", "-t", "y", "-s", "shelf", "--cache", "t.csv")
+    assert "--cache must be a folder. Got 't.csv'." in holdfast.refuses(*asked)

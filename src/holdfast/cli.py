@@ -385,6 +385,8 @@ def transfer(
     question.check_left(names)
     if not Path(sources).is_dir():
         raise ValueError(f"{who}: --sources must be a folder of models. Got {sources!r}.")
+    if cache is not None and Path(cache).exists() and not Path(cache).is_dir():
+        raise ValueError(f"{who}: --cache must be a folder. Got {cache!r}.")
     import numpy as np
 
     from holdfast.report.answers import transfer_summary
