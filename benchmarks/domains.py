@@ -222,11 +222,9 @@ def bound(note: str) -> str:
         f" {distinct} different features, whose columns are"
         f" {2 * n_rows * N_FEATURES * distinct / 1e9:.0f} Gflop, so that no walk by columns is more"
         f" than {N_FEATURES / (2 * distinct):.1f} times as fast as OMP. Which columns come next is"
-        " not known: they are made in blocks of up to 96 of the strongest features, about 480 in 5"
-        " blocks here, and each block reads all rows again, which takes as long as 70 columns. At"
-        " one dtype on both sides that leaves less than 2 times; larger and smaller blocks, blocks"
-        " that grow, and blocks sized by the steps that are left were tried, and all came within a"
-        " tenth of this. Whole matrices of every domain would cost what OMP costs."
+        " not known: they are made in blocks of the strongest features, about 410 in 5 blocks here,"
+        " and each block reads all rows again, which takes as long as 40 columns (50 at float32)."
+        " Whole matrices of every domain would cost what OMP costs."
     )
 
 

@@ -15,7 +15,7 @@ from holdfast.domains.kernel import Domains
 from holdfast.sums import Moments
 from holdfast.validation import check_magnitude
 
-_BLOCK = (32, 96)  # least and most columns made at once
+_BLOCK = (16, 128)  # least and most columns made at once
 _BATCH_CELLS = 100_000  # so that a batch stays in cache
 
 
@@ -57,8 +57,8 @@ class RowColumns:
     means : ndarray of shape (n_domains, n_features)
         Subtracted; zeros for moments about zero.
     n_columns : int
-        How many will be asked for, roughly. Reading all rows for a block takes as long as about 70
-        of its columns, so that blocks are large unless few are asked for.
+        How many will be asked for, roughly. Reading all rows for a block takes as long as about 40
+        of its columns, so that blocks are large, but half of what may still be asked for at most.
     max_bytes : float
         Of the columns that are kept; the oldest go first.
     """
@@ -75,8 +75,8 @@ class RowColumns:
         dtype = rows[0].dtype
         self.eps = float(np.finfo(dtype).eps)
         self._max_kept = max(_BLOCK[0], int(max_bytes / (means.size * dtype.itemsize)))
-        block = min(max(n_columns // 3, _BLOCK[0]), _BLOCK[1])
-        self._block = min(block, self._max_kept, means.shape[1])
+        self._n_columns = n_columns
+        self._asked: set[int] = set()
         self._kept: dict[int, np.ndarray] = {}
         self._lock = threading.Lock()
 
@@ -92,20 +92,29 @@ class RowColumns:
             if i not in self._kept:
                 unknown = strength.copy()
                 unknown[[*self._kept, i]] = -1.0
-                n_more = self._block - 1
+                n_more = self._block_size() - 1
                 more = np.argpartition(-unknown, n_more)[:n_more] if n_more else np.empty(0, int)
                 self._make([i, *(int(j) for j in more if unknown[j] > 0)])
+            self._asked.add(i)
             return self._kept[i]
+
+    def _block_size(self) -> int:
+        left = self._n_columns - len(self._asked)
+        wanted = min(max(left // 2, _BLOCK[0]), _BLOCK[1])
+        return min(wanted, self._max_kept, self._means.shape[1])
 
     def _make(self, wanted: list[int]) -> None:
         made = np.empty((len(wanted), *self._means.shape), dtype=self._rows[0].dtype)
         for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
-            block = rows[:, wanted]
-            block = block.toarray() if sparse.issparse(block) else block
+            is_sparse = sparse.issparse(rows)
             # Centring one side is enough: its weighted sum is 0.
-            centred = block - self._means[d, wanted].astype(block.dtype)
-            centred *= (weight / weight.sum()).astype(block.dtype)[:, None]
-            made[:, d] = (rows.T @ centred).T
+            centred = rows[:, wanted].toarray() if is_sparse else rows.take(wanted, axis=1)
+            centred -= self._means[d, wanted].astype(made.dtype)
+            centred *= (weight / weight.sum()).astype(made.dtype)[:, None]
+            if is_sparse:
+                made[:, d] = (rows.T @ centred).T
+            else:
+                np.matmul(centred.T, rows, out=made[:, d])
         self._kept.update(zip(wanted, made, strict=True))
         for old in list(self._kept)[: -self._max_kept]:
             del self._kept[old]
