@@ -197,6 +197,18 @@ def test_columns_without_a_value_leave_nothing_to_choose_from(ask):
     assert ask("size", empty)
 
 
+@pytest.mark.parametrize("command", ["rank", "select", "transfer"])
+@pytest.mark.parametrize("values", ["no,yes", "1,2"], ids=["text", "numbers"])
+def test_a_target_that_is_missing_is_refused(command, values, ask):
+    first, second = values.split(",")
+    rows = [f"{'ab'[i % 2]},{i},{i * i},{first if i % 3 else second}" for i in range(12)]
+    gap = "\n".join(["place,x,z,y", *rows, "a,12,1,"])
+    told = ask(command, gap)
+    assert "target" in told
+    assert "Got 1 " in told
+    assert "13 rows" in told
+
+
 # --- options ------------------------------------------------------------------------------------
 
 

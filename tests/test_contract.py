@@ -179,3 +179,30 @@ def test_a_notebook_shows_the_path_once_fitted_and_the_diagram_before(estimator,
     assert fitted._repr_mimebundle_()["text/html"].count("<figure") == 1
     for markup in ("<script>alert", "<b>b", "<img"):
         assert markup not in shown
+
+
+LABELS = {
+    "None": np.array(["a", None, "b", "a"], dtype=object),
+    "nan": np.array(["a", np.nan, "b", "a"], dtype=object),
+    "pandas.NA": pd.Series(["a", pd.NA, "b", "a"]),
+    "numbers": np.array([0, None, 1, 0], dtype=object),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize(
+    "estimator",
+    [GreedyTLClassifier(), TGreedyClassifier(), TGreedySelector(), SimilarityLearner()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_a_class_or_a_domain_that_is_missing_is_named(estimator, labels):
+    X = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(ValueError, match=r"y must name a class for every row\. Got .* in row 1\."):
+        estimator.fit(X, labels)
+    with pytest.raises(
+        ValueError, match=r"groups must name a domain for every row\. .* in row 1\."
+    ):
+        TGreedySelector().fit(X, [0, 1, 0, 1], groups=labels)
+    mixed = np.array(["a", 1, "b", "a"], dtype=object)
+    with pytest.raises(ValueError, match="y must be all text or all numbers"):
+        estimator.fit(X, mixed)

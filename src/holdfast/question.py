@@ -137,10 +137,15 @@ class Question:
         return np.column_stack(columns)
 
     def is_numeric(self, target: str, target_type: str) -> bool:
-        """Whether the target is a number to predict; one that never changes is refused."""
+        """Whether the target is a number to predict; refused if it is missing or never changes."""
         who, data = self.who, self.data
         check_choice(who, "--target-type", target_type, ("auto", "classes", "numeric"))
         column = data.column(target)
+        if not isinstance(column, np.ndarray) and column.null_count:
+            raise ValueError(
+                f"{who}: the target {target!r} must not be missing. Got {column.null_count:,} "
+                f"missing values in {len(column):,} rows. Leave those rows out."
+            )
         if target_type == "numeric" and not _holds_numbers(data.types[target]):
             raise ValueError(
                 f"{who}: the target {target!r} must hold numbers for --target-type numeric. "

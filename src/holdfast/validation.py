@@ -87,6 +87,8 @@ def numeric_rows(
     try:
         if not reset:
             return validate_data(estimator, X, **wanted)
+        if y is not None and not y_numeric:
+            _refuse_unclear(owner, "y", "class", np.asarray(y))
         X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **wanted)
         if y_numeric:
             y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
@@ -255,20 +257,34 @@ def check_groups(owner: str, groups: Any, n_rows: int) -> np.ndarray:
             f"{owner}: groups must have one value per row, shape ({n_rows},). "
             f"Got shape {labels.shape}."
         )
-    missing = labels != labels
-    if labels.dtype == object:
-        missing = np.array([label is None or label != label for label in labels], dtype=bool)
+    _refuse_unclear(owner, "groups", "domain", labels)
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
+
+
+def _refuse_unclear(owner: str, name: str, what: str, labels: np.ndarray) -> None:
+    """Refuse labels of which some are missing, or that are text and numbers mixed."""
+    if labels.dtype != object:
+        missing = labels != labels
+    else:
+        labels = labels.ravel()
+        missing = np.array([_is_missing(label) for label in labels], dtype=bool)
         if len({isinstance(label, str) for label in labels}) > 1 and not missing.any():
             raise ValueError(
-                f"{owner}: groups must be all text or all numbers. Got both. "
-                "Pass [str(group) for group in groups]."
+                f"{owner}: {name} must be all text or all numbers. Got both. "
+                f"Pass [str(label) for label in {name}]."
             )
     if missing.any():
         raise ValueError(
-            f"{owner}: groups must name a domain for every row. "
+            f"{owner}: {name} must name a {what} for every row. "
             f"Got a missing value in row {int(np.argmax(missing))}. Name it or leave the row out."
         )
-    return labels
 
 
 def check_columns(estimator: Any, name: str, given: Any) -> list[int]:
