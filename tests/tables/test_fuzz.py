@@ -170,16 +170,17 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.feather", "a.arrows", "a.csv.gz"])
-@given(seed=st.integers(0, 2**32), cut=st.booleans())
+@given(seed=st.integers(0, 2**32), where=st.sampled_from(["cut", "anywhere", "footer"]))
 @settings(few, max_examples=150)
-def test_damaged_files(tmp_path, whole, name, seed, cut):
+def test_damaged_files(tmp_path, whole, name, seed, where):
     draw = random.Random(seed)
     content = bytearray((whole / name).read_bytes())
-    if cut:
+    if where == "cut":
         content = content[: draw.randrange(len(content))]
     else:
+        first = 0 if where == "anywhere" else len(content) // 2
         for _ in range(draw.randrange(1, 6)):
-            content[draw.randrange(len(content))] = draw.randrange(256)
+            content[draw.randrange(first, len(content))] = draw.randrange(256)
     (tmp_path / name).write_bytes(content)
     opened(tmp_path / name)
 

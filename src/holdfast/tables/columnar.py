@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from holdfast.tables import inference
-from holdfast.tables.spill import Spill, short_dictionaries, widened
+from holdfast.tables.spill import Spill, widened
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # Arrow's are of these kinds.
 _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)
+_FEW_ROWS = 1024
+_MAX_DICTIONARY = 2**20  # bytes from which writers go on without
+_MAX_BYTES_A_ROW = 2  # of a dictionary, beside about as many of the codes
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -38,8 +41,6 @@ class ParquetFiles:
         self.n_rows = sum(footer.metadata.num_rows for footer in self._footers)
         if not self.n_rows:
             raise ValueError(f"{owner}: {root.name} has no rows.")
-        short = [set(short_dictionaries(footer.metadata)) for footer in self._footers]
-        self._short = set.intersection(*short)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column in its type; texts of which few differ as a dictionary."""
@@ -47,7 +48,7 @@ class ParquetFiles:
 
         chunks: list[pa.Array] = []
         kind = self.types[name]
-        encoded = name in self._short and pa.types.is_string(kind)
+        encoded = pa.types.is_string(kind) and self._is_short(name)
         for path, footer, folder in zip(self.paths, self._footers, self._folders, strict=True):
             if name in folder:
                 chunks.append(_repeated(folder[name], footer.metadata.num_rows, kind))
@@ -60,6 +61,23 @@ class ParquetFiles:
                 raise self._damaged(path, [name], error) from error
             chunks += (column if encoded else widened(column, kind)).chunks
         return pa.chunked_array(chunks, type=None if chunks else kind)
+
+    def _is_short(self, name: str) -> bool:
+        """Whether the file itself keeps a column as codes, a few bytes a row.
+
+        Judged by its first rows: their dictionary is that of the whole row group. The footer says
+        it too, but pyarrow ends the process where the footer is damaged.
+        """
+        path, footer, folder = self.paths[0], self._footers[0], self._folders[0]
+        if name in folder or not footer.metadata.num_rows:
+            return False
+        try:
+            batches = self._open(path, [name]).iter_batches(_FEW_ROWS, columns=[name])
+            n_bytes = next(batches).column(0).dictionary.nbytes
+        except (*_ERRORS, StopIteration) as error:
+            raise self._damaged(path, [name], error) from error
+        n_rows = footer.metadata.num_rows / footer.num_row_groups
+        return bool(n_bytes < min(_MAX_DICTIONARY, _MAX_BYTES_A_ROW * n_rows))
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most so many rows, of these columns in these types."""
