@@ -48,10 +48,10 @@ def test_texts_that_share_a_hash_are_not_taken_for_one():
     keys = np.array([[1, 2], [1, 3], [1, 2], [4, 2]], dtype=np.uint64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "_mixed", lambda mixed, word: np.uint64(0))
-        codes, first = grouping.group_keys.py_func(
-            keys, np.arange(4, dtype=np.uint32), np.array([4])
-        )
-    assert (codes.tolist(), first.tolist()) == ([0, 1, 0, 2], [0, 1, 3])
+        rows, codes = np.arange(4, dtype=np.uint32), np.empty(4, dtype=np.int32)
+        first = np.empty(4, dtype=np.uint32)
+        n_groups = grouping.group_keys.py_func(keys, rows, np.array([4]), codes, first)
+    assert (codes.tolist(), first[:n_groups].tolist()) == ([0, 1, 0, 2], [0, 1, 3])
 
 
 def test_long_texts_are_left_to_arrow(monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import pyarrow as pa
 
 # Longest text, in bytes, that a key of whole words holds; a UUID has 36.
 MAX_TEXT = 39
@@ -33,6 +34,16 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     except RuntimeError:
         # numba's word for: neither the package's folder nor the user's cache is writable.
         return numba.njit(function)
+
+
+def room(n_rows: int, n_columns: int, dtype: type) -> np.ndarray:
+    """Array that holds anything, in memory that Arrow keeps when it is freed.
+
+    A large array of NumPy's is new memory each time, which takes the system as long to give as the
+    loops take to fill it.
+    """
+    n_bytes = n_rows * n_columns * np.dtype(dtype).itemsize
+    return np.ndarray((n_rows, n_columns), dtype, buffer=pa.allocate_buffer(n_bytes))
 
 
 @numba.njit
@@ -130,8 +141,10 @@ def place_keys(
 
 
 @compiled
-def group_keys(keys: np.ndarray, rows: np.ndarray, stops: np.ndarray) -> Any:
-    """Groups of equal keys, found part by part.
+def group_keys(
+    keys: np.ndarray, rows: np.ndarray, stops: np.ndarray, codes: np.ndarray, first: np.ndarray
+) -> Any:
+    """Number of groups of equal keys, found part by part.
 
     Parameters
     ----------
@@ -139,16 +152,11 @@ def group_keys(keys: np.ndarray, rows: np.ndarray, stops: np.ndarray) -> Any:
         Equal keys lie in one part.
     rows : ndarray of uint32, shape (n_rows,)
     stops : ndarray of int64, shape (n_parts,)
-
-    Returns
-    -------
     codes : ndarray of int32, shape (n_rows,)
-        Group of each key; groups are numbered part by part.
-    first : ndarray of uint32, shape (n_groups,)
-        The row of each group's first key.
+        Written: group of each key; groups are numbered part by part.
+    first : ndarray of uint32, shape (n_rows,)
+        Written, up to the number of groups: the row of each group's first key.
     """
-    codes = np.empty(len(keys), dtype=np.int32)
-    first = np.empty(len(keys), dtype=np.uint32)
     table = np.empty(0, dtype=np.int32)
     n_groups, start = 0, 0
     for stop in stops:
@@ -179,17 +187,21 @@ def group_keys(keys: np.ndarray, rows: np.ndarray, stops: np.ndarray) -> Any:
                     break
                 slot = (slot + 1) & (size - 1)
         start = stop
-    return codes, first[:n_groups].copy()
+    return n_groups
 
 
 @compiled
-def empty_keys(n_rows: int, n_words: int) -> Any:
-    """Room for keys. NumPy's own asks the system for huge pages, which it may take long to find."""
-    return np.empty((n_rows, n_words), dtype=np.uint64), np.empty(n_rows, dtype=np.uint32)
+def add_counts(codes: np.ndarray, label: np.ndarray, counts: np.ndarray) -> None:
+    """Add rows to the counts of their value and class, shape (n_values, n_classes)."""
+    cells = counts.reshape(-1)
+    width = np.uint64(counts.shape[1])
+    for i in range(len(codes)):
+        cells[np.uint64(codes[i]) * width + np.uint64(label[i])] += 1
 
 
-@compiled
-def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int) -> Any:
+def class_counts(
+    codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int
+) -> np.ndarray:
     """Rows by value and class, shape (n_values, n_classes).
 
     Parameters
@@ -197,11 +209,10 @@ def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes:
     codes, label : ndarray of int, shape (n_rows,)
     n_values, n_classes : int
     """
-    counts = np.zeros(n_values * n_classes, dtype=np.int64)
-    width = np.uint64(n_classes)
-    for i in range(len(codes)):
-        counts[np.uint64(codes[i]) * width + np.uint64(label[i])] += 1
-    return counts.reshape(n_values, n_classes)
+    counts = room(n_values, n_classes, np.int64)
+    counts.fill(0)
+    add_counts(codes, label, counts)
+    return counts
 
 
 @compiled
@@ -390,25 +401,25 @@ def counted_keys(
     label : ndarray of int, shape (n_rows,)
     n_classes : int
     """
-    found, first = empty_keys(_MAX_KEYS, n_words)
-    counts = np.empty((_MAX_KEYS, n_classes), dtype=np.int64)
+    found, first = room(_MAX_KEYS, n_words, np.uint64), room(_MAX_KEYS, 1, np.uint32)[:, 0]
+    counts = room(_MAX_KEYS, n_classes, np.int64)
     missing = np.zeros(n_classes, dtype=np.int64)
-    room, n_found, start = _FEW_KEYS, 0, 0
-    slots = slots_of(found, 0, 2 * room)
+    most, n_found, start = _FEW_KEYS, 0, 0
+    slots = slots_of(found, 0, 2 * most)
     for keys, valid in blocks:
         done = 0
         while True:
             n_found, n_done = count_keys(
                 keys[done:], valid[done:], label[start + done : start + len(keys)], start + done,
-                slots, found[:room], first, counts, n_found, missing,
+                slots, found[:most], first, counts, n_found, missing,
             )  # fmt: skip
             done += n_done
             if done == len(keys):
                 break
-            if room == _MAX_KEYS:
+            if most == _MAX_KEYS:
                 return None
-            room = min(4 * room, _MAX_KEYS)
-            slots = slots_of(found, n_found, 2 * room)
+            most = min(4 * most, _MAX_KEYS)
+            slots = slots_of(found, n_found, 2 * most)
         start += len(keys)
     return KeyCounts(found[:n_found], first[:n_found], counts[:n_found], missing)
 
@@ -482,13 +493,16 @@ def grouped(
         first, last = int(own[0]), int(own[-1]) + 1
         stops = np.cumsum(sizes[first:last])
         places = stops - sizes[first:last]
-        placed, rows = empty_keys(int(stops[-1]), n_words)
+        n_placed = int(stops[-1])
+        placed, rows = room(n_placed, n_words, np.uint64), room(n_placed, 1, np.uint32)[:, 0]
         start = 0
         for block in keys():
             place_keys(block, start, n_bits, first, places, placed, rows)
             start += len(block)
-        found = Groups(rows, *group_keys(placed, rows, stops))
-        del placed, rows  # before the next are made
+        codes, seen = room(n_placed, 1, np.int32)[:, 0], room(n_placed, 1, np.uint32)[:, 0]
+        n_groups = group_keys(placed, rows, stops, codes, seen)
+        found = Groups(rows, codes, seen[:n_groups].copy())
+        del placed, rows, codes, seen  # before the next are made
         yield found
         del found
 

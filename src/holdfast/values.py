@@ -296,8 +296,11 @@ def _distinct_dictionary(owner: str, name: Any, column: Any) -> Distinct:
         return Distinct(pa.array([], column.type.value_type), np.zeros(0, dtype=np.intp))
     dictionary = chunks[0].dictionary
     n_given = len(dictionary)
-    codes = np.concatenate([np.asarray(chunk.indices.fill_null(n_given)) for chunk in chunks])
-    if any(chunk.null_count for chunk in chunks):
+    indices = [chunk.indices for chunk in chunks]
+    codes = np.concatenate(
+        [np.asarray(own.fill_null(n_given) if own.null_count else own) for own in indices]
+    )
+    if any(own.null_count for own in indices):
         dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
     values, places = distinct(owner, name, dictionary)
     if len(values) == len(dictionary) and (places == np.arange(len(places))).all():
@@ -313,9 +316,9 @@ def _distinct_integers(column: Any) -> Distinct:
     present = column.drop_null() if column.null_count else column
     if not len(present):
         return Distinct(pa.nulls(1, pa.int64()), np.zeros(len(column), dtype=np.intp))
-    if not is_dense(column):
+    low, high = _ends(present)
+    if not _lie_close(low, high, len(present)):
         return _with_missing(column, *_sorted_distinct(np.asarray(present)))
-    low, high = (end.as_py() for end in pc.min_max(present).values())
     codes = np.empty(len(present), dtype=np.int32)
     start = 0
     for chunk in present.chunks if isinstance(present, pa.ChunkedArray) else [present]:
@@ -327,11 +330,19 @@ def _distinct_integers(column: Any) -> Distinct:
 
 def is_dense(column: Any) -> bool:
     """Whether integers lie so close together that each of them may have a code of its own."""
+    n_present = len(column) - column.null_count
+    return n_present == 0 or _lie_close(*_ends(column), n_present)
+
+
+def _ends(column: Any) -> tuple[Any, Any]:
     import pyarrow.compute as pc
 
     low, high = (end.as_py() for end in pc.min_max(column).values())
-    n_present = len(column) - column.null_count
-    return n_present == 0 or high - low < max(2 * n_present, 1 << 16)
+    return low, high
+
+
+def _lie_close(low: int, high: int, n_present: int) -> bool:
+    return high - low < max(2 * n_present, 1 << 16)
 
 
 def _distinct_floats(column: Any) -> Distinct:
