@@ -199,9 +199,7 @@ def add_counts(codes: np.ndarray, label: np.ndarray, counts: np.ndarray) -> None
         cells[np.uint64(codes[i]) * width + np.uint64(label[i])] += 1
 
 
-def class_counts(
-    codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int
-) -> np.ndarray:
+def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int) -> np.ndarray:
     """Rows by value and class, shape (n_values, n_classes).
 
     Parameters
