@@ -88,10 +88,10 @@ def some_targets(name: str, count: int) -> list[int]:
 
 # Targets and draws of the fast methods, then of the slow ones.
 FIGURE1 = {
-    "Caltech-101": (51, 2, 17, 1),
-    "CIFAR-10": (8, 2, 8, 1),
-    "Isolet": (20, 2, 7, 1),
-    "ORL": (30, 2, 8, 1),
+    "Caltech-101": (101, 10, 101, 2),
+    "CIFAR-10": (8, 10, 8, 4),
+    "Isolet": (20, 10, 20, 3),
+    "ORL": (30, 10, 30, 2),
 }
 ALL = (1_000, 10)  # every target, ten draws
 
@@ -147,7 +147,7 @@ NOISE = (0, 10, 100, 1_000)
 NOISY = (
     "GreedyTL", "GreedyTL-59", "RLS src+feat", "forward regression", "L1 logistic", "elastic net",
 )  # fmt: skip
-FIGURE2 = (8, 1)
+FIGURE2 = (17, 1)
 
 
 class Ahead:
@@ -205,7 +205,7 @@ def run_figure2(seed: int, full: bool) -> Iterator[list[dict[str, Any]]]:
 # --- Figure 3 and Table 1 -----------------------------------------------------------------------
 
 # Candidates in all: 1,280 features, 1,000 ImageNet heads, the rest are models never trained.
-FIGURE3 = {2_280: (8, 1), 10_000: (4, 1), 100_000: (2, 1)}
+FIGURE3 = {2_280: (17, 1), 10_000: (8, 1), 100_000: (4, 1)}
 
 
 class Head:

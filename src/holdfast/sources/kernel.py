@@ -440,9 +440,10 @@ def greedy_sampled(
     """
     rows = _Rows(y, n_samples * lam)
     reason = _reached(max_selected, n_total)
+    is_left = np.ones(n_total, dtype=bool)
     while len(rows.order) < min(max_selected, n_total):
         drawn = draws(len(rows.order))
-        drawn = np.sort(drawn[~np.isin(drawn, rows.order)][:size])
+        drawn = np.sort(drawn[is_left[drawn]][:size])
         Z = columns(drawn)
         a, den = rows.terms(Z)
         score = a * a / den
@@ -451,4 +452,5 @@ def greedy_sampled(
             reason = stopped.replace("the next candidate", f"the best of {len(drawn)} drawn")
             break
         rows.enter(int(drawn[found]))
+        is_left[drawn[found]] = False
     return rows.result(n_samples, lam, reason)
