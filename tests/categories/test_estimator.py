@@ -8,7 +8,7 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
@@ -231,6 +231,33 @@ def test_nothing_kept_is_no_columns():
     selector = GingerSelector().fit(X, np.tile([0, 1], 10))
     assert selector.transform(X).shape == (20, 0)
     assert selector.path_.chosen_size == 0
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_rows_stay_where_no_column_does(kind):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50)}, index=range(7, 57))
+    y = rng.integers(0, 2, 50)
+    table = {
+        "pandas": lambda f: f,
+        "polars": pl.from_pandas,
+        "arrow": lambda f: pa.Table.from_pandas(f, preserve_index=False),
+    }[kind](X)
+    selector = GingerSelector().fit(table, y)
+    assert selector.path_.chosen_size == 0
+    made = selector.transform(table)
+    assert made.shape == (50, 0)
+    assert isinstance(made, pd.DataFrame if kind == "pandas" else np.ndarray)
+    if kind == "pandas":
+        pd.testing.assert_index_equal(made.index, X.index)
+    for wanted in ("pandas", "polars"):
+        made = selector.set_output(transform=wanted).transform(table)
+        assert type(made) is {"pandas": pd.DataFrame, "polars": pl.DataFrame}[wanted]
+    assert selector.set_output(transform="pandas").transform(table).shape == (50, 0)
+    both = FeatureUnion(
+        [("none", GingerSelector()), ("one", GingerSelector(n_features_to_select=1))]
+    )
+    assert both.fit_transform(table, y).shape == (50, 1)
 
 
 def test_lists_of_rows_keep_numbers_apart_from_text():

@@ -217,13 +217,21 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         return self._choose(counts)
 
     def transform(self, X: Any) -> Any:
-        """X with the chosen columns only; a frame comes back as its own kind of frame."""
+        """X with the chosen columns only; a frame comes back as its own kind of frame.
+
+        Where none is chosen the rows stay: of pandas as a frame with its index, of Arrow and Polars,
+        which cannot be relied on to hold rows without columns, as an array of shape (n_samples, 0).
+        """
         check_is_fitted(self, "support_")
         table = mixed_rows(self, X, reset=False)
         kept = np.flatnonzero(self.support_).tolist()
         if isinstance(table, np.ndarray):
             return table[:, kept]
-        frame = nw.from_native(table, eager_only=True)[:, kept]
+        frame = nw.from_native(table, eager_only=True)
+        if not kept:
+            is_pandas = frame.implementation.is_pandas_like()
+            return table.iloc[:, :0] if is_pandas else np.empty((len(frame), 0))
+        frame = frame[:, kept]
         own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
         wanted = own.get("transform", get_config()["transform_output"])
         if wanted == "pandas":
