@@ -1,5 +1,6 @@
 """Tables to read: rank_columns, audit_importances, ginger_score."""
 
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -12,8 +13,14 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 
-from holdfast import GingerSelector, audit_importances, rank_columns
-from holdfast.categories import ginger_score
+from holdfast import (
+    Counts,
+    GingerSelector,
+    GingerTreeClassifier,
+    audit_importances,
+    rank_columns,
+)
+from holdfast.categories import OneColumnClassifier, ginger_score
 from holdfast.tables import open_table
 
 
@@ -103,6 +110,46 @@ def test_the_target_may_stand_apart_and_be_numeric(people):
     assert table["no_column"][0] == pytest.approx(81, rel=0.2)
     array = rank_columns(X[["age", "number"]].to_numpy(), people["left"])
     assert array["column"].to_pylist() == ["x0", "x1"]
+
+
+def test_dates_and_decimals_of_pandas_are_those_of_the_file(tmp_path):
+    rng = np.random.default_rng(0)
+    days = rng.permutation(300)
+    table = pa.table(
+        {
+            "day": pa.array(days.astype("M8[D]")),
+            "price": pa.array([Decimal(int(i)).scaleb(-2) for i in days]),
+            "opens": pa.array(days * 60, pa.int32()).cast(pa.time32("s")),
+            "y": (days > 150) ^ (rng.random(300) < 0.1),
+        }
+    )
+    pq.write_table(table, tmp_path / "shop.parquet")
+    frame = pd.read_parquet(tmp_path / "shop.parquet")
+    assert {frame[name].dtype for name in ("day", "price", "opens")} == {np.dtype(object)}
+    wanted = rank_columns(tmp_path / "shop.parquet", "y").to_pylist()
+    assert [row["kind"] for row in wanted] == ["number"] * 3
+    assert all(row["predicts"] for row in wanted)
+    assert rank_columns(frame, "y").to_dict("records") == wanted
+    X = frame.drop(columns="y")
+    selector = GingerSelector().fit(X, frame["y"])
+    assert selector.support_.all()
+    assert GingerTreeClassifier().fit(X, frame["y"]).score(X, frame["y"]) > 0.8
+    parts = Counts.from_batches([frame[:7], frame[7:90], frame[90:]], "y")
+    np.testing.assert_array_equal(GingerSelector().fit_statistics(parts).scores_, selector.scores_)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_numbers_kept_as_objects_are_a_numeric_target(people, mixed):
+    X, y = people[["age", "left"]], people["height"].to_numpy(copy=True)
+    objects = y.astype(object)
+    if mixed:
+        y[0], objects[0] = 171, 171
+    pd.testing.assert_frame_equal(rank_columns(X, objects), rank_columns(X, y))
+    selector = GingerSelector().fit(X, objects)
+    np.testing.assert_array_equal(selector.scores_, GingerSelector().fit(X, y).scores_)
+    for model in (GingerTreeClassifier(), OneColumnClassifier()):
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            model.fit(X, objects)
 
 
 def test_weights_are_repetitions(people):

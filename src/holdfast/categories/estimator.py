@@ -219,8 +219,8 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """X with the chosen columns only; a frame comes back as its own kind of frame.
 
-        Where none is chosen the rows stay: of pandas as a frame with its index, of Arrow and Polars,
-        which cannot be relied on to hold rows without columns, as an array of shape (n_samples, 0).
+        Where none is chosen the rows stay: of pandas as a frame with its index, of Arrow and
+        Polars, which need a column to hold rows, as an array of shape (n_samples, 0).
         """
         check_is_fitted(self, "support_")
         table = mixed_rows(self, X, reset=False)

@@ -18,6 +18,7 @@ from holdfast.categories.counting import (
     check_classes,
     check_scoring,
     column_estimate,
+    is_numeric,
     score_order,
 )
 from holdfast.sums import Counts
@@ -108,7 +109,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         check_scoring(who, criterion, self.max_bins, "category", self.unseen, 0.05)
         table = mixed_rows(self, X, reset=True)
         target = target_rows(who, y)
-        if target.dtype.kind == "f" and (target != np.floor(target)).any():
+        if is_numeric(target, "auto"):
             raise ValueError(
                 f"{who}: Unknown label type: continuous. Expected classes. Got a target with "
                 "fractions. Turn it into classes first."
