@@ -355,6 +355,22 @@ def test_statistics_that_do_not_do_are_refused(people):
         GingerSelector(mode="forward").fit_statistics(Counts.from_arrays(X, y))
 
 
+def test_statistics_of_another_target_are_refused(people):
+    X, y = people
+    frame = X[["age", "plan", "height"]]
+    labels, numbers = Counts.from_arrays(X, y), Counts.from_frame(frame, "height")
+    sums = Counts.from_frame(frame, "height", numeric_target=True)
+    with pytest.raises(ValueError, match=r"counts of 600 classes, such as .*numeric_target=True"):
+        GingerSelector().fit_statistics(numbers)
+    with pytest.raises(ValueError, match=r"Got counts of 2 classes. .*numeric_target=True"):
+        GingerSelector(target_type="numeric").fit_statistics(labels)
+    with pytest.raises(ValueError, match=r"Got sums of a numeric target. .*numeric_target=False"):
+        GingerSelector(target_type="classes").fit_statistics(sums)
+    assert GingerSelector(target_type="classes").fit_statistics(numbers).scores_.min() > 0.9
+    both = [GingerSelector(target_type=kind).fit_statistics(sums) for kind in ("auto", "numeric")]
+    np.testing.assert_array_equal(both[0].scores_, both[1].scores_)
+
+
 def test_a_column_not_seen_in_the_fit_is_refused(people):
     X, y = people
     selector = GingerSelector().fit(X, y)

@@ -192,6 +192,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         Parameters
         ----------
         counts : Counts
+            Of classes, or with ``numeric_target=True``; refused where `target_type` says otherwise.
 
         Returns
         -------
@@ -209,6 +210,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 "of single columns do not hold those of joint ones. Call fit(X, y), or pass "
                 "mode='each'."
             )
+        self._check_target(counts.classes)
         self.n_features_in_ = counts.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -266,6 +268,28 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             raise ValueError(
                 f"{who}: n_features_to_select must be a whole number of at least 1, or None. "
                 f"Got {wanted!r}."
+            )
+
+    def _check_target(self, classes: tuple[Any, ...] | None) -> None:
+        """Refuse counts that were not made for this target_type."""
+        who, kind = "GingerSelector.fit_statistics", self.target_type
+        if classes is None:
+            if kind == "classes":
+                raise ValueError(
+                    f"{who}: target_type='classes' needs counts of classes. Got sums of a numeric "
+                    "target. Build them with numeric_target=False, or pass target_type='auto'."
+                )
+            return
+        if kind == "numeric":
+            raise ValueError(
+                f"{who}: target_type='numeric' needs sums of a numeric target. Got counts of "
+                f"{len(classes)} classes. Build them with numeric_target=True."
+            )
+        if is_numeric(np.array(classes, dtype=object), kind):
+            raise ValueError(
+                f"{who}: a target with fractions is a number. Got counts of {len(classes)} "
+                f"classes, such as {classes[0]!r}. Build them with numeric_target=True, or pass "
+                "target_type='classes'."
             )
 
     def _names(self) -> list[str]:
