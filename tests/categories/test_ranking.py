@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,34 @@ def test_the_gain_of_lightgbm_is_asked_for(people):
     table = audit_importances(LightGBM(), X, people["left"])
     assert table["importance"].tolist() == [0.75, 0.25]
     assert table["flagged"].tolist() == [True, False]
+
+
+def test_importances_follow_the_names_of_the_columns(people):
+    X, y = people[["number", "age", "height"]], people["left"]
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    wanted = audit_importances(forest, X, y)
+    pd.testing.assert_frame_equal(
+        audit_importances(forest, X[["height", "age", "number"]], y), wanted
+    )
+    array = audit_importances(forest, X.to_numpy(), y)
+    assert array["importance"].to_pylist() == wanted["importance"].tolist()
+    unnamed = RandomForestClassifier(10, random_state=0).fit(X.to_numpy(), y)
+    pd.testing.assert_frame_equal(audit_importances(unnamed, X, y), wanted)
+    with pytest.raises(ValueError, match=r"Missing: \['age'\]. New: \['Age'\]. Pass what"):
+        audit_importances(forest, X.rename(columns={"age": "Age"}), y)
+
+
+@pytest.mark.parametrize(
+    "own", [["a_number", "age"], ["age", "a_number"], ["Column_0", "Column_1"]]
+)
+def test_names_are_found_as_lightgbm_writes_them(people, own):
+    class LightGBM:
+        booster_ = SimpleNamespace(feature_importance=lambda kind: [30, 10])
+        feature_names_in_ = np.array(own)
+
+    X = people[["number", "age"]].rename(columns={"number": "a number"})
+    table = rows_by_column(audit_importances(LightGBM(), X, people["left"]))
+    assert table["age"]["importance"] == (0.75 if own[0] == "age" else 0.25)
 
 
 def test_models_without_importances_are_refused(people):

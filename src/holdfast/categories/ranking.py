@@ -227,7 +227,8 @@ def audit_importances(model: Any, X: Any, y: Any) -> Any:
     model : fitted estimator with ``feature_importances_``
         scikit-learn's trees, forests and boosting, XGBoost, LightGBM (by gain).
     X : data frame or ndarray of shape (n_samples, n_features)
-        The columns that the model was fitted on, in the same order; encoded or as they were.
+        The columns that the model was fitted on, encoded or as they were. Those of a frame are
+        found by their names where the model knows any, others by their order.
     y : array-like of shape (n_samples,)
 
     Returns
@@ -259,6 +260,8 @@ def audit_importances(model: Any, X: Any, y: Any) -> Any:
             f"{who}: X must have the {len(importance)} columns that the model was fitted on. "
             f"Got {len(names)}. Pass what the model's fit was given."
         )
+    if not isinstance(X, np.ndarray):
+        importance = importance[_places(who, model, names)]
     kinds, found = _estimates(who, X, y, "ginger")
     share = importance / (importance.sum() or 1.0)
     order = np.argsort(-share, kind="stable")
@@ -313,6 +316,25 @@ def _importances(who: str, model: Any) -> np.ndarray:
             "the X that reaches it."
         )
     return np.asarray(model.feature_importances_, dtype=np.float64)
+
+
+def _places(who: str, model: Any, names: list[str]) -> list[int]:
+    """Place of each column of X among the model's; as they stand if that knows no names."""
+    own = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    given = names
+    if hasattr(model, "booster_"):  # LightGBM writes _ for a space, and may name an array's columns
+        given = [name.replace(" ", "_") for name in names]
+        own = [] if own == [f"Column_{j}" for j in range(len(own))] else own
+    if not own or given == own:
+        return list(range(len(names)))
+    if set(given) != set(own):
+        raise ValueError(
+            f"{who}: X must have the columns that the model was fitted on. "
+            f"Missing: {[name for name in own if name not in given]}. "
+            f"New: {[name for name in given if name not in own]}. "
+            "Pass what the model's fit was given, or an array if only the names differ."
+        )
+    return [own.index(name) for name in given]
 
 
 # --- shared -------------------------------------------------------------------------------------
