@@ -200,6 +200,22 @@ def test_parts_may_keep_time_in_different_units():
     assert sum(parts).kinds == ("number",)
 
 
+def test_parts_may_keep_time_beyond_the_finest_unit():
+    days = [datetime.datetime(2020, 1, 1), datetime.datetime(9999, 1, 1)]
+    parts = [
+        Counts.from_frame(pa.table({"t": pa.array(own, pa.timestamp(unit)), "y": [0]}), "y")
+        for own, unit in (([days[0]], "ns"), ([days[1]], "us"), ([days[1]], "s"))
+    ]
+    assert sum(parts).column("t") == {days[0]: [1], days[1]: [2]}
+    assert sum(parts).kinds == ("number",)
+    spans = [
+        Counts.from_frame(pa.table({"t": pa.array([day], pa.duration(unit)), "y": [0]}), "y")
+        for day, unit in ((datetime.timedelta(1), "ns"), (datetime.timedelta(10**6), "s"))
+    ]
+    assert sum(spans).values[0].to_pylist() == [datetime.timedelta(1), datetime.timedelta(10**6)]
+    assert sum(spans).kinds == ("number",)
+
+
 def test_classes_are_joined_and_ordered():
     a = Counts.from_arrays(objects(["u"]), ["late"])
     b = Counts.from_arrays(objects(["u", "v"]), ["early", "late"])

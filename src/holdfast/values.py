@@ -508,8 +508,8 @@ def joined(owner: str, name: Any, parts: list[Any]) -> Distinct:
     if types == {pa.int64(), pa.float64()} and all(map(_fits_float, parts)):
         parts = [part.cast(pa.float64()) for part in parts]
         types = {pa.float64()}
-    if types and all(map(pa.types.is_timestamp, types)) and len({t.tz for t in types}) == 1:
-        types = {max(types, key=lambda t: ("s", "ms", "us", "ns").index(t.unit))}
+    if len(types) > 1:
+        parts, types = _in_one_unit(parts, types)
     mixed = len(types) > 1 or any(isinstance(part, np.ndarray) for part in parts)
     if not mixed:
         kind = types.pop() if types else pa.null()
@@ -518,6 +518,26 @@ def joined(owner: str, name: Any, parts: list[Any]) -> Distinct:
     column = np.empty(len(objects), dtype=object)
     column[:] = objects
     return distinct(owner, name, array_column(column))
+
+
+def _in_one_unit(parts: list[Any], types: set[Any]) -> tuple[list[Any], set[Any]]:
+    """Times in the finest of their units, or the finest that holds all; other parts as they are."""
+    import pyarrow as pa
+
+    is_time = all(map(pa.types.is_timestamp, types)) and len({kind.tz for kind in types}) == 1
+    if any(isinstance(part, np.ndarray) for part in parts) or not (
+        is_time or all(map(pa.types.is_duration, types))
+    ):
+        return parts, types
+    units = ("ns", "us", "ms", "s")
+    zone = next(iter(types)).tz if is_time else None
+    for unit in units[min(units.index(kind.unit) for kind in types) :]:
+        kind = pa.timestamp(unit, zone) if is_time else pa.duration(unit)
+        try:
+            return [part.cast(kind) for part in parts], {kind}
+        except pa.ArrowInvalid:  # beyond the range of this unit, or finer than it
+            pass
+    return parts, types
 
 
 def _fits_float(values: Any) -> bool:
