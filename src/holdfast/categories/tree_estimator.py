@@ -182,7 +182,7 @@ class GingerTreeClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
             names=tuple(self._encoder.names[j] for j in order),
             scores=scores,
             chosen_size=n_splits,
-            reason=_reason(tree, n_splits, scores),
+            reason=_reason(tree, n_splits, limits),
             unit=UNITS[self.criterion],
             train_scores=staged_scores(tree, IN_SAMPLE.get(self.criterion, self.criterion)),
         )
@@ -491,14 +491,16 @@ def _check_parameters(estimator: Any) -> None:
             _check_count(owner, name, getattr(estimator, name), 0)
 
 
-def _reason(tree: Tree, n_splits: int, scores: np.ndarray) -> str:
+def _reason(tree: Tree, n_splits: int, limits: dict[str, Any]) -> str:
     if tree.stopped == "interrupted":
         return "interrupted"
     after = "1 split" if n_splits == 1 else f"{n_splits} splits"
+    limit = " and ".join(f"{name}={limits[name]}" for name in tree.withheld)
+    within = f" within {limit}" if limit else ""
     if tree.stopped == "gain":
         lowers = "clearly lowers" if tree.criterion in IN_SAMPLE else "lowers"
         if n_splits == 0:
-            return f"no split {lowers} the estimate, so nothing is split"
-        return f"after {after} no further split {lowers} the estimate"
+            return f"no split{within} {lowers} the estimate, so nothing is split"
+        return f"after {after} no further split{within} {lowers} the estimate"
     said = f"the estimate is least after {after} of {tree.n_splits} explored"
-    return said + ("" if tree.stopped == "max_splits" else "; no leaf is left to split")
+    return said + ("" if tree.stopped == "max_splits" else f"; no leaf is left to split{within}")
