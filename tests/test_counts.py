@@ -167,6 +167,21 @@ def test_frames_batches_and_files_give_the_same(mixed, tmp_path):
     equal(Counts.from_frame(file.read(), "label"), expected)
 
 
+@pytest.mark.parametrize("numeric", [False, True])
+def test_parts_without_rows_are_passed_over(mixed, numeric):
+    target = "price" if numeric else "label"
+    whole = Counts.from_frame(mixed, target, numeric_target=numeric)
+    empty = mixed.iloc[:0]
+    batches = [empty, mixed[:50], empty, pa.Table.from_pandas(mixed[50:]), pl.from_pandas(empty)]
+    equal(Counts.from_batches(batches, target, numeric_target=numeric), whole, exact=not numeric)
+    with pytest.raises(ValueError, match="at least one batch with rows"):
+        Counts.from_batches([empty, empty], target, numeric_target=numeric)
+    with pytest.raises(ValueError, match=r"at least one row. Got a target without rows"):
+        Counts.from_frame(empty, target, numeric_target=numeric)
+    with pytest.raises(ValueError, match="Counts: expected at least one row"):
+        Counts.from_arrays(np.empty((0, 2)), [], numeric_target=numeric)
+
+
 def test_weights_are_repetitions(mixed):
     weight = np.random.default_rng(1).integers(0, 4, len(mixed))
     for target, numeric in (("label", False), ("price", True)):

@@ -55,6 +55,8 @@ class Target(NamedTuple):
     ) -> Target:
         """Target from an array-like or Arrow column; a missing one is refused."""
         column = y if hasattr(y, "type") else array_column(np.asarray(y))
+        if not len(column):
+            raise ValueError(f"{owner}: expected at least one row. Got a target without rows.")
         weight = whole_weights(owner, sample_weight, len(column))
         if numeric:
             numbers = np.asarray(column, dtype=np.float64)
