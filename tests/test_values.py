@@ -63,10 +63,14 @@ def test_long_texts_are_left_to_arrow(monkeypatch):
     assert values.text_groups(pa.array(["x" * 40, "y"])) is None
 
 
-def test_names_that_are_the_same_as_text_are_refused():
+@pytest.mark.parametrize("names", [["a", "b", "a"], [1, "b", "1"]])
+def test_names_that_are_the_same_as_text_are_refused(names):
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="distinct"):
-        columns_of("us", pd.DataFrame({1: [1], "1": [2]}))
+    frame = pd.DataFrame([[1, 2, 3]], columns=names)
+    with pytest.raises(ValueError, match=r"us: column names must be distinct.* Got '[a1]' more"):
+        columns_of("us", frame)
+    with pytest.raises(ValueError, match=r"us: column names must be distinct.* Got '[a1]' more"):
+        columns_of("us", pa.table([[1], [2], [3]], names=[str(name) for name in names]))
 
 
 UTC, PARIS = dt.UTC, dt.timezone(dt.timedelta(hours=2))

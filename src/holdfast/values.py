@@ -5,7 +5,8 @@ pyarrow is imported when a column is read, so that `import holdfast` does not wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,7 +64,7 @@ def columns_of(owner: str, data: Any) -> dict[str, Any]:
         return {f"x{j}": array_column(data[:, j]) for j in range(data.shape[1])}
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    frame = frame_of(owner, data)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
             f"{owner}: expected a data frame (pandas, Polars, Arrow) or an array. "
@@ -72,8 +73,27 @@ def columns_of(owner: str, data: Any) -> dict[str, Any]:
         )
     columns = {str(series.name): _series_column(series) for series in frame.iter_columns()}
     if len(columns) < len(frame.columns):
-        raise ValueError(f"{owner}: column names must be distinct. Got {list(frame.columns)}.")
+        raise _same_names(owner, frame.columns)
     return columns
+
+
+def frame_of(owner: str, data: Any) -> Any:
+    """Data as a narwhals frame if it is one, else as it is; names that come twice are refused."""
+    try:
+        return nw.from_native(data, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        import pyarrow as pa
+
+        names = data.column_names if isinstance(data, pa.Table) else data.columns
+        raise _same_names(owner, names) from error
+
+
+def _same_names(owner: str, names: Iterable[Any]) -> ValueError:
+    seen = Counter(map(str, names))
+    twice = ", ".join(repr(name) for name, n_times in seen.items() if n_times > 1)
+    return ValueError(
+        f"{owner}: column names must be distinct, as text. Got {twice} more than once. Rename them."
+    )
 
 
 def array_column(values: np.ndarray) -> Any:

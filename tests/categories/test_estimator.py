@@ -12,8 +12,8 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from holdfast import Counts, GingerSelector
-from holdfast.categories import kernel
+from holdfast import Counts, GingerForestClassifier, GingerSelector, GingerTreeClassifier
+from holdfast.categories import OneColumnClassifier, kernel
 
 
 def make_people(n=600, seed=0):
@@ -315,6 +315,46 @@ def test_an_interrupted_fit_says_so(people, monkeypatch):
         selector.get_support()
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        GingerSelector(),
+        GingerTreeClassifier(),
+        GingerForestClassifier(3, random_state=0),
+        OneColumnClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_fit_that_fails_leaves_nothing_of_the_one_before(people, model):
+    X, y = people
+    use = model.transform if isinstance(model, GingerSelector) else model.predict
+    model.fit(X, y)
+    # Parameters are checked before anything else: the earlier fit stays whole.
+    before = use(X)
+    model.set_params(max_bins=0)
+    with pytest.raises(ValueError, match="max_bins"):
+        model.fit(X[["age"]], y)
+    np.testing.assert_array_equal(use(X), before)
+    model.set_params(max_bins=64)
+    with pytest.raises(ValueError, match="2 classes"):
+        model.fit(X[["age"]], np.zeros(len(X)))
+    for columns in (["age"], list(X)):
+        with pytest.raises(NotFittedError):
+            use(X[columns])
+    assert not [name for name in vars(model) if name.endswith("_") and not name.endswith("_in_")]
+    model.fit(X, y)
+    np.testing.assert_array_equal(use(X), before)
+
+
+def test_counts_that_fail_leave_nothing_of_the_fit_before(people):
+    X, y = people
+    selector = GingerSelector().fit(X, y)
+    with pytest.raises(ValueError, match="2 classes"):
+        selector.fit_statistics(Counts.from_arrays(X[["age"]], np.zeros(len(X))))
+    with pytest.raises(NotFittedError):
+        selector.transform(X)
+
+
 def refusal(error, match, X=None, y=None, weight=None, **parameters):
     X = pd.DataFrame({"a": ["u", "v", "u", "v"]}) if X is None else X
     y = [0, 1, 0, 1] if y is None else y
@@ -369,6 +409,16 @@ def test_statistics_of_another_target_are_refused(people):
     assert GingerSelector(target_type="classes").fit_statistics(numbers).scores_.min() > 0.9
     both = [GingerSelector(target_type=kind).fit_statistics(sums) for kind in ("auto", "numeric")]
     np.testing.assert_array_equal(both[0].scores_, both[1].scores_)
+
+
+def test_names_that_come_twice_are_refused(people):
+    X, y = people
+    twice = X.rename(columns={"age": "plan"})
+    for model in (GingerSelector(), GingerTreeClassifier(), OneColumnClassifier()):
+        with pytest.raises(
+            ValueError, match=rf"{type(model).__name__}: column names .* Got 'plan'"
+        ):
+            model.fit(twice, y)
 
 
 def test_a_column_not_seen_in_the_fit_is_refused(people):

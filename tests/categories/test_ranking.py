@@ -12,6 +12,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectKBest
 
 from holdfast import (
@@ -139,6 +140,20 @@ def test_dates_and_decimals_of_pandas_are_those_of_the_file(tmp_path):
     np.testing.assert_array_equal(GingerSelector().fit_statistics(parts).scores_, selector.scores_)
 
 
+def test_a_target_of_one_column_is_taken_as_the_selector_takes_it(people):
+    X, y = people[["age", "plan"]], people["left"]
+    numbers = X[["age"]].to_numpy()
+    for target in (y.to_numpy()[:, None], y.to_frame(), pl.DataFrame({"left": y})):
+        with pytest.warns(DataConversionWarning):
+            pd.testing.assert_frame_equal(rank_columns(X, target), rank_columns(X, y))
+        with pytest.warns(DataConversionWarning):
+            assert ginger_score(numbers, target) == ginger_score(numbers, y)
+    with pytest.raises(ValueError, match="1d array"):
+        rank_columns(X, people[["left", "age"]])
+    with pytest.raises(ValueError, match="rank_columns: the target must not be missing"):
+        rank_columns(X, np.where(y, np.nan, 1.5))
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_numbers_kept_as_objects_are_a_numeric_target(people, mixed):
     X, y = people[["age", "left"]], people["height"].to_numpy(copy=True)
@@ -170,6 +185,14 @@ def test_what_cannot_be_ranked_is_refused(people, tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     with pytest.raises(ValueError, match=r"rank_columns: a.png is no table"):
         rank_columns(tmp_path / "a.png", "left")
+    for target in ("plan", people["plan"]):
+        with pytest.raises(ValueError, match=r"rank_columns: a numeric target .* the text '"):
+            rank_columns(people, target, target_type="numeric")
+    twice = people.rename(columns={"age": "plan"})
+    with pytest.raises(
+        ValueError, match=r"rank_columns: column names must .* Got 'plan' more than"
+    ):
+        rank_columns(twice, "left")
     with pytest.raises(FileNotFoundError, match="rank_columns: no file"):
         rank_columns(tmp_path / "gone.parquet", "left")
     with pytest.raises(ValueError, match=r"rank_columns: criterion must be one of"):

@@ -23,11 +23,12 @@ from holdfast.categories.counting import (
     categorical_mask,
     check_classes,
     is_numeric,
+    read_rows,
     readings,
 )
 from holdfast.categories.tree import Sample, cell_type
 from holdfast.tally import Target, label_order
-from holdfast.validation import mixed_rows, target_rows
+from holdfast.validation import target_rows
 from holdfast.values import column_kind, columns_of, distinct, joined, python_values
 
 _BLOCK = 1 << 13
@@ -55,7 +56,7 @@ class Column(NamedTuple):
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> dict[str, Any]:
     """Columns of X by name; their names are kept or compared."""
-    return columns_of(type(estimator).__name__, mixed_rows(estimator, X, reset=reset))
+    return columns_of(type(estimator).__name__, read_rows(estimator, X, reset=reset))
 
 
 def _in_order(values: Any) -> np.ndarray:

@@ -17,8 +17,8 @@ from scipy.stats import norm
 
 from holdfast.categories import kernel, numeric
 from holdfast.tally import grouped_moments
-from holdfast.validation import check_choice, is_number
-from holdfast.values import array_column, filtered
+from holdfast.validation import check_choice, is_number, mixed_rows
+from holdfast.values import array_column, filtered, frame_of
 
 
 class Scoring(NamedTuple):
@@ -415,6 +415,20 @@ def _per_second(kind: Any) -> int:
 
 
 # --- what the estimators and tables of the family share ---------------------------------------
+
+
+def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """What `mixed_rows` gives; at fit nothing of an earlier one is left, should this one fail."""
+    frame_of(type(estimator).__name__, X)  # refuses names that come twice
+    if reset:
+        forget(estimator)
+    return mixed_rows(estimator, X, reset=reset)
+
+
+def forget(estimator: Any) -> None:
+    """Take the attributes of a fit away."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
 
 
 def score_order(scores: np.ndarray) -> np.ndarray:

@@ -22,14 +22,16 @@ from holdfast.categories.counting import (
     check_classes,
     check_scoring,
     column_estimate,
+    forget,
     is_numeric,
+    read_rows,
     readings,
     score_order,
 )
 from holdfast.path import SelectionPath, ShowsPath
 from holdfast.sums import Counts
 from holdfast.tally import Target, is_present, present_values, table_of, whole_weights
-from holdfast.validation import check_choice, is_number, mixed_rows, target_rows
+from holdfast.validation import check_choice, is_number, target_rows
 from holdfast.values import columns_of, distinct
 
 __all__ = ["GingerSelector"]
@@ -170,7 +172,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             raise ValueError(
                 "GingerSelector: requires y to be passed, but the target y is None. Call fit(X, y)."
             )
-        table = mixed_rows(self, X, reset=True)
+        table = read_rows(self, X, reset=True)
         target = target_rows("GingerSelector", y)
         numeric = is_numeric(target, self.target_type)
         weight = whole_weights("GingerSelector", sample_weight, len(table))
@@ -211,9 +213,8 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 "mode='each'."
             )
         self._check_target(counts.classes)
+        forget(self)
         self.n_features_in_ = counts.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         if list(counts.names) != self._names():  # columns of an array have no names
             self.feature_names_in_ = np.array(counts.names, dtype=object)
         return self._choose(counts)
@@ -225,7 +226,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         Polars, which need a column to hold rows, as an array of shape (n_samples, 0).
         """
         check_is_fitted(self, "support_")
-        table = mixed_rows(self, X, reset=False)
+        table = read_rows(self, X, reset=False)
         kept = np.flatnonzero(self.support_).tolist()
         if isinstance(table, np.ndarray):
             return table[:, kept]
@@ -329,7 +330,6 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         except KeyboardInterrupt:
             empty = np.array([found[0].no_column if found else np.nan])
             self.path_ = SelectionPath(np.array([]), (), empty, 0, "interrupted", how.unit)
-            self.__dict__.pop("support_", None)  # an earlier fit's
             raise
         self.support_ = self.path_.support(n_columns)
         self.ranking_ = self.path_.ranking(n_columns)

@@ -6,6 +6,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from sklearn.utils import column_or_1d
 
 from holdfast.categories.counting import (
     ColumnEstimate,
@@ -23,7 +24,7 @@ from holdfast.progress import progress_bar
 from holdfast.tables import Table, open_table
 from holdfast.tally import Target, counted, whole_weights
 from holdfast.validation import check_choice
-from holdfast.values import columns_of
+from holdfast.values import columns_of, frame_of
 
 __all__ = ["audit_importances", "ginger_score", "rank_columns"]
 
@@ -96,7 +97,7 @@ def rank_columns(
         y = table.column(target)
         names = [name for name in names if name != target]
     else:
-        y = np.asarray(target)
+        y = column_or_1d(target, warn=True)
     weight = whole_weights(who, sample_weight, len(y))
     rows = Target.from_column(y, is_numeric(y, target_type), weight, owner=who)
     numeric = rows.classes is None
@@ -342,7 +343,7 @@ def _places(who: str, model: Any, names: list[str]) -> list[int]:
 
 def _estimates(who: str, X: Any, y: Any, criterion: str) -> tuple[list[str], list[ColumnEstimate]]:
     """Kinds and estimates of the columns of X, in their order."""
-    target = np.asarray(y)
+    target = column_or_1d(y, warn=True)
     rows = Target.from_column(target, is_numeric(target, "auto"), owner=who)
     check_classes(who, rows.classes, len(target), criterion)
     how = Scoring(criterion, rows.classes is None)
@@ -358,7 +359,7 @@ def _source(who: str, data: Any) -> tuple[Table, Any]:
     """The table, and the kind of frame to answer in."""
     if isinstance(data, Table):
         return data, "pyarrow"
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    frame = frame_of(who, data)
     backend = frame.implementation if isinstance(frame, nw.DataFrame) else "pyarrow"
     return open_table(who, data), backend
 

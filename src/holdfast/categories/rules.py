@@ -21,11 +21,12 @@ from holdfast.categories.counting import (
     check_scoring,
     column_estimate,
     is_numeric,
+    read_rows,
     score_order,
 )
 from holdfast.sums import Counts
 from holdfast.tally import whole_weights
-from holdfast.validation import check_choice, did_you_mean, is_number, mixed_rows, target_rows
+from holdfast.validation import check_choice, did_you_mean, is_number, target_rows
 from holdfast.values import columns_of, distinct, joined
 
 __all__ = ["OneColumnClassifier"]
@@ -109,7 +110,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         check_choice(who, "rule", self.rule, _CRITERIA)
         criterion = _CRITERIA[self.rule]
         check_scoring(who, criterion, self.max_bins, "category", self.unseen, 0.05)
-        table = mixed_rows(self, X, reset=True)
+        table = read_rows(self, X, reset=True)
         target = target_rows(who, y)
         if is_numeric(target, "auto"):
             raise ValueError(
@@ -165,7 +166,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
     def _chances(self, X: Any) -> np.ndarray:
         """Probabilities with which the rule names each class, shape (n_samples, n_classes)."""
         check_is_fitted(self, "column_")
-        table = mixed_rows(self, X, reset=False)
+        table = read_rows(self, X, reset=False)
         name, column = list(columns_of("OneColumnClassifier", table).items())[self.column_]
         values, codes = distinct("OneColumnClassifier", name, column)
         counts = self._reading.table

@@ -187,7 +187,6 @@ class GingerTreeClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
             train_scores=staged_scores(tree, IN_SAMPLE.get(self.criterion, self.criterion)),
         )
         if tree.stopped == "interrupted":
-            self.__dict__.pop("tree_", None)  # an earlier fit's: its cells are other ones
             raise KeyboardInterrupt
         n_features = self.n_features_in_
         self.tree_ = tree.cut(n_splits)
@@ -394,7 +393,6 @@ class GingerForestClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
         limits = {name: getattr(self, name) for name in ("max_splits", "max_depth", "min_rows")}
         limits["compiled"] = sample.cells.size * self.n_trees >= WORTH_COMPILING
         order, feature = row_order(sample), self._encoder.feature
-        self.__dict__.pop("trees_", None)  # an earlier fit's: their cells are other ones
         jobs = [
             delayed(grow_on_part)(sample, order, self.criterion, feature, n_drawn, seed, limits)
             for seed in seeds
