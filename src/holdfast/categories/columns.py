@@ -17,15 +17,12 @@ from sklearn.utils.validation import check_consistent_length
 from holdfast.categories.counting import (
     Reading,
     Scoring,
-    as_at_fit,
-    as_numbers,
-    bin_places,
     categorical_mask,
     check_classes,
     is_numeric,
-    read_rows,
     readings,
 )
+from holdfast.categories.new_rows import as_at_fit, as_numbers, bin_places, read_rows
 from holdfast.categories.tree import Sample, cell_type
 from holdfast.tally import Target, label_order
 from holdfast.validation import target_rows

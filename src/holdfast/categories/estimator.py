@@ -22,12 +22,11 @@ from holdfast.categories.counting import (
     check_classes,
     check_scoring,
     column_estimate,
-    forget,
     is_numeric,
-    read_rows,
     readings,
     score_order,
 )
+from holdfast.categories.new_rows import forget, read_rows
 from holdfast.path import SelectionPath, ShowsPath
 from holdfast.sums import Counts
 from holdfast.tally import Target, is_present, present_values, table_of, whole_weights

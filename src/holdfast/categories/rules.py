@@ -14,16 +14,14 @@ from holdfast.categories import kernel
 from holdfast.categories.counting import (
     ColumnEstimate,
     Scoring,
-    as_numbers,
-    bin_places,
     categorical_mask,
     check_classes,
     check_scoring,
     column_estimate,
     is_numeric,
-    read_rows,
     score_order,
 )
+from holdfast.categories.new_rows import as_numbers, bin_places, read_rows
 from holdfast.sums import Counts
 from holdfast.tally import whole_weights
 from holdfast.validation import check_choice, did_you_mean, is_number, target_rows
