@@ -14,13 +14,13 @@ FAMILIES = ("categories", "domains", "model_size", "sources")
 
 # Lower layers first; a module imports only from layers below its own. Families are kept apart.
 LAYERS = [
-    {"charts", "files", "grouping", "progress", "validation"},
+    {"charts", "files", "grouping", "objects", "progress", "validation"},
     {"path"},
     {"moments", "values"},
     {"tables", "tally"},
     {"features", "loops", "sums"},
     {"datasets", "formats", "hinge", "kernel", "numeric", "tree"},
-    {"bases", "bayes", "bounds", "counting", "folds", "growing", "pool", "targets"},
+    {"bases", "bayes", "bounds", "counting", "folds", "growing", "new_rows", "pool", "targets"},
     {"columns", "held_out", "large", "leave_one_out", "table"},
     {"base"},
     {"estimator", "ranking", "rivals", "rules", "similarity", "tree_estimator"},

@@ -167,6 +167,21 @@ def test_frames_batches_and_files_give_the_same(mixed, tmp_path):
     equal(Counts.from_frame(file.read(), "label"), expected)
 
 
+@pytest.mark.parametrize("numeric", [False, True])
+def test_parts_without_rows_are_passed_over(mixed, numeric):
+    target = "price" if numeric else "label"
+    whole = Counts.from_frame(mixed, target, numeric_target=numeric)
+    empty = mixed.iloc[:0]
+    batches = [empty, mixed[:50], empty, pa.Table.from_pandas(mixed[50:]), pl.from_pandas(empty)]
+    equal(Counts.from_batches(batches, target, numeric_target=numeric), whole, exact=not numeric)
+    with pytest.raises(ValueError, match="at least one batch with rows"):
+        Counts.from_batches([empty, empty], target, numeric_target=numeric)
+    with pytest.raises(ValueError, match=r"at least one row. Got a target without rows"):
+        Counts.from_frame(empty, target, numeric_target=numeric)
+    with pytest.raises(ValueError, match="Counts: expected at least one row"):
+        Counts.from_arrays(np.empty((0, 2)), [], numeric_target=numeric)
+
+
 def test_weights_are_repetitions(mixed):
     weight = np.random.default_rng(1).integers(0, 4, len(mixed))
     for target, numeric in (("label", False), ("price", True)):
@@ -198,6 +213,22 @@ def test_parts_may_keep_time_in_different_units():
     ]
     assert sum(parts).column("t") == {day: [2]}
     assert sum(parts).kinds == ("number",)
+
+
+def test_parts_may_keep_time_beyond_the_finest_unit():
+    days = [datetime.datetime(2020, 1, 1), datetime.datetime(9999, 1, 1)]
+    parts = [
+        Counts.from_frame(pa.table({"t": pa.array(own, pa.timestamp(unit)), "y": [0]}), "y")
+        for own, unit in (([days[0]], "ns"), ([days[1]], "us"), ([days[1]], "s"))
+    ]
+    assert sum(parts).column("t") == {days[0]: [1], days[1]: [2]}
+    assert sum(parts).kinds == ("number",)
+    spans = [
+        Counts.from_frame(pa.table({"t": pa.array([day], pa.duration(unit)), "y": [0]}), "y")
+        for day, unit in ((datetime.timedelta(1), "ns"), (datetime.timedelta(10**6), "s"))
+    ]
+    assert sum(spans).values[0].to_pylist() == [datetime.timedelta(1), datetime.timedelta(10**6)]
+    assert sum(spans).kinds == ("number",)
 
 
 def test_classes_are_joined_and_ordered():

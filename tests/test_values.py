@@ -1,5 +1,8 @@
 """Columns of frames and arrays: distinct texts by groups."""
 
+import datetime as dt
+from decimal import Decimal
+
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
@@ -7,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from holdfast import grouping, values
-from holdfast.values import columns_of, distinct
+from holdfast.values import array_column, columns_of, distinct, python_values
 
 TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
 
@@ -60,7 +63,80 @@ def test_long_texts_are_left_to_arrow(monkeypatch):
     assert values.text_groups(pa.array(["x" * 40, "y"])) is None
 
 
-def test_names_that_are_the_same_as_text_are_refused():
+@pytest.mark.parametrize("names", [["a", "b", "a"], [1, "b", "1"]])
+def test_names_that_are_the_same_as_text_are_refused(names):
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="distinct"):
-        columns_of("us", pd.DataFrame({1: [1], "1": [2]}))
+    frame = pd.DataFrame([[1, 2, 3]], columns=names)
+    with pytest.raises(ValueError, match=r"us: column names must be distinct.* Got '[a1]' more"):
+        columns_of("us", frame)
+    with pytest.raises(ValueError, match=r"us: column names must be distinct.* Got '[a1]' more"):
+        columns_of("us", pa.table([[1], [2], [3]], names=[str(name) for name in names]))
+
+
+UTC, PARIS = dt.UTC, dt.timezone(dt.timedelta(hours=2))
+
+
+def as_objects(rows):
+    column = np.empty(len(rows), dtype=object)
+    column[:] = rows
+    return column
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([dt.date(2020, 1, 1), dt.date(1066, 10, 14)], pa.date32()),
+        ([dt.datetime(2020, 1, 1), dt.datetime(9999, 1, 1)], pa.timestamp("us")),
+        ([dt.datetime(2020, 1, 1, tzinfo=PARIS)], pa.timestamp("us", "UTC")),
+        ([dt.time(9, 30), float("nan")], pa.time64("us")),
+        ([dt.timedelta(days=1)], pa.duration("us")),
+        ([Decimal("1.5"), Decimal("2.25"), Decimal("nan")], pa.decimal128(3, 2)),
+        ([np.float32(1.5)], pa.float32()),
+        ([np.int8(3)], pa.int8()),
+        ([np.bool_(True)], pa.bool_()),
+        ([np.datetime64("2020-01-01"), np.datetime64("NaT")], pa.date32()),
+        ([np.datetime64(0, "s"), np.datetime64(1, "ms")], pa.timestamp("ms")),
+        ([np.timedelta64(3, "s")], pa.duration("s")),
+        ([np.str_("a\0"), np.str_("a")], pa.string()),
+        ([1, 2.5, np.int8(3)], pa.float64()),
+    ],
+    ids=str,
+)
+def test_objects_of_one_type_are_what_they_are(rows, kind):
+    column = array_column(as_objects([*rows, None]))
+    assert column.type == kind
+    known = [row for row in rows if row == row]
+    assert column.null_count == len(rows) + 1 - len(known)
+    assert column.drop_null().to_pylist() == known
+
+
+def test_objects_of_pandas_are_what_they_are():
+    pd = pytest.importorskip("pandas")
+    day = pd.Timestamp("2020-01-01")
+    assert array_column(as_objects([day, pd.NaT])).type == pa.timestamp("us")
+    fine = [day + pd.Timedelta(1, "ns"), day.to_pydatetime()]
+    assert array_column(as_objects(fine)).to_pylist() == fine
+    spans = [pd.Timedelta(1, "ns"), dt.timedelta(1)]
+    assert array_column(as_objects(spans)).to_pylist() == spans
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [1, "1", True],
+        [1, True],
+        [1.5, np.timedelta64(1, "s")],
+        [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)],
+        [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=UTC)],
+        [dt.time(1), dt.time(1, tzinfo=UTC)],
+        [dt.time(1, tzinfo=PARIS), dt.time(1, tzinfo=UTC)],
+        [2**53 + 1, 2.0**53],
+        [2**64, 1],
+        [Decimal("inf"), Decimal(1)],
+    ],
+    ids=str,
+)
+def test_objects_that_arrow_would_take_for_one_are_kept_apart(rows):
+    column = array_column(as_objects(rows))
+    assert isinstance(column, np.ndarray)
+    assert python_values(distinct("us", "c", column).values) == rows

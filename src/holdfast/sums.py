@@ -185,12 +185,15 @@ class Counts:
         ----------
         batches : iterable of data frames or record batches
             With the same columns, such as ``pyarrow.parquet.ParquetFile(path).iter_batches()``.
+            Batches without rows are passed over.
         target, numeric_target
             As in `from_frame`.
         """
         total: Counts | None = None
         waiting: list[Counts] = []
         for batch in batches:
+            if hasattr(batch, "__len__") and not len(batch):
+                continue
             waiting.append(cls.from_frame(batch, target, numeric_target=numeric_target))
             # Merged when they have grown as large as the total, so that the work stays in
             # proportion to the rows.
@@ -198,7 +201,9 @@ class Counts:
                 total = _merged_counts([*([] if total is None else [total]), *waiting])
                 waiting = []
         if total is None:
-            raise ValueError("Counts.from_batches: expected at least one batch. Got none.")
+            raise ValueError(
+                "Counts.from_batches: expected at least one batch with rows. Got none."
+            )
         return _merged_counts([total, *waiting])
 
     def __add__(self, other: Counts) -> Counts:

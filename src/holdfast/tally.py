@@ -55,9 +55,11 @@ class Target(NamedTuple):
     ) -> Target:
         """Target from an array-like or Arrow column; a missing one is refused."""
         column = y if hasattr(y, "type") else array_column(np.asarray(y))
+        if not len(column):
+            raise ValueError(f"{owner}: expected at least one row. Got a target without rows.")
         weight = whole_weights(owner, sample_weight, len(column))
         if numeric:
-            numbers = np.asarray(column, dtype=np.float64)
+            numbers = _as_floats(owner, column)
             _refuse_missing(owner, np.isfinite(numbers))
             largest = float(np.abs(numbers).max(initial=0.0))
             if largest > _MAX_TARGET:
@@ -102,6 +104,18 @@ def _refuse_missing(owner: str, present: np.ndarray) -> None:
             f"{owner}: the target must not be missing or infinite. "
             f"Got {int((~present).sum())} such values in {len(present)} rows. Leave those rows out."
         )
+
+
+def _as_floats(owner: str, column: Any) -> np.ndarray:
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        _, is_text, value = str(error).partition("could not convert string to float: ")
+        given = f"the text {value}" if is_text else getattr(column, "type", "several types")
+        raise ValueError(
+            f"{owner}: a numeric target must hold numbers. Got {given}. Turn it into numbers, or "
+            "take it as classes."
+        ) from error
 
 
 def label_order(labels: list[Any]) -> list[int]:

@@ -5,11 +5,15 @@ pyarrow is imported when a column is read, so that `import holdfast` does not wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+
+from holdfast.objects import objects_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +62,7 @@ def columns_of(owner: str, data: Any) -> dict[str, Any]:
         return {f"x{j}": array_column(data[:, j]) for j in range(data.shape[1])}
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    frame = frame_of(owner, data)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
             f"{owner}: expected a data frame (pandas, Polars, Arrow) or an array. "
@@ -67,8 +71,27 @@ def columns_of(owner: str, data: Any) -> dict[str, Any]:
         )
     columns = {str(series.name): _series_column(series) for series in frame.iter_columns()}
     if len(columns) < len(frame.columns):
-        raise ValueError(f"{owner}: column names must be distinct. Got {list(frame.columns)}.")
+        raise _same_names(owner, frame.columns)
     return columns
+
+
+def frame_of(owner: str, data: Any) -> Any:
+    """Data as a narwhals frame if it is one, else as it is; names that come twice are refused."""
+    try:
+        return nw.from_native(data, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        import pyarrow as pa
+
+        names = data.column_names if isinstance(data, pa.Table) else data.columns
+        raise _same_names(owner, names) from error
+
+
+def _same_names(owner: str, names: Iterable[Any]) -> ValueError:
+    seen = Counter(map(str, names))
+    twice = ", ".join(repr(name) for name, n_times in seen.items() if n_times > 1)
+    return ValueError(
+        f"{owner}: column names must be distinct, as text. Got {twice} more than once. Rename them."
+    )
 
 
 def array_column(values: np.ndarray) -> Any:
@@ -81,15 +104,13 @@ def array_column(values: np.ndarray) -> Any:
     if values.dtype != object:
         return pa.array(values)
     missing = missing_objects(values)
-    types = set(map(type, values[~missing]))
-    if not types:
+    if missing.all():
         return pa.nulls(len(values))
-    if len(types) == 1 and types <= {str, int, float, bool, np.str_, np.float64, np.int64}:
-        try:
-            return pa.array(values, mask=missing, from_pandas=False)
-        except (OverflowError, pa.ArrowInvalid):  # an int beyond 64 bits, text that is no Unicode
-            pass
-    return values
+    try:
+        column = objects_column(values, missing)
+    except (OverflowError, TypeError, ValueError, pa.ArrowException):  # beyond 64 bits, say
+        column = None
+    return values if column is None else column
 
 
 def _series_column(series: Any) -> Any:
@@ -388,10 +409,14 @@ def missing_objects(column: np.ndarray) -> np.ndarray:
 
 
 def _is_missing(value: Any) -> bool:
+    if type(value) is str:  # the most frequent objects by far
+        return False
     if value is None:
         return True
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating, np.datetime64, np.timedelta64)):
         return bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return type(value).__name__ in ("NAType", "NaTType")
 
 
@@ -456,8 +481,8 @@ def joined(owner: str, name: Any, parts: list[Any]) -> Distinct:
     if types == {pa.int64(), pa.float64()} and all(map(_fits_float, parts)):
         parts = [part.cast(pa.float64()) for part in parts]
         types = {pa.float64()}
-    if types and all(map(pa.types.is_timestamp, types)) and len({t.tz for t in types}) == 1:
-        types = {max(types, key=lambda t: ("s", "ms", "us", "ns").index(t.unit))}
+    if len(types) > 1:
+        parts, types = _in_one_unit(parts, types)
     mixed = len(types) > 1 or any(isinstance(part, np.ndarray) for part in parts)
     if not mixed:
         kind = types.pop() if types else pa.null()
@@ -466,6 +491,26 @@ def joined(owner: str, name: Any, parts: list[Any]) -> Distinct:
     column = np.empty(len(objects), dtype=object)
     column[:] = objects
     return distinct(owner, name, array_column(column))
+
+
+def _in_one_unit(parts: list[Any], types: set[Any]) -> tuple[list[Any], set[Any]]:
+    """Times in the finest of their units, or the finest that holds all; other parts as they are."""
+    import pyarrow as pa
+
+    is_time = all(map(pa.types.is_timestamp, types)) and len({kind.tz for kind in types}) == 1
+    if any(isinstance(part, np.ndarray) for part in parts) or not (
+        is_time or all(map(pa.types.is_duration, types))
+    ):
+        return parts, types
+    units = ("ns", "us", "ms", "s")
+    zone = next(iter(types)).tz if is_time else None
+    for unit in units[min(units.index(kind.unit) for kind in types) :]:
+        kind = pa.timestamp(unit, zone) if is_time else pa.duration(unit)
+        try:
+            return [part.cast(kind) for part in parts], {kind}
+        except pa.ArrowInvalid:  # beyond the range of this unit, or finer than it
+            pass
+    return parts, types
 
 
 def _fits_float(values: Any) -> bool:

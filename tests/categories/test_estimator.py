@@ -8,12 +8,12 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from holdfast import Counts, GingerSelector
-from holdfast.categories import kernel
+from holdfast import Counts, GingerForestClassifier, GingerSelector, GingerTreeClassifier
+from holdfast.categories import OneColumnClassifier, kernel
 
 
 def make_people(n=600, seed=0):
@@ -233,6 +233,33 @@ def test_nothing_kept_is_no_columns():
     assert selector.path_.chosen_size == 0
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_rows_stay_where_no_column_does(kind):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50)}, index=range(7, 57))
+    y = rng.integers(0, 2, 50)
+    table = {
+        "pandas": lambda f: f,
+        "polars": pl.from_pandas,
+        "arrow": lambda f: pa.Table.from_pandas(f, preserve_index=False),
+    }[kind](X)
+    selector = GingerSelector().fit(table, y)
+    assert selector.path_.chosen_size == 0
+    made = selector.transform(table)
+    assert made.shape == (50, 0)
+    assert isinstance(made, pd.DataFrame if kind == "pandas" else np.ndarray)
+    if kind == "pandas":
+        pd.testing.assert_index_equal(made.index, X.index)
+    for wanted in ("pandas", "polars"):
+        made = selector.set_output(transform=wanted).transform(table)
+        assert type(made) is {"pandas": pd.DataFrame, "polars": pl.DataFrame}[wanted]
+    assert selector.set_output(transform="pandas").transform(table).shape == (50, 0)
+    both = FeatureUnion(
+        [("none", GingerSelector()), ("one", GingerSelector(n_features_to_select=1))]
+    )
+    assert both.fit_transform(table, y).shape == (50, 1)
+
+
 def test_lists_of_rows_keep_numbers_apart_from_text():
     rows = [[1, "a"], [2, "b"], [3, "a"], [4, "b"]] * 5
     selector = GingerSelector().fit(rows, [0, 1, 0, 1] * 5)
@@ -288,6 +315,46 @@ def test_an_interrupted_fit_says_so(people, monkeypatch):
         selector.get_support()
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        GingerSelector(),
+        GingerTreeClassifier(),
+        GingerForestClassifier(3, random_state=0),
+        OneColumnClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_fit_that_fails_leaves_nothing_of_the_one_before(people, model):
+    X, y = people
+    use = model.transform if isinstance(model, GingerSelector) else model.predict
+    model.fit(X, y)
+    # Parameters are checked before anything else: the earlier fit stays whole.
+    before = use(X)
+    model.set_params(max_bins=0)
+    with pytest.raises(ValueError, match="max_bins"):
+        model.fit(X[["age"]], y)
+    np.testing.assert_array_equal(use(X), before)
+    model.set_params(max_bins=64)
+    with pytest.raises(ValueError, match="2 classes"):
+        model.fit(X[["age"]], np.zeros(len(X)))
+    for columns in (["age"], list(X)):
+        with pytest.raises(NotFittedError):
+            use(X[columns])
+    assert not [name for name in vars(model) if name.endswith("_") and not name.endswith("_in_")]
+    model.fit(X, y)
+    np.testing.assert_array_equal(use(X), before)
+
+
+def test_counts_that_fail_leave_nothing_of_the_fit_before(people):
+    X, y = people
+    selector = GingerSelector().fit(X, y)
+    with pytest.raises(ValueError, match="2 classes"):
+        selector.fit_statistics(Counts.from_arrays(X[["age"]], np.zeros(len(X))))
+    with pytest.raises(NotFittedError):
+        selector.transform(X)
+
+
 def refusal(error, match, X=None, y=None, weight=None, **parameters):
     X = pd.DataFrame({"a": ["u", "v", "u", "v"]}) if X is None else X
     y = [0, 1, 0, 1] if y is None else y
@@ -326,6 +393,32 @@ def test_statistics_that_do_not_do_are_refused(people):
         GingerSelector().fit_statistics(X)
     with pytest.raises(ValueError, match="mode='forward' needs the rows"):
         GingerSelector(mode="forward").fit_statistics(Counts.from_arrays(X, y))
+
+
+def test_statistics_of_another_target_are_refused(people):
+    X, y = people
+    frame = X[["age", "plan", "height"]]
+    labels, numbers = Counts.from_arrays(X, y), Counts.from_frame(frame, "height")
+    sums = Counts.from_frame(frame, "height", numeric_target=True)
+    with pytest.raises(ValueError, match=r"counts of 600 classes, such as .*numeric_target=True"):
+        GingerSelector().fit_statistics(numbers)
+    with pytest.raises(ValueError, match=r"Got counts of 2 classes. .*numeric_target=True"):
+        GingerSelector(target_type="numeric").fit_statistics(labels)
+    with pytest.raises(ValueError, match=r"Got sums of a numeric target. .*numeric_target=False"):
+        GingerSelector(target_type="classes").fit_statistics(sums)
+    assert GingerSelector(target_type="classes").fit_statistics(numbers).scores_.min() > 0.9
+    both = [GingerSelector(target_type=kind).fit_statistics(sums) for kind in ("auto", "numeric")]
+    np.testing.assert_array_equal(both[0].scores_, both[1].scores_)
+
+
+def test_names_that_come_twice_are_refused(people):
+    X, y = people
+    twice = X.rename(columns={"age": "plan"})
+    for model in (GingerSelector(), GingerTreeClassifier(), OneColumnClassifier()):
+        with pytest.raises(
+            ValueError, match=rf"{type(model).__name__}: column names .* Got 'plan'"
+        ):
+            model.fit(twice, y)
 
 
 def test_a_column_not_seen_in_the_fit_is_refused(people):

@@ -1,6 +1,8 @@
 """Tables to read: rank_columns, audit_importances, ginger_score."""
 
+from decimal import Decimal
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,10 +12,17 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectKBest
 
-from holdfast import GingerSelector, audit_importances, rank_columns
-from holdfast.categories import ginger_score
+from holdfast import (
+    Counts,
+    GingerSelector,
+    GingerTreeClassifier,
+    audit_importances,
+    rank_columns,
+)
+from holdfast.categories import OneColumnClassifier, ginger_score
 from holdfast.tables import open_table
 
 
@@ -105,6 +114,60 @@ def test_the_target_may_stand_apart_and_be_numeric(people):
     assert array["column"].to_pylist() == ["x0", "x1"]
 
 
+def test_dates_and_decimals_of_pandas_are_those_of_the_file(tmp_path):
+    rng = np.random.default_rng(0)
+    days = rng.permutation(300)
+    table = pa.table(
+        {
+            "day": pa.array(days.astype("M8[D]")),
+            "price": pa.array([Decimal(int(i)).scaleb(-2) for i in days]),
+            "opens": pa.array(days * 60, pa.int32()).cast(pa.time32("s")),
+            "y": (days > 150) ^ (rng.random(300) < 0.1),
+        }
+    )
+    pq.write_table(table, tmp_path / "shop.parquet")
+    frame = pd.read_parquet(tmp_path / "shop.parquet")
+    assert {frame[name].dtype for name in ("day", "price", "opens")} == {np.dtype(object)}
+    wanted = rank_columns(tmp_path / "shop.parquet", "y").to_pylist()
+    assert [row["kind"] for row in wanted] == ["number"] * 3
+    assert all(row["predicts"] for row in wanted)
+    assert rank_columns(frame, "y").to_dict("records") == wanted
+    X = frame.drop(columns="y")
+    selector = GingerSelector().fit(X, frame["y"])
+    assert selector.support_.all()
+    assert GingerTreeClassifier().fit(X, frame["y"]).score(X, frame["y"]) > 0.8
+    parts = Counts.from_batches([frame[:7], frame[7:90], frame[90:]], "y")
+    np.testing.assert_array_equal(GingerSelector().fit_statistics(parts).scores_, selector.scores_)
+
+
+def test_a_target_of_one_column_is_taken_as_the_selector_takes_it(people):
+    X, y = people[["age", "plan"]], people["left"]
+    numbers = X[["age"]].to_numpy()
+    for target in (y.to_numpy()[:, None], y.to_frame(), pl.DataFrame({"left": y})):
+        with pytest.warns(DataConversionWarning):
+            pd.testing.assert_frame_equal(rank_columns(X, target), rank_columns(X, y))
+        with pytest.warns(DataConversionWarning):
+            assert ginger_score(numbers, target) == ginger_score(numbers, y)
+    with pytest.raises(ValueError, match="1d array"):
+        rank_columns(X, people[["left", "age"]])
+    with pytest.raises(ValueError, match="rank_columns: the target must not be missing"):
+        rank_columns(X, np.where(y, np.nan, 1.5))
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_numbers_kept_as_objects_are_a_numeric_target(people, mixed):
+    X, y = people[["age", "left"]], people["height"].to_numpy(copy=True)
+    objects = y.astype(object)
+    if mixed:
+        y[0], objects[0] = 171, 171
+    pd.testing.assert_frame_equal(rank_columns(X, objects), rank_columns(X, y))
+    selector = GingerSelector().fit(X, objects)
+    np.testing.assert_array_equal(selector.scores_, GingerSelector().fit(X, y).scores_)
+    for model in (GingerTreeClassifier(), OneColumnClassifier()):
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            model.fit(X, objects)
+
+
 def test_weights_are_repetitions(people):
     weight = np.random.default_rng(0).integers(0, 3, len(people))
     repeated = people.loc[people.index.repeat(weight)]
@@ -122,6 +185,14 @@ def test_what_cannot_be_ranked_is_refused(people, tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     with pytest.raises(ValueError, match=r"rank_columns: a.png is no table"):
         rank_columns(tmp_path / "a.png", "left")
+    for target in ("plan", people["plan"]):
+        with pytest.raises(ValueError, match=r"rank_columns: a numeric target .* the text '"):
+            rank_columns(people, target, target_type="numeric")
+    twice = people.rename(columns={"age": "plan"})
+    with pytest.raises(
+        ValueError, match=r"rank_columns: column names must .* Got 'plan' more than"
+    ):
+        rank_columns(twice, "left")
     with pytest.raises(FileNotFoundError, match="rank_columns: no file"):
         rank_columns(tmp_path / "gone.parquet", "left")
     with pytest.raises(ValueError, match=r"rank_columns: criterion must be one of"):
@@ -179,6 +250,34 @@ def test_the_gain_of_lightgbm_is_asked_for(people):
     table = audit_importances(LightGBM(), X, people["left"])
     assert table["importance"].tolist() == [0.75, 0.25]
     assert table["flagged"].tolist() == [True, False]
+
+
+def test_importances_follow_the_names_of_the_columns(people):
+    X, y = people[["number", "age", "height"]], people["left"]
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    wanted = audit_importances(forest, X, y)
+    pd.testing.assert_frame_equal(
+        audit_importances(forest, X[["height", "age", "number"]], y), wanted
+    )
+    array = audit_importances(forest, X.to_numpy(), y)
+    assert array["importance"].to_pylist() == wanted["importance"].tolist()
+    unnamed = RandomForestClassifier(10, random_state=0).fit(X.to_numpy(), y)
+    pd.testing.assert_frame_equal(audit_importances(unnamed, X, y), wanted)
+    with pytest.raises(ValueError, match=r"Missing: \['age'\]. New: \['Age'\]. Pass what"):
+        audit_importances(forest, X.rename(columns={"age": "Age"}), y)
+
+
+@pytest.mark.parametrize(
+    "own", [["a_number", "age"], ["age", "a_number"], ["Column_0", "Column_1"]]
+)
+def test_names_are_found_as_lightgbm_writes_them(people, own):
+    class LightGBM:
+        booster_ = SimpleNamespace(feature_importance=lambda kind: [30, 10])
+        feature_names_in_ = np.array(own)
+
+    X = people[["number", "age"]].rename(columns={"number": "a number"})
+    table = rows_by_column(audit_importances(LightGBM(), X, people["left"]))
+    assert table["age"]["importance"] == (0.75 if own[0] == "age" else 0.25)
 
 
 def test_models_without_importances_are_refused(people):

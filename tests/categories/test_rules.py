@@ -1,12 +1,15 @@
 """OneColumnClassifier: rules (4) and (5) on one column."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+from holdfast import GingerTreeClassifier
 from holdfast.categories import OneColumnClassifier, kernel
 
 
@@ -80,8 +83,49 @@ def test_numbers_go_to_the_bin_they_fall_in_and_missing_to_its_own():
         assert model.predict(column(new)).tolist() == [0, 0, 1, 1, 1]
     seen = OneColumnClassifier(max_bins=4).fit(frame[:40], y[:40])
     assert seen.expected_error(column(new[4:]), [1]) == 0.5
-    with pytest.raises(TypeError, match="column 0 held timestamp"):
+    with pytest.raises(ValueError, match=r"column 'v' was timestamp.* at fit. Got "):
         seen.predict(column(["soon"]))
+
+
+@pytest.mark.parametrize(
+    "model", [OneColumnClassifier(max_bins=4), GingerTreeClassifier(max_bins=4)]
+)
+@pytest.mark.parametrize("make", [pa.timestamp, pa.duration])
+def test_times_in_another_unit_go_to_the_bin_they_fall_in(model, make):
+    def table(numbers, unit):
+        return pa.table({"t": pa.array(numbers).view(make(unit))})
+
+    second, y = np.arange(-200, 200) * 10**8 + 7, np.arange(-200, 200) >= 0
+    near = slice(120, 280)
+    model.fit(table(second[near] * 10**9, "ns"), y[near])
+    # Half of these are beyond what 64 bits of nanoseconds hold.
+    np.testing.assert_array_equal(model.predict(table(second * 1000, "ms")), y)
+    # The last value of a bin belongs to it, the next moment does not, whatever the units.
+    model.fit(table(second, "s"), y)
+    last = second[199] * 10**9
+    new = table(np.array([last - 1, last, last + 1]), "ns")
+    np.testing.assert_array_equal(model.predict(new), [False, False, True])
+    model.fit(table(second[near] * 10**9 - 1, "ns"), y[near])
+    new = table(np.array([second[199] - 1, second[199]]), "s")
+    np.testing.assert_array_equal(model.predict(new), [False, True])
+
+
+def test_a_date_beyond_nanoseconds_is_a_value_not_seen():
+    days = pd.DataFrame({"t": pd.to_datetime(["2020-01-01", "2020-01-02"] * 10).astype("M8[ns]")})
+    new = pd.DataFrame({"t": np.array(["2020-01-02", "9999-12-31"], "M8[us]")})
+    for model in (OneColumnClassifier, GingerTreeClassifier):
+        fitted = model(categorical_features=["t"], unseen="prior").fit(days, [0, 1] * 9 + [0, 0])
+        assert fitted.predict(new).tolist() == [1, 0]
+
+
+def test_new_values_of_other_types_are_compared_or_refused():
+    X = pd.DataFrame({"v": np.arange(40.0)})
+    model = OneColumnClassifier(max_bins=4).fit(X, np.arange(40) >= 20)
+    new = pd.DataFrame({"v": [Decimal("3.5"), None, Decimal(33)]})
+    assert model.predict(new).tolist()[::2] == [False, True]
+    assert model.predict(pd.DataFrame({"v": [None, None]})).tolist() == [False, False]
+    with pytest.raises(ValueError, match=r"column 'v' was double at fit. Got several types"):
+        model.predict(pd.DataFrame({"v": [1, "a"]}))
 
 
 def test_integers_by_value_meet_floats_by_equality():

@@ -303,8 +303,12 @@ def test_limits_are_kept():
     sample = random_sample(0, n_rows=300)
     tree = grow_tree(sample, "gini", max_depth=2)
     assert tree.depth.max() == 2
+    assert tree.withheld == tree.cut(1).withheld == ("max_depth",)
     tree = grow_tree(sample, "gini", min_rows=20)
     assert tree.counts[tree.node].sum(axis=1).min() >= 20
+    assert tree.withheld == ("min_rows",)
+    assert grow_tree(sample, "gini", max_depth=1, min_rows=60).withheld == ("max_depth", "min_rows")
+    assert grow_tree(sample, "gini", max_depth=99).withheld == ()
     tree = grow_tree(sample, "gini", max_splits=3)
     assert (tree.n_splits, tree.stopped) == (3, "max_splits")
 

@@ -208,6 +208,48 @@ def test_on_noise_nothing_but_chance_is_promised():
     assert greedy.n_leaves_ == 300
 
 
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({}, "after 3 splits no further split clearly lowers the estimate"),
+        (
+            {"max_depth": 9, "min_rows": 9},
+            "after 3 splits no further split clearly lowers the estimate",
+        ),
+        (
+            {"max_depth": 1},
+            "after 1 split no further split within max_depth=1 clearly lowers the estimate",
+        ),
+        (
+            {"max_depth": 0},
+            "no split within max_depth=0 clearly lowers the estimate, so nothing is split",
+        ),
+        (
+            {"min_rows": 250},
+            "after 1 split no further split within min_rows=250 clearly lowers the estimate",
+        ),
+        (
+            {"max_depth": 1, "min_rows": 250, "max_splits": 5},
+            "the estimate is least after 1 split of 1 explored; "
+            "no leaf is left to split within min_rows=250",
+        ),
+        (
+            {"max_depth": 1, "max_splits": 5},
+            "the estimate is least after 1 split of 1 explored; "
+            "no leaf is left to split within max_depth=1",
+        ),
+        ({"max_depth": 1, "max_splits": 1}, "the estimate is least after 1 split of 1 explored"),
+    ],
+    ids=str,
+)
+def test_the_reason_names_the_limit_that_stopped_it(limits, reason):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(400, 2))
+    y = np.where(rng.random(400) < 0.1, 4, X @ [2, 1])
+    tree = GingerTreeClassifier(**limits).fit(X, y)
+    assert tree.path_.reason == reason
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_every_criterion_grows_a_tree(criterion):
     columns, y = shop()

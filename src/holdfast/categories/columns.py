@@ -22,9 +22,10 @@ from holdfast.categories.counting import (
     is_numeric,
     readings,
 )
+from holdfast.categories.new_rows import as_at_fit, as_numbers, bin_places, read_rows
 from holdfast.categories.tree import Sample, cell_type
 from holdfast.tally import Target, label_order
-from holdfast.validation import mixed_rows, target_rows
+from holdfast.validation import target_rows
 from holdfast.values import column_kind, columns_of, distinct, joined, python_values
 
 _BLOCK = 1 << 13
@@ -52,7 +53,7 @@ class Column(NamedTuple):
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> dict[str, Any]:
     """Columns of X by name; their names are kept or compared."""
-    return columns_of(type(estimator).__name__, mixed_rows(estimator, X, reset=reset))
+    return columns_of(type(estimator).__name__, read_rows(estimator, X, reset=reset))
 
 
 def _in_order(values: Any) -> np.ndarray:
@@ -65,22 +66,6 @@ def _in_order(values: Any) -> np.ndarray:
     if pa.types.is_null(values.type):
         return np.arange(len(values))
     return np.asarray(pc.array_sort_indices(values))
-
-
-def _numbers(values: pa.Array) -> np.ndarray:
-    """Values that are there, as numbers."""
-    if pa.types.is_temporal(values.type):
-        values = values.view(f"int{values.type.bit_width}")
-    elif pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    return values.drop_null().to_numpy(zero_copy_only=False)
-
-
-def _sort_of(kind: pa.DataType) -> Any:
-    """What kinds of values can be compared with; numbers with numbers, whatever their width."""
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "number"
-    return kind.id
 
 
 def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -141,7 +126,7 @@ class ColumnEncoder:
             place[order] = np.arange(len(order))
             codes = codes if all_used else codes[used]
             for reading in self._readings(j, column_kind(column), values, rows):
-                edges = _numbers(values)[reading.ends[:-1]] if reading.n_bins else None
+                edges = as_numbers(values)[reading.ends[:-1]] if reading.n_bins else None
                 kept = None if reading.n_bins else values
                 self.columns.append(Column(j, kept, edges, len(reading.table)))
                 coded.append((codes, reading.groups(values)[place]))
@@ -184,31 +169,18 @@ class ColumnEncoder:
     def _cells(self, at: int, values: Any) -> np.ndarray:
         """Cell of each of the values, which are distinct."""
         column, first, unseen = self.columns[at], self.offsets[at], self.offsets[-1]
-        values = self._as_at_fit(column, values)
+        name, wanted = self.names[column.feature], self.types[column.feature]
         if column.edges is None:
-            every = joined(self.owner, self.names[column.feature], [column.values, values])
+            values = as_at_fit(self.owner, name, wanted, values)
+            every = joined(self.owner, name, [column.values, values])
             cells = np.full(len(every.values), unseen)
             cells[every.codes[: column.n_cells]] = np.arange(first, self.offsets[at + 1])
             return cells[every.codes[column.n_cells :]]
         missing = self.offsets[at + 1] - 1 if column.has_missing else unseen
         cells = np.full(len(values), missing)
-        bins = np.searchsorted(column.edges, _numbers(values))
+        bins = bin_places(self.owner, name, column.edges, wanted, values)
         cells[np.asarray(values.is_valid())] = first + bins
         return cells
-
-    def _as_at_fit(self, column: Column, values: Any) -> Any:
-        """Values in a type that compares with that at fit; 3 and 3.0 are the same value."""
-        wanted, given = self.types[column.feature], getattr(values, "type", None)
-        if column.edges is None and (wanted is None or given is None):  # Python's own objects
-            return values
-        if given is not None and (pa.types.is_null(given) or pa.types.is_null(wanted)):
-            return values.cast(wanted) if column.edges is not None else values
-        if given is None or _sort_of(wanted) != _sort_of(given):
-            raise ValueError(
-                f"{self.owner}: column {self.names[column.feature]!r} was {wanted} at fit. "
-                f"Got {'several types' if given is None else given}. Convert it to what it was."
-            )
-        return values.cast(wanted, safe=False) if pa.types.is_temporal(wanted) else values
 
     def describe(self, at: int, cell: int) -> str:
         """The cell of a column in words, such as ``"= 'red'"`` or ``"> 3"``."""

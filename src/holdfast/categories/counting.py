@@ -18,7 +18,7 @@ from scipy.stats import norm
 from holdfast.categories import kernel, numeric
 from holdfast.tally import grouped_moments
 from holdfast.validation import check_choice, is_number
-from holdfast.values import filtered
+from holdfast.values import array_column, filtered
 
 
 class Scoring(NamedTuple):
@@ -344,6 +344,8 @@ def is_numeric(target: Any, target_type: str) -> bool:
     """Whether the target is a number to predict: as target_type says, or by its fractions."""
     if target_type != "auto":
         return target_type == "numeric"
+    if isinstance(target, np.ndarray) and target.dtype.kind == "O":
+        target = array_column(target)
     if hasattr(target, "type"):
         import pyarrow as pa
 

@@ -26,10 +26,11 @@ from holdfast.categories.counting import (
     readings,
     score_order,
 )
+from holdfast.categories.new_rows import forget, read_rows
 from holdfast.path import SelectionPath, ShowsPath
 from holdfast.sums import Counts
 from holdfast.tally import Target, is_present, present_values, table_of, whole_weights
-from holdfast.validation import check_choice, is_number, mixed_rows, target_rows
+from holdfast.validation import check_choice, is_number, target_rows
 from holdfast.values import columns_of, distinct
 
 __all__ = ["GingerSelector"]
@@ -170,7 +171,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             raise ValueError(
                 "GingerSelector: requires y to be passed, but the target y is None. Call fit(X, y)."
             )
-        table = mixed_rows(self, X, reset=True)
+        table = read_rows(self, X, reset=True)
         target = target_rows("GingerSelector", y)
         numeric = is_numeric(target, self.target_type)
         weight = whole_weights("GingerSelector", sample_weight, len(table))
@@ -192,6 +193,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         Parameters
         ----------
         counts : Counts
+            Of classes, or with ``numeric_target=True``; refused where `target_type` says otherwise.
 
         Returns
         -------
@@ -209,21 +211,29 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 "of single columns do not hold those of joint ones. Call fit(X, y), or pass "
                 "mode='each'."
             )
+        self._check_target(counts.classes)
+        forget(self)
         self.n_features_in_ = counts.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         if list(counts.names) != self._names():  # columns of an array have no names
             self.feature_names_in_ = np.array(counts.names, dtype=object)
         return self._choose(counts)
 
     def transform(self, X: Any) -> Any:
-        """X with the chosen columns only; a frame comes back as its own kind of frame."""
+        """X with the chosen columns only; a frame comes back as its own kind of frame.
+
+        Where none is chosen the rows stay: of pandas as a frame with its index, of Arrow and
+        Polars, which need a column to hold rows, as an array of shape (n_samples, 0).
+        """
         check_is_fitted(self, "support_")
-        table = mixed_rows(self, X, reset=False)
+        table = read_rows(self, X, reset=False)
         kept = np.flatnonzero(self.support_).tolist()
         if isinstance(table, np.ndarray):
             return table[:, kept]
-        frame = nw.from_native(table, eager_only=True)[:, kept]
+        frame = nw.from_native(table, eager_only=True)
+        if not kept:
+            is_pandas = frame.implementation.is_pandas_like()
+            return table.iloc[:, :0] if is_pandas else np.empty((len(frame), 0))
+        frame = frame[:, kept]
         own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
         wanted = own.get("transform", get_config()["transform_output"])
         if wanted == "pandas":
@@ -258,6 +268,28 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             raise ValueError(
                 f"{who}: n_features_to_select must be a whole number of at least 1, or None. "
                 f"Got {wanted!r}."
+            )
+
+    def _check_target(self, classes: tuple[Any, ...] | None) -> None:
+        """Refuse counts that were not made for this target_type."""
+        who, kind = "GingerSelector.fit_statistics", self.target_type
+        if classes is None:
+            if kind == "classes":
+                raise ValueError(
+                    f"{who}: target_type='classes' needs counts of classes. Got sums of a numeric "
+                    "target. Build them with numeric_target=False, or pass target_type='auto'."
+                )
+            return
+        if kind == "numeric":
+            raise ValueError(
+                f"{who}: target_type='numeric' needs sums of a numeric target. Got counts of "
+                f"{len(classes)} classes. Build them with numeric_target=True."
+            )
+        if is_numeric(np.array(classes, dtype=object), kind):
+            raise ValueError(
+                f"{who}: a target with fractions is a number. Got counts of {len(classes)} "
+                f"classes, such as {classes[0]!r}. Build them with numeric_target=True, or pass "
+                "target_type='classes'."
             )
 
     def _names(self) -> list[str]:
@@ -297,7 +329,6 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         except KeyboardInterrupt:
             empty = np.array([found[0].no_column if found else np.nan])
             self.path_ = SelectionPath(np.array([]), (), empty, 0, "interrupted", how.unit)
-            self.__dict__.pop("support_", None)  # an earlier fit's
             raise
         self.support_ = self.path_.support(n_columns)
         self.ranking_ = self.path_.ranking(n_columns)

@@ -56,11 +56,17 @@ def grow_tree(
     frontier = (_Ratios if criterion == "gain_ratio" else _Heap)(leaves, max_splits is None)
     splits: list[tuple[int, int]] = []
     stopped = "gain" if max_splits is None else "leaves"
+    withheld = set()
     try:
         made = slice(0, 1)
         while True:
+            large, small = leaves.mixed(made, min_rows)
+            if small:
+                withheld.add("min_rows")
             if max_depth is None or leaves.depth[made.start] < max_depth:
-                frontier.push(leaves.mixed(made, min_rows))
+                frontier.push(large)
+            elif large:
+                withheld.add("max_depth")
             if len(splits) == max_splits:
                 stopped = "max_splits"
                 break
@@ -81,6 +87,7 @@ def grow_tree(
         np.concatenate(leaves.counts[: n_splits + 1]),
         criterion,
         stopped,
+        tuple(sorted(withheld)),
     )
 
 
@@ -111,12 +118,13 @@ class _Leaves:
         own = slice(self.start[node], self.stop[node])
         return tuple(part[own] for part in self.stores[0 if depth == 0 else 1 + depth % 2])
 
-    def mixed(self, made: slice, min_rows: int) -> list[int]:
-        """Those of the nodes made last that have rows enough and more than one class."""
+    def mixed(self, made: slice, min_rows: int) -> tuple[list[int], bool]:
+        """Nodes made last of several classes and rows enough, and whether others have too few."""
         counts = self.counts[-1]
         total = counts.sum(axis=1)
-        at = np.flatnonzero((total >= min_rows) & (counts.max(axis=1) < total))
-        return (made.start + at).tolist()
+        at = np.flatnonzero(counts.max(axis=1) < total)
+        large = at[total[at] >= min_rows]
+        return (made.start + large).tolist(), len(large) < len(at)
 
     def score(self, node: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Columns, and for each the Σ of the children's terms and of their ``c log₂ c``.

@@ -6,6 +6,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from sklearn.utils import column_or_1d
 
 from holdfast.categories.counting import (
     ColumnEstimate,
@@ -23,7 +24,7 @@ from holdfast.progress import progress_bar
 from holdfast.tables import Table, open_table
 from holdfast.tally import Target, counted, whole_weights
 from holdfast.validation import check_choice
-from holdfast.values import columns_of
+from holdfast.values import columns_of, frame_of
 
 __all__ = ["audit_importances", "ginger_score", "rank_columns"]
 
@@ -96,7 +97,7 @@ def rank_columns(
         y = table.column(target)
         names = [name for name in names if name != target]
     else:
-        y = np.asarray(target)
+        y = column_or_1d(target, warn=True)
     weight = whole_weights(who, sample_weight, len(y))
     rows = Target.from_column(y, is_numeric(y, target_type), weight, owner=who)
     numeric = rows.classes is None
@@ -227,7 +228,8 @@ def audit_importances(model: Any, X: Any, y: Any) -> Any:
     model : fitted estimator with ``feature_importances_``
         scikit-learn's trees, forests and boosting, XGBoost, LightGBM (by gain).
     X : data frame or ndarray of shape (n_samples, n_features)
-        The columns that the model was fitted on, in the same order; encoded or as they were.
+        The columns that the model was fitted on, encoded or as they were. Those of a frame are
+        found by their names where the model knows any, others by their order.
     y : array-like of shape (n_samples,)
 
     Returns
@@ -259,6 +261,8 @@ def audit_importances(model: Any, X: Any, y: Any) -> Any:
             f"{who}: X must have the {len(importance)} columns that the model was fitted on. "
             f"Got {len(names)}. Pass what the model's fit was given."
         )
+    if not isinstance(X, np.ndarray):
+        importance = importance[_places(who, model, names)]
     kinds, found = _estimates(who, X, y, "ginger")
     share = importance / (importance.sum() or 1.0)
     order = np.argsort(-share, kind="stable")
@@ -315,12 +319,31 @@ def _importances(who: str, model: Any) -> np.ndarray:
     return np.asarray(model.feature_importances_, dtype=np.float64)
 
 
+def _places(who: str, model: Any, names: list[str]) -> list[int]:
+    """Place of each column of X among the model's; as they stand if that knows no names."""
+    own = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    given = names
+    if hasattr(model, "booster_"):  # LightGBM writes _ for a space, and may name an array's columns
+        given = [name.replace(" ", "_") for name in names]
+        own = [] if own == [f"Column_{j}" for j in range(len(own))] else own
+    if not own or given == own:
+        return list(range(len(names)))
+    if set(given) != set(own):
+        raise ValueError(
+            f"{who}: X must have the columns that the model was fitted on. "
+            f"Missing: {[name for name in own if name not in given]}. "
+            f"New: {[name for name in given if name not in own]}. "
+            "Pass what the model's fit was given, or an array if only the names differ."
+        )
+    return [own.index(name) for name in given]
+
+
 # --- shared -------------------------------------------------------------------------------------
 
 
 def _estimates(who: str, X: Any, y: Any, criterion: str) -> tuple[list[str], list[ColumnEstimate]]:
     """Kinds and estimates of the columns of X, in their order."""
-    target = np.asarray(y)
+    target = column_or_1d(y, warn=True)
     rows = Target.from_column(target, is_numeric(target, "auto"), owner=who)
     check_classes(who, rows.classes, len(target), criterion)
     how = Scoring(criterion, rows.classes is None)
@@ -336,7 +359,7 @@ def _source(who: str, data: Any) -> tuple[Table, Any]:
     """The table, and the kind of frame to answer in."""
     if isinstance(data, Table):
         return data, "pyarrow"
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    frame = frame_of(who, data)
     backend = frame.implementation if isinstance(frame, nw.DataFrame) else "pyarrow"
     return open_table(who, data), backend
 

@@ -18,11 +18,13 @@ from holdfast.categories.counting import (
     check_classes,
     check_scoring,
     column_estimate,
+    is_numeric,
     score_order,
 )
+from holdfast.categories.new_rows import as_numbers, bin_places, read_rows
 from holdfast.sums import Counts
 from holdfast.tally import whole_weights
-from holdfast.validation import check_choice, did_you_mean, is_number, mixed_rows, target_rows
+from holdfast.validation import check_choice, did_you_mean, is_number, target_rows
 from holdfast.values import columns_of, distinct, joined
 
 __all__ = ["OneColumnClassifier"]
@@ -106,9 +108,9 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         check_choice(who, "rule", self.rule, _CRITERIA)
         criterion = _CRITERIA[self.rule]
         check_scoring(who, criterion, self.max_bins, "category", self.unseen, 0.05)
-        table = mixed_rows(self, X, reset=True)
+        table = read_rows(self, X, reset=True)
         target = target_rows(who, y)
-        if target.dtype.kind == "f" and (target != np.floor(target)).any():
+        if is_numeric(target, "auto"):
             raise ValueError(
                 f"{who}: Unknown label type: continuous. Expected classes. Got a target with "
                 "fractions. Turn it into classes first."
@@ -162,38 +164,29 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
     def _chances(self, X: Any) -> np.ndarray:
         """Probabilities with which the rule names each class, shape (n_samples, n_classes)."""
         check_is_fitted(self, "column_")
-        table = mixed_rows(self, X, reset=False)
-        column = list(columns_of("OneColumnClassifier", table).values())[self.column_]
-        values, codes = distinct("OneColumnClassifier", self.column_, column)
+        table = read_rows(self, X, reset=False)
+        name, column = list(columns_of("OneColumnClassifier", table).items())[self.column_]
+        values, codes = distinct("OneColumnClassifier", name, column)
         counts = self._reading.table
         unseen = counts.sum(axis=0) if self.unseen == "prior" else np.zeros_like(counts[0])
         rule = kernel.majority_rule if self.rule == "majority" else kernel.gini_rule
         # The last row is for values not seen, which have place -1.
         chance = rule(np.concatenate([counts, unseen[None]]))
-        return chance[self._groups(values)[codes]]
+        return chance[self._groups(name, values)[codes]]
 
-    def _groups(self, values: Any) -> np.ndarray:
+    def _groups(self, name: str, values: Any) -> np.ndarray:
         """Row of the counts that each value belongs to; -1 for one not seen."""
         n_own, own = len(self._values), self._reading.groups(self._values)
         if not self._reading.n_bins:
-            every = joined("OneColumnClassifier", self.column_, [self._values, values])
+            every = joined("OneColumnClassifier", name, [self._values, values])
             group = np.full(len(every.values), -1)
             group[every.codes[:n_own]] = own
             return group[every.codes[n_own:]]
-        missing = np.asarray(values.is_null())
         n_bins = self._reading.n_bins
         groups = np.full(len(values), n_bins if len(self._reading.table) > n_bins else -1)
-        present = np.asarray(self._values.drop_null())
-        order = np.argsort(present)
-        edges = present[order][self._reading.ends]
-        try:
-            place = np.searchsorted(edges, np.asarray(values.drop_null()))
-        except TypeError as error:
-            raise TypeError(
-                f"OneColumnClassifier: column {self.column_} held {self._values.type} in the fit. "
-                f"Got {values.type}."
-            ) from error
-        groups[~missing] = np.minimum(place, n_bins - 1)
+        edges = np.sort(as_numbers(self._values))[self._reading.ends[:-1]]
+        place = bin_places("OneColumnClassifier", name, edges, self._values.type, values)
+        groups[np.asarray(values.is_valid())] = place
         return groups
 
     def __sklearn_tags__(self) -> Any:

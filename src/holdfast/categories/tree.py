@@ -202,6 +202,8 @@ class Tree:
     stopped : {"gain", "max_splits", "leaves", "interrupted"}
         Why growing ended: no split (clearly) lowers the estimate, as many splits as asked for, no
         leaf can be split, or `KeyboardInterrupt`.
+    withheld : tuple of {"max_depth", "min_rows"}
+        Limits that kept some leaf of several classes from being tried.
     """
 
     node: np.ndarray
@@ -211,6 +213,7 @@ class Tree:
     counts: np.ndarray
     criterion: str
     stopped: str
+    withheld: tuple[str, ...] = ()
 
     @property
     def n_splits(self) -> int:
@@ -249,6 +252,7 @@ class Tree:
             self.counts[kept],
             self.criterion,
             self.stopped,
+            self.withheld,
         )
 
     def apply(self, cells: np.ndarray) -> np.ndarray:

@@ -182,12 +182,11 @@ class GingerTreeClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
             names=tuple(self._encoder.names[j] for j in order),
             scores=scores,
             chosen_size=n_splits,
-            reason=_reason(tree, n_splits, scores),
+            reason=_reason(tree, n_splits, limits),
             unit=UNITS[self.criterion],
             train_scores=staged_scores(tree, IN_SAMPLE.get(self.criterion, self.criterion)),
         )
         if tree.stopped == "interrupted":
-            self.__dict__.pop("tree_", None)  # an earlier fit's: its cells are other ones
             raise KeyboardInterrupt
         n_features = self.n_features_in_
         self.tree_ = tree.cut(n_splits)
@@ -394,7 +393,6 @@ class GingerForestClassifier(ClassifierMixin, ShowsPath, BaseEstimator):
         limits = {name: getattr(self, name) for name in ("max_splits", "max_depth", "min_rows")}
         limits["compiled"] = sample.cells.size * self.n_trees >= WORTH_COMPILING
         order, feature = row_order(sample), self._encoder.feature
-        self.__dict__.pop("trees_", None)  # an earlier fit's: their cells are other ones
         jobs = [
             delayed(grow_on_part)(sample, order, self.criterion, feature, n_drawn, seed, limits)
             for seed in seeds
@@ -491,14 +489,16 @@ def _check_parameters(estimator: Any) -> None:
             _check_count(owner, name, getattr(estimator, name), 0)
 
 
-def _reason(tree: Tree, n_splits: int, scores: np.ndarray) -> str:
+def _reason(tree: Tree, n_splits: int, limits: dict[str, Any]) -> str:
     if tree.stopped == "interrupted":
         return "interrupted"
     after = "1 split" if n_splits == 1 else f"{n_splits} splits"
+    limit = " and ".join(f"{name}={limits[name]}" for name in tree.withheld)
+    within = f" within {limit}" if limit else ""
     if tree.stopped == "gain":
         lowers = "clearly lowers" if tree.criterion in IN_SAMPLE else "lowers"
         if n_splits == 0:
-            return f"no split {lowers} the estimate, so nothing is split"
-        return f"after {after} no further split {lowers} the estimate"
+            return f"no split{within} {lowers} the estimate, so nothing is split"
+        return f"after {after} no further split{within} {lowers} the estimate"
     said = f"the estimate is least after {after} of {tree.n_splits} explored"
-    return said + ("" if tree.stopped == "max_splits" else "; no leaf is left to split")
+    return said + ("" if tree.stopped == "max_splits" else f"; no leaf is left to split{within}")
