@@ -254,6 +254,7 @@ def rank(
     unit = UNITS["numeric" if numeric else criterion]
     honest = numeric or criterion not in IN_SAMPLE
     summary = rank_summary(ranked.to_pydict(), target, names=names, unit=unit, honest=honest)
+    summary = summary.with_notes(question.classes_notes(target, target_type))
     question.answer(summary, target=target, criterion=criterion)
 
 
@@ -418,6 +419,7 @@ def transfer(
         raise ValueError(f"{who}: no model in {sources} can be used: {told}")
     model.feature_names_in_ = np.array(names, dtype=object)
     summary = transfer_summary(model, target)
+    summary = summary.with_notes(question.classes_notes(target, target_type))
     question.answer(
         summary,
         target=target,
@@ -471,9 +473,16 @@ def size(
         model.fit(
             inputs[labelled],
             target[labelled],
-            X_unlabeled=np.vstack([inputs[labelled], unlabelled]) if len(unlabelled) else None,
+            X_unlabeled=unlabelled if len(unlabelled) else None,
         )
-    summary = size_summary(model, inputs[labelled], target[labelled], x_names=x, y_name=y)
+    summary = size_summary(
+        model,
+        inputs[labelled],
+        target[labelled],
+        x_names=x,
+        y_name=y,
+        n_unlabelled=len(unlabelled),
+    )
     if not known.all():
         left = f"{np.count_nonzero(~known):,} of {len(known):,} rows lack an input: left out."
         summary = summary.with_notes([("Rows without inputs", left)])
