@@ -27,6 +27,7 @@ LAYERS = [
     {"report"},
     {"demo", "question"},
     {"cli"},
+    {"__main__"},
 ]
 PARTS = ("report", "tables")  # one layer each
 KERNEL_MAY_USE = {"numpy", "scipy", "numba", "holdfast"}

@@ -112,3 +112,21 @@ def test_a_command_that_is_ended_at_any_time_leaves_nothing(sign, seconds, large
     assert out == ""
     assert list((tmp_path / "temporary").iterdir()) == []
     assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
+
+
+def test_an_interruption_while_libraries_are_imported_is_no_traceback(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", "rank", "t.csv"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 130
+    assert ended.stderr == "holdfast: interrupted before anything was done.\n"
+
+
+def test_python_m_holdfast_is_the_command():
+    asked = [sys.executable, "-m", "holdfast", "--version"]
+    assert subprocess.run(asked, capture_output=True, check=True).stdout.startswith(b"holdfast ")

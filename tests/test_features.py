@@ -222,3 +222,18 @@ def test_two_features_of_one_name_are_refused():
     )
     with pytest.raises(ValueError, match=r"us: two features would be called 'a=x'. Rename"):
         found_in(frame)
+
+
+def test_dates_and_times_are_in_days(rows):
+    micro = np.arange(len(rows)) * 250_000
+    rows["at"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(micro, unit="us")
+    rows["waited"] = pd.to_timedelta(micro, unit="us")
+    found = found_in(rows)
+    notes = {column.name: column.note for column in found.columns}
+    assert notes["at"] == "date, in days"
+    assert notes["waited"] == "time, in days"
+    at, waited = (found.moments.feature_names.index(name) for name in ("at", "waited"))
+    n = found.moments.n_samples
+    spread = np.diagonal(found.moments.scatter_xx, axis1=1, axis2=2) / n[:, None]
+    np.testing.assert_allclose(spread[:, at], spread[:, waited], rtol=1e-3)
+    assert found.moments.mean_x[:, waited] @ n / n.sum() == pytest.approx(micro.mean() / 86.4e9)

@@ -242,3 +242,52 @@ def test_squares_that_leave_the_range_of_the_dtype_are_refused():
     assert np.isfinite(Moments.from_arrays(X).scatter_xx).all()
     with pytest.raises(ValueError, match="Moments: the squares of X must fit into float32"):
         Moments.from_arrays(X, dtype=np.float32)
+
+
+def test_sparse_float32_sums_lose_no_digits():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(2000, 2)) + 1000).astype(np.float32)
+    exact = X.astype(float)
+    for weight in (None, np.full(2000, 2.0)):
+        sums = Moments.from_arrays(sparse.csr_array(X), sample_weight=weight, dtype=np.float32)
+        np.testing.assert_allclose(sums.mean_x[0], exact.mean(axis=0), rtol=1e-12)
+        covariance = sums.scatter_xx[0] / sums.n_samples[0]
+        np.testing.assert_allclose(covariance, np.cov(exact.T, ddof=0), atol=1e-5)
+
+
+def test_sums_of_different_targets_do_not_add():
+    X, y, groups = rows()
+    one = Moments.from_arrays(X, y, groups=groups)
+    two = Moments.from_arrays(X, np.column_stack([y, y]), groups=groups)
+    with pytest.raises(ValueError, match=r"Got y of 1 and of 2 columns"):
+        one + two
+
+
+def test_domains_of_a_frame_keep_their_type():
+    frame = pa.table({"x": [1.0, 2.0, 3.0], "site": [1, 2, 1]})
+    assert Moments.from_frame(frame, domain="site").domains == (1, 2)
+    mixed = pd.DataFrame({"x": [1.0, 2, 3, 4], "site": [1, "1", "b", "b"]})
+    with pytest.raises(ValueError, match="all text or all numbers"):
+        Moments.from_frame(mixed, domain="site")
+    with pytest.raises(ValueError, match="expected at least one feature"):
+        Moments.from_frame(frame.select(["site"]), domain="site")
+
+
+def test_dates_are_domains():
+    X, y, _ = rows()
+    days = np.repeat(np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[ns]"), 30)
+    sums = Moments.from_arrays(X, y, groups=days)
+    assert [day.isoformat() for day in sums.domains] == [
+        "2024-01-01T00:00:00",
+        "2024-01-02T00:00:00",
+    ]
+    np.testing.assert_allclose(sums.mean_x[1], X[30:].mean(axis=0))
+
+
+def test_batches_give_domains_in_the_order_of_the_whole():
+    X, y, groups = rows()
+    frame = pd.DataFrame(columns(X, y, groups))
+    parts = [frame[frame["site"] == site] for site in ("c", "a", "b")]
+    sums = Moments.from_batches(parts, target="y", domain="site")
+    assert sums.domains == ("a", "b", "c")
+    assert_same(sums, Moments.from_arrays(X, y, groups=groups), rtol=1e-12)

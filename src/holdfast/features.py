@@ -30,6 +30,7 @@ MAX_CLASSES = 100
 _MAX_BYTES = 1 << 31
 _ROWS = 1 << 16
 _CELLS = 1 << 23
+_IN_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LARGEST = 1e140  # sums of squares of larger numbers leave the range of floats
 _OTHER, _MISSING = "(other)", "(missing)"
 
@@ -279,22 +280,21 @@ def _number_note(kind: Any) -> str:
 
     if pa.types.is_boolean(kind):
         return "truth value"
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return "time, in days"
     return "date, in days" if pa.types.is_temporal(kind) else "number"
 
 
 def _numbers(column: pa.Array) -> np.ndarray:
-    """Values as float64; missing ones are NaN, dates are days since 1970."""
+    """Values as float64; missing ones are NaN, dates and times are in days."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_date(kind):
         column = pc.cast(pc.cast(column, pa.date32()), pa.int32())
-    elif pa.types.is_timestamp(kind):
-        seconds = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
-        return _numbers(seconds) / 86_400
     elif pa.types.is_temporal(kind):
-        column = column.view(f"int{kind.bit_width}")
+        return _numbers(column.view(f"int{kind.bit_width}")) / (_IN_A_SECOND[kind.unit] * 86_400)
     elif pa.types.is_boolean(kind):
         column = pc.cast(column, pa.int8())
     return np.array(pc.cast(column, pa.float64(), safe=False).fill_null(np.nan))

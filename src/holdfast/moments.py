@@ -166,8 +166,13 @@ class Moments:
             masks: Any = [present]
         else:
             labels = check_groups("Moments", groups, n_rows)
-            domains = tuple(np.unique(labels[present]).tolist())
-            masks = (present & (labels == domain) for domain in domains)
+            found, codes = np.unique(labels[present], return_inverse=True)
+            if found.dtype.kind == "M":  # of nanoseconds, `tolist` would make whole numbers
+                found = found.astype("datetime64[us]")
+            domains = tuple(found.tolist())
+            every = np.full(n_rows, -1)
+            every[present] = codes
+            masks = (every == code for code in range(len(domains)))
         scatter = np.empty((len(domains), X.shape[1], X.shape[1]), dtype=dtype)
         parts = []
         for d, mask in enumerate(masks):
@@ -236,12 +241,17 @@ class Moments:
                     f"Moments.from_frame: column {name!r} has missing values. "
                     "Fill them or leave those rows out."
                 )
+        if not features:
+            raise ValueError(
+                "Moments.from_frame: expected at least one feature. Got the columns "
+                f"{list(table.columns)}, all of which are target, domain or weight."
+            )
         X = np.column_stack([table[name].to_numpy().astype(dtype) for name in features])
         given = [None if name is None else table[name].to_numpy() for name in (target, weight)]
         return cls.from_arrays(
             X,
             given[0],
-            groups=None if domain is None else np.array(table[domain].to_list()),
+            groups=None if domain is None else table[domain].to_list(),
             sample_weight=given[1],
             feature_names=features,
             dtype=dtype,
@@ -271,7 +281,7 @@ class Moments:
                 sums[domain] = _merged(sums[domain], own) if domain in sums else own
         if first is None:
             raise ValueError("Moments.from_batches: expected at least one batch with rows. Got 0.")
-        return cls._of(sums, _stacked(list(sums.values())), first.feature_names)
+        return cls._ordered(sums, first.feature_names)
 
     def partial_fit(self, X: Any, y: np.ndarray | None = None, **arguments: Any) -> Moments:
         """Moments with further rows added: ``self + from_arrays(X, y, ...)``; self stays as it is.
@@ -294,10 +304,7 @@ class Moments:
         merged = dict(zip(self.domains, self._by_domain(), strict=True))
         for domain, part in zip(other.domains, other._by_domain(), strict=True):
             merged[domain] = _merged(merged[domain], part) if domain in merged else part
-        # In the order of `from_arrays`, so that parts add up to the whole in any order.
-        order = sorted(merged, key=lambda domain: (type(domain).__name__, domain))
-        names = self.feature_names or other.feature_names
-        return Moments._of(order, _stacked([merged[domain] for domain in order]), names)
+        return Moments._ordered(merged, self.feature_names or other.feature_names)
 
     def __radd__(self, other: Any) -> Moments:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # for `sum`
@@ -391,6 +398,20 @@ class Moments:
                 "Moments: sums with a target and sums without one do not add. "
                 "Build both with y, or both without."
             )
+        if self.mean_y is None or other.mean_y is None:
+            return
+        if self.mean_y.shape[1:] != other.mean_y.shape[1:]:
+            counts = (self.mean_y[0].size, other.mean_y[0].size)
+            raise ValueError(
+                "Moments: sums with different targets do not add. "
+                f"Got y of {counts[0]} and of {counts[1]} columns. Build both with the same y."
+            )
+
+    @classmethod
+    def _ordered(cls, sums: dict[Any, tuple[Any, ...]], names: tuple[str, ...] | None) -> Moments:
+        """Domains in the order of `from_arrays`: parts add up to the whole in any order."""
+        order = sorted(sums, key=lambda domain: (type(domain).__name__, domain))
+        return cls._of(order, _stacked([sums[domain] for domain in order]), names)
 
     @classmethod
     def _of(
@@ -413,7 +434,8 @@ class Moments:
 def _moments_of_one(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[Any, ...]:
     """Weight, means and scatters of one domain's rows, in the order of the class's fields."""
     total = weight.sum()
-    mean_x = np.asarray(weight @ X if (weight != 1).any() else X.sum(axis=0, dtype=float)) / total
+    weighted_sum = weight @ X if sparse.issparse(X) or (weight != 1).any() else X.sum(0, float)
+    mean_x = np.asarray(weighted_sum) / total
     mean_y = None if y is None else weight @ y / total
     for name, mean in (("X", mean_x), ("y", mean_y)):
         if mean is not None and not np.isfinite(mean).all():
@@ -423,8 +445,12 @@ def _moments_of_one(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[A
             )
     if sparse.issparse(X):
         # About zero, then moved: centred rows would be dense. Sparse columns have small means.
-        weighted = X.multiply(weight[:, None]).tocsr()
-        scatter = (weighted.T @ X).toarray().astype(float) - total * np.outer(mean_x, mean_x)
+        weighted = X.astype(np.float64).multiply(weight[:, None]).tocsr()
+        scatter = (weighted.T @ X).toarray()
+        square = np.diag(scatter).copy()
+        scatter -= total * np.outer(mean_x, mean_x)
+        constant = without_rounding(np.diag(scatter), square, X.shape[0]) == 0
+        scatter[constant] = scatter[:, constant] = 0.0
         scatter = scatter.astype(X.dtype)
         centred = None
     else:
@@ -446,6 +472,12 @@ def _moments_of_one(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[A
         scatter_xy = centred.T @ weighted_residual
     scatter_yy = np.einsum("i...,i...->...", residual, weight[column] * residual)
     return total, mean_x, scatter, mean_y, scatter_xy, scatter_yy
+
+
+def without_rounding(variance: np.ndarray, square: np.ndarray, n_rows: int) -> np.ndarray:
+    """Differences ``E[x²] - E[x]²``, 0 where they are rounding error of the square."""
+    rounding = 8 * np.finfo(np.float64).eps * np.sqrt(n_rows) * square
+    return np.where(variance > rounding, variance, 0.0)
 
 
 def _merged(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -519,3 +519,127 @@ def test_a_feature_quiet_in_all_domains_but_one_is_no_candidate(rule, data):
     assert model.held_out_scores_.max() < 10 * data.y.var()
     kept = TGreedyRegressor(rule, fixed_features=[len(X.T) - 1])
     assert kept.fit(X, data.y, groups=data.groups).support_[-1]
+
+
+# --- rows as people have them -------------------------------------------------------------------
+
+
+def far_rows(seed=0, n_domains=8, mean=1e4):
+    """Float32 rows of large means, and a target that three of the fifty features explain."""
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(250 * n_domains, 50)) + mean).astype(np.float32)
+    y = X[:, :3].astype(float).sum(axis=1) - 3 * mean + 0.1 * rng.normal(size=len(X))
+    return X, y, np.repeat(np.arange(n_domains), 250)
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_float32_rows_of_large_means_lose_no_digits_by_columns(as_given):
+    X, y, groups = far_rows()
+    by_columns, whole = (
+        TGreedyRegressor(stop="max_steps", max_steps=steps).fit(as_given(X), y, groups=groups)
+        for steps in (12, 13)  # of 50 features: columns as they are asked for, whole matrices
+    )
+    np.testing.assert_array_equal(by_columns.path_.order[:6], whole.path_.order[:6])
+    assert set(by_columns.path_.order[:3].tolist()) == {0, 1, 2}
+    for model in (by_columns, whole):
+        error = np.mean((y - model.predict(X.astype(float))) ** 2)
+        assert model.source_score_ == pytest.approx(error, rel=0.02)
+
+
+def test_a_constant_column_is_no_feature_of_sparse_rows(data):
+    X = np.column_stack([data.X[:, :3], np.full((len(data.X), 3), [0.1, 0.3, 0.7])])
+    for memory in (0, 1024):  # columns as they are asked for, whole matrices
+        with sklearn.config_context(working_memory=memory):
+            selector = TGreedySelector("t", stop="max_steps", max_steps=6)
+            selector.fit(sparse.csr_array(X), data.y, groups=data.groups)
+        assert selector.path_.order.max() < 3
+        assert (selector.scores_[3:] == 0).all()
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.2, 0.05])
+def test_small_weights_of_rows_as_domains_leave_every_feature_a_candidate(weight):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    model = TGreedyRegressor("greedy", stop="max_steps", max_steps=3)
+    model.fit(X, y, sample_weight=np.full(60, weight))
+    assert model.path_.order[0] == 0
+    assert model.coef_[0] == pytest.approx(1, abs=0.1)
+
+
+def test_sign_flips_end_where_no_candidate_is_left(data):
+    model = TGreedyRegressor(stop="sign_flip")
+    model.fit(np.ones_like(data.X), data.y, groups=data.groups)
+    assert model.path_.n_steps == 0
+    X = data.X[:, :3]
+    y = X @ [1.0, 1, 1] + 0.001 * data.y
+    model = TGreedyRegressor(stop="sign_flip", stepwise=True, fixed_features=[0])
+    assert model.fit(X, y, groups=data.groups).path_.n_steps == 3
+
+
+def test_guarantees_of_dependent_features_count_those_that_are_not():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(90), 6)
+    H = np.eye(3)[rng.integers(0, 3, 540)]
+    y = H @ [1.0, 2, 4] + 0.1 * rng.normal(size=540)
+    model = TGreedyRegressor(stop="bonferroni", max_steps=30).fit(H, y, groups=groups)
+    assert np.isfinite(model.guarantees_["regret"]).all()
+    twice = TGreedyRegressor(stop="bonferroni", max_steps=30)
+    twice.fit(np.column_stack([H[:, :2], H[:, :2]]), y, groups=groups)
+    assert (twice.guarantees_["regret"] >= 0).all()
+
+
+def test_holding_out_rows_needs_three_that_differ():
+    X, y = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
+    for model, rows, weight in (
+        (TGreedyRegressor("auto"), X, [2, 2]),
+        (TGreedyRegressor(stop="held_out_domain"), X, [2, 2]),
+        (TGreedyRegressor(stop="held_out_domain"), np.ones((4, 1)), None),
+    ):
+        target = y if len(rows) == 2 else np.ones(4)
+        with pytest.raises(ValueError, match="needs at least 3 different rows"):
+            model.fit(rows, target, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"in all but the heaviest\. Got 4 .* 1\."):
+        TGreedyRegressor(stop="held_out_domain").fit(
+            np.arange(4.0)[:, None], [0, 1, 0, 1], sample_weight=[3, 0.4, 0.3, 0.3]
+        )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_are_repetitions_within_one_standard_error_too(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(15, 3))
+    y = X[:, 0] + rng.normal(size=15)
+    copies = rng.integers(1, 5, size=15)
+    weighted, repeated = (
+        TGreedyRegressor("greedy", stop="held_out_domain_1se", max_steps=5).fit(*rows)
+        for rows in ((X, y, None, copies), (np.repeat(X, copies, axis=0), np.repeat(y, copies)))
+    )
+    assert weighted.path_.chosen_size == repeated.path_.chosen_size
+
+
+def test_what_the_target_is_does_not_depend_on_its_container(data):
+    y = np.round(data.y, 3)
+    plain = TGreedySelector().fit(data.X, y, groups=data.groups)
+    for same in (
+        y.astype(object),
+        pl.Series(y).cast(pl.Decimal(None, 3)),
+    ):
+        selector = TGreedySelector().fit(data.X, same, groups=data.groups)
+        np.testing.assert_allclose(selector.domain_effects_, plain.domain_effects_)
+    classes = np.where(y > 0, 2, 7)
+    as_classes = TGreedyClassifier().fit(data.X, classes, groups=data.groups)
+    selector = TGreedySelector().fit(
+        data.X, pd.Series(classes).astype("category"), groups=data.groups
+    )
+    np.testing.assert_allclose(selector.domain_effects_, as_classes.domain_effects_)
+
+
+def test_unlabelled_sums_must_be_of_the_same_columns(data):
+    names = [f"c{j}" for j in range(15)]
+    sums = Moments.from_arrays(data.X, data.y, groups=data.groups, feature_names=names)
+    other = Moments.from_arrays(data.X, feature_names=names[::-1])
+    with pytest.raises(ValueError, match="unlabeled must have the columns of moments"):
+        TGreedyRegressor().fit_statistics(sums, unlabeled=other)
+    with pytest.raises(ValueError, match=r"unlabeled must be Moments\. Got ndarray"):
+        TGreedyRegressor().fit_statistics(sums, unlabeled=data.X)

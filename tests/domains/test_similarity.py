@@ -221,3 +221,11 @@ def test_an_interrupted_fit_leaves_a_path_that_says_so(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         learner.fit(X, np.arange(30) % 3)
     assert (learner.path_.reason, learner.path_.n_steps) == ("interrupted", 3)
+
+
+def test_classes_may_be_text(digits, learner):
+    X, y = digits
+    names = np.array([f"digit {c}" for c in range(10)], dtype=object)
+    by_text = learner.zero_shot_auroc(X, pd.Series(names[y]))
+    by_number = learner.zero_shot_auroc(X, y)
+    assert by_text == {names[c]: value for c, value in by_number.items()}

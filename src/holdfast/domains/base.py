@@ -211,9 +211,8 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         self : object
         """
         self._check_parameters()
-        X, y = numeric_rows(
-            self, X, y, reset=True, accept_sparse=True, y_numeric=self._y_is_numeric(y)
-        )
+        numeric = self._y_is_numeric(y)
+        X, y = numeric_rows(self, X, y, reset=True, accept_sparse=True, y_numeric=numeric)
         X = X if sparse.issparse(X) else np.ascontiguousarray(X)  # sums do not depend on the layout
         owner = type(self).__name__
         weight = check_weights(owner, sample_weight, X.shape[0])
@@ -223,7 +222,7 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         if not used.all():
             X, y, weight = X[used], y[used], weight[used]
             labels = None if labels is None else labels[used]
-        Y = self._targets(y)
+        Y = self._targets(y, numeric)
         known = None
         if unlabeled.shape[0]:
             none = np.empty((unlabeled.shape[0], 0))
@@ -237,6 +236,7 @@ class TGreedyBase(ShowsPath, BaseEstimator):
             units = None
             if self.rule == "auto" or self.stop.startswith("held_out"):
                 units = np.unique(np.column_stack([Y, rows]), axis=0, return_inverse=True)[1]
+                self._check_can_be_held_out(np.bincount(units, weight))
             return self._walk(rows_as_domains(rows, Y), weight, None, known, units)
         names, codes = np.unique(labels, return_inverse=True)
         self._check_domain_count(len(names), len(names), names)
@@ -280,6 +280,17 @@ class TGreedyBase(ShowsPath, BaseEstimator):
         self._check_domain_count(len(moments.domains), len(moments.domains), moments.domains)
         known = None
         if unlabeled is not None:
+            if not isinstance(unlabeled, Moments):
+                raise ValueError(
+                    f"{who}: unlabeled must be Moments. Got {type(unlabeled).__name__}. Build them "
+                    "with Moments.from_arrays(X_unlabeled)."
+                )
+            given = (moments.feature_names, unlabeled.feature_names)
+            if None not in given and given[0] != given[1]:
+                raise ValueError(
+                    f"{who}: unlabeled must have the columns of moments. Got {given[1]} beside "
+                    f"{given[0]}. Put them in one order."
+                )
             if len(unlabeled.domains) != 1 or unlabeled.n_features != moments.n_features:
                 raise ValueError(
                     f"{who}: unlabeled must be one domain of {moments.n_features} features. Got "
@@ -303,7 +314,7 @@ class TGreedyBase(ShowsPath, BaseEstimator):
     def _y_is_numeric(self, y: Any) -> bool:
         return True
 
-    def _targets(self, y: np.ndarray) -> np.ndarray:
+    def _targets(self, y: np.ndarray, numeric: bool) -> np.ndarray:
         """Columns of numbers to explain, shape (n_rows, n_targets)."""
         return y.astype(np.float64)[:, None]
 
@@ -339,6 +350,17 @@ class TGreedyBase(ShowsPath, BaseEstimator):
             raise ValueError(
                 f"{who}: needs at least 2 rows where every row is its own domain. "
                 f"Got {n_rows} sample{'s' if n_rows != 1 else ''}. {hint}"
+            )
+
+    def _check_can_be_held_out(self, weight: np.ndarray) -> None:
+        """Refuse different rows of these weights of which none can be left out."""
+        left = float(weight.sum() - weight.max())
+        if len(weight) < 3 or not left > 1:
+            raise ValueError(
+                f"{type(self).__name__}.fit: without groups, holding rows out needs at least 3 "
+                "different rows, and a weight above 1 in all but the heaviest. Got "
+                f"{len(weight)} different rows, and {left:g}. Pass stop='bonferroni' or "
+                "stop='max_steps' with a rule other than 'auto', or more rows."
             )
 
     def _dense_rows(self, X: Any, max_bytes: float) -> np.ndarray:

@@ -33,7 +33,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from holdfast.domains.kernel import Walk, effects
 
@@ -59,7 +58,8 @@ def regret_bound(
     """Corollary 3 for one subset: the bound on ``L(μ̂_S) - L(μ_S)``.
 
     ``(Σ_i [σ̂_S]_i²)(8 q log p + 4 log(2/δ))/n``, given the domains it needs. It covers the
-    least-squares weights of the subset, not those of a stagewise walk.
+    least-squares weights of the subset, not those of a stagewise walk. Of features that depend
+    linearly on one another, q counts those that do not: they span the same.
 
     Parameters
     ----------
@@ -67,15 +67,18 @@ def regret_bound(
         ``E[X_S Y | d]``.
     weight : ndarray of shape (n_domains,)
     gram : ndarray of shape (q, q)
-        ``E[X_S X_Sᵀ]``, positive definite.
+        ``E[X_S X_Sᵀ]``.
     n_features : int
     delta : float
     """
-    q = g.shape[1]
-    if q == 0:
+    if not g.shape[1]:
         return 0.0
-    basis = solve_triangular(np.linalg.cholesky(gram), g.T, lower=True).T
-    _, s2 = effects(basis, weight)
+    # The sum of variances is the same in every orthonormal basis of the subset.
+    scale = np.sqrt(np.diag(gram))
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    kept = values > 1e-10 * values[-1]
+    q = int(kept.sum())
+    _, s2 = effects((g / scale) @ vectors[:, kept] / np.sqrt(values[kept]), weight)
     # Departure 2.
     factor = 8 * q * math.log(n_features) + 4 * math.log(2 / delta)
     return float(s2.sum()) * factor / float(weight.sum())
@@ -92,8 +95,9 @@ def guarantees(walk: Walk, coefficients: np.ndarray, delta: float) -> dict[str, 
     delta : float
     """
     n, p = float(walk.weight.sum()), coefficients.shape[1]
-    needed = domains_needed(math.log(walk.n_candidates), delta)
-    factor = bound_factor(walk.n_candidates, delta) if n >= needed else math.inf
+    n_effects = max(1, int(walk.usable.sum())) * len(walk.start)
+    needed = domains_needed(math.log(n_effects), delta)
+    factor = bound_factor(n_effects, delta) if n >= needed else math.inf
     low, high, regret, regret_needed = [], [], [], []
     for start, own in zip(walk.start, coefficients, strict=True):
         mu, s2 = effects(start, walk.weight)

@@ -12,10 +12,12 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from holdfast.domains.kernel import Domains
+from holdfast.moments import without_rounding
 from holdfast.sums import Moments
 from holdfast.validation import check_magnitude
 
 _BLOCK = (16, 128)  # least and most columns made at once
+_FAR = 1e-5
 _BATCH_CELLS = 100_000  # so that a batch stays in cache
 
 
@@ -54,8 +56,8 @@ class RowColumns:
     rows : sequence of ndarray or CSR array of shape (n_rows, n_features)
         One per domain.
     weights : sequence of ndarray of shape (n_rows,)
-    means : ndarray of shape (n_domains, n_features)
-        Subtracted; zeros for moments about zero.
+    means, variances : ndarray of shape (n_domains, n_features)
+        The means are subtracted.
     n_columns : int
         How many will be asked for, roughly. Reading all rows for a block takes as long as about 40
         of its columns, so that blocks are large, but half of what may still be asked for at most.
@@ -68,6 +70,7 @@ class RowColumns:
         rows: Sequence[Any],
         weights: Sequence[np.ndarray],
         means: np.ndarray,
+        variances: np.ndarray,
         n_columns: int,
         max_bytes: float,
     ):
@@ -76,6 +79,9 @@ class RowColumns:
         self.eps = float(np.finfo(dtype).eps)
         self._max_kept = max(_BLOCK[0], int(max_bytes / (means.size * dtype.itemsize)))
         self._n_columns = n_columns
+        self._far = [
+            is_far(mean, var, self.eps) for mean, var in zip(means, variances, strict=True)
+        ]
         self._asked: set[int] = set()
         self._kept: dict[int, np.ndarray] = {}
         self._lock = threading.Lock()
@@ -106,10 +112,13 @@ class RowColumns:
     def _make(self, wanted: list[int]) -> None:
         made = np.empty((len(wanted), *self._means.shape), dtype=self._rows[0].dtype)
         for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
-            is_sparse = sparse.issparse(rows)
+            is_sparse, mean = sparse.issparse(rows), self._means[d]
+            if self._far[d]:
+                made[:, d] = self._far_columns(rows, weight, mean, wanted)
+                continue
             # Centring one side is enough: its weighted sum is 0.
             centred = rows[:, wanted].toarray() if is_sparse else rows.take(wanted, axis=1)
-            centred -= self._means[d, wanted].astype(made.dtype)
+            centred -= mean[wanted].astype(made.dtype)
             centred *= (weight / weight.sum()).astype(made.dtype)[:, None]
             if is_sparse:
                 made[:, d] = (rows.T @ centred).T
@@ -118,6 +127,18 @@ class RowColumns:
         self._kept.update(zip(wanted, made, strict=True))
         for old in list(self._kept)[: -self._max_kept]:
             del self._kept[old]
+
+    def _far_columns(
+        self, rows: Any, weight: np.ndarray, mean: np.ndarray, wanted: list[int]
+    ) -> np.ndarray:
+        """Columns of one domain where a mean is far above its spread: both sides centred."""
+        share = weight / weight.sum()
+        made = np.zeros((len(wanted), len(mean)))
+        for at in gen_batches(rows.shape[0], max(1, 10 * _BATCH_CELLS // len(mean))):
+            part = rows[at].toarray() if sparse.issparse(rows) else rows[at]
+            moved = part.astype(np.float64) - mean
+            made += (moved[:, wanted] * share[at, None]).T @ moved
+        return made
 
 
 class CombinedColumns:
@@ -147,6 +168,11 @@ class CombinedColumns:
         strength : ndarray of shape (n_features,)
         """
         return self._combine(*(part.get(i, strength) for part in self._parts))
+
+
+def is_far(mean: np.ndarray, variance: np.ndarray, eps: float) -> bool:
+    """Whether the square of some mean, times eps, is not small beside its variance."""
+    return bool((eps * mean**2 > _FAR * variance)[variance > 0].any())
 
 
 # --- what a walk needs, from sums or from rows --------------------------------------------------
@@ -215,7 +241,7 @@ def domains_from_rows(
     sums = [first_moments(X[at], Y[at], weight[at]) for at in own]
     mean_x, var_x, mean_y, cov_xy, var_y = (np.array(field) for field in zip(*sums, strict=True))
     rows, weights = [X[at] for at in own], [weight[at] for at in own]
-    columns = RowColumns(rows, weights, mean_x, n_columns, max_bytes)
+    columns = RowColumns(rows, weights, mean_x, var_x, n_columns, max_bytes)
     cov_xy = np.ascontiguousarray(cov_xy.transpose(2, 0, 1))
     return Domains(mean_x, var_x, mean_y.T, cov_xy, var_y.T, columns)
 
@@ -259,9 +285,11 @@ def first_moments(X: Any, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray
     weighted = share[:, None] * (Y - mean_y)
     var_y = np.einsum("ij,ij->j", weighted, Y - mean_y)
     if sparse.issparse(X):
+        X = X.astype(np.float64)
         mean_x = np.asarray(share @ X)
         square = np.asarray(share @ X.multiply(X).tocsr())
-        return mean_x, np.maximum(square - mean_x**2, 0.0), mean_y, X.T @ weighted, var_y
+        var_x = without_rounding(square - mean_x**2, square, X.shape[0])
+        return mean_x, var_x, mean_y, X.T @ weighted, var_y
     # One pass in batches, in the dtype of X, about the mean of the first batch: near enough to the
     # mean that nothing cancels, and exact where a feature is constant.
     n_rows = max(1, _BATCH_CELLS // X.shape[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,13 @@ class TGreedySelector(SelectorMixin, TGreedyBase):
     """
 
     def _y_is_numeric(self, y: Any) -> bool:
-        return _kind(y) not in "OUSTb"
-
-    def _targets(self, y: np.ndarray) -> np.ndarray:
         # Text, bool and category are classes; numbers are numbers, even few of them.
-        if y.dtype.kind in "OUSTb":
+        return not _holds_classes(y)
+
+    def _targets(self, y: np.ndarray, numeric: bool) -> np.ndarray:
+        if not numeric:
             return _one_against_rest(y, *_classes(type(self).__name__, y))
-        return super()._targets(y)
+        return super()._targets(y, numeric)
 
     def _take_targets(self, n_targets: int) -> None:
         pass
@@ -146,7 +147,7 @@ class TGreedyClassifier(ClassifierMixin, TGreedyBase):
     def _y_is_numeric(self, y: Any) -> bool:
         return False
 
-    def _targets(self, y: np.ndarray) -> np.ndarray:
+    def _targets(self, y: np.ndarray, numeric: bool) -> np.ndarray:
         check_classification_targets(y)
         self.classes_, codes = _classes(type(self).__name__, y)
         return _one_against_rest(y, self.classes_, codes)
@@ -214,6 +215,12 @@ def _one_against_rest(y: np.ndarray, classes: np.ndarray, codes: np.ndarray) -> 
     return np.where(codes[:, None] == of, 1.0, -1.0)
 
 
-def _kind(y: Any) -> str:
-    """Letter of the dtype of y; text for what has none of NumPy's."""
-    return str(np.asarray(y).dtype.kind)
+def _holds_classes(y: Any) -> bool:
+    if str(getattr(y, "dtype", "")) == "category":
+        return True
+    labels = np.asarray(y)
+    if labels.dtype != object:
+        return labels.dtype.kind in "USTb"
+    return not all(
+        isinstance(label, Number) and not isinstance(label, bool) for label in labels.flat
+    )

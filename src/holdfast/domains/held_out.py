@@ -237,7 +237,8 @@ def select(
             if not plan.by_held_out:
                 choices.append((own[seen] @ w, rule, None))
                 continue
-            size = _least(table[plan.n_fixed :, seen], w, plan.stop.endswith("1se"))
+            n_seen = weight[seen].sum() if plan.stop.endswith("1se") else None
+            size = _least(table[plan.n_fixed :, seen], w, n_seen)
             choices.append((table[plan.n_fixed + size, seen] @ w, rule, plan.n_fixed + size))
         _, rule, length = min(choices, key=lambda choice: choice[0])
         return rule, length
@@ -328,18 +329,18 @@ def _walked(walk: Walk, plan: Plan, *, full: bool, least: int = 0) -> int:
     return len(walk.order) if own_size is None else own_size
 
 
-def _least(losses: np.ndarray, weight: np.ndarray, one_se: bool) -> int:
-    """Size with the least mean loss, or the least size within one standard error of it.
+def _least(losses: np.ndarray, weight: np.ndarray, n_domains: float | None) -> int:
+    """Size with the least mean loss, or the least size within one standard error of so many.
 
     The error is that of the difference, domain by domain: some domains are harder than others at
     every size, which says nothing about the size.
     """
     best = int(np.argmin(losses @ weight))
-    if not one_se:
+    if n_domains is None:
         return best
     excess = losses[: best + 1] - losses[best]
     mean = excess @ weight
-    variance = (excess - mean[:, None]) ** 2 @ weight / (losses.shape[1] - 1)
+    variance = (excess - mean[:, None]) ** 2 @ weight / (n_domains - 1)
     return int(np.argmax(mean <= np.sqrt(variance)))
 
 

@@ -325,8 +325,9 @@ class Walk:
         self._tol = 100 * eps
         self._floor = (self._tol * self.scale) ** 2 + _TINY
         # Departure 6; of two domains neither is the odd one.
-        whole = np.where(weight > 0, weight, 1.0) @ second
-        judged = self.usable & ((second.max(axis=0) <= _MOST * whole) | (len(weight) < 3))
+        copies = np.where(weight > 0, weight, 1.0)
+        most = (np.minimum(copies, 1.0)[:, None] * second).max(axis=0)
+        judged = self.usable & ((most <= _MOST * (copies @ second)) | (len(weight) < 3))
         self.n_candidates = max(1, int(judged.sum())) * len(self._g)
         self._open = np.tile(judged, (len(self._g), 1))
         self._mean_column: dict[int, np.ndarray] = {}
@@ -394,6 +395,8 @@ class Walk:
     def p_value(self, signs: np.ndarray, copies: np.ndarray) -> float:
         """Sign-flip p-value of the step that comes next; ``copies`` index the training domains."""
         left = self._open.any(axis=0)
+        if not left.any():
+            return 1.0
         g = self._g[:, copies][:, :, left]
         return sign_flip_p_value(g, self.e2[left], self._floor[:, left], self.rule, signs)
 

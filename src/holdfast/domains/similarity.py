@@ -318,7 +318,7 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
             different = (weighted @ rest.T).ravel()
             ranks = rankdata(np.concatenate([same, different]))[: len(same)]
             above = ranks.sum() - len(same) * (len(same) + 1) / 2
-            scores[name.item()] = float(above / (len(same) * len(different)))
+            scores[plain(name)] = float(above / (len(same) * len(different)))
         return scores
 
     def _rows(self, X: Any) -> np.ndarray:
@@ -439,4 +439,5 @@ def _second_moments(
     if n * p**2 * dtype.itemsize <= max_bytes:
         return StoredColumns(np.array([block.T @ block for block in rows]), size)
     weights = [np.ones(len(block)) for block in rows]
-    return RowColumns(rows, weights, np.zeros((n, p)), p, max_bytes)
+    zeros = np.zeros((n, p))
+    return RowColumns(rows, weights, zeros, zeros, p, max_bytes)
