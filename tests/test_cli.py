@@ -289,9 +289,7 @@ def test_whole_numbers_that_are_taken_as_many_classes_are_pointed_out(
         ([f"c{j}" for j in range(24)], False),  # names
     ],
 )
-def test_only_numbers_that_look_like_a_quantity_are_pointed_out(
-    values, warned, tmp_path, holdfast
-):
+def test_only_numbers_that_look_like_a_quantity_are_pointed_out(values, warned, tmp_path, holdfast):
     table = pa.table({"x": np.tile([1.5, 2.5], 12), "y": values})
     pq.write_table(table, tmp_path / "t.parquet")
     found = said(holdfast("rank", tmp_path / "t.parquet", "--target", "y", "--json"))
@@ -424,6 +422,20 @@ def test_the_terminal_shows_twenty_rows_and_says_how_to_see_more(tmp_path, holdf
     ended = holdfast("rank", "wide.parquet", "-t", "y")
     assert "and 10 more (--top 30)" in ended.out
     assert "more (--top" not in holdfast("rank", "wide.parquet", "-t", "y", "--top", 30).out
+
+
+@every_question
+def test_the_first_line_is_the_question(command, files, holdfast):
+    assert holdfast(*questions(files)[command]).out.splitlines()[0].endswith("?")
+
+
+def test_help_lists_every_criterion(holdfast):
+    from holdfast.categories.kernel import CRITERIA as OF_COLUMNS
+    from holdfast.model_size.table import CRITERIA as OF_SIZES
+
+    for command, criteria in (("rank", OF_COLUMNS), ("size", OF_SIZES)):
+        listed = set(re.findall(r"\w+", holdfast(command, "--help").out))
+        assert set(criteria) <= listed
 
 
 @every_question
@@ -580,6 +592,8 @@ def test_demo_tells_four_stories_and_leaves_a_page(tmp_path, holdfast):
     page = tmp_path / "holdfast-demo.html"
     assert ended.out.rstrip().replace("\n", "").endswith(str(page))
     assert ended.out.count("On fresh data: ") == 4
+    assert "and 34 more (in the report)" in ended.out
+    assert "--" not in ended.out  # demo has no options for its tables
     assert page.read_text("utf-8").count("<article") == 4
     assert page.stat().st_size < 1_000_000
     first = page.read_bytes()

@@ -218,7 +218,11 @@ def rank(
     question: Question,
     target: Target,
     criterion: Annotated[
-        str, typer.Option(help="What ranks: ginger, majority, gini, information_gain, gain_ratio.")
+        str,
+        typer.Option(
+            help="What ranks: ginger, majority; on the rows of the fit: gini, misclassification, "
+            "information_gain, gain_ratio."
+        ),
     ] = "ginger",
     target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
     alpha: Alpha = 0.05,
@@ -439,7 +443,11 @@ def size(
         str, typer.Option(help="cosine, fourier, legendre, bspline, rbf, pca, columns, lars, omp.")
     ] = "cosine",
     criterion: Annotated[
-        str, typer.Option(help="What chooses the size: dee, adj, cv, bayes, seb, bic, ...")
+        str,
+        typer.Option(
+            help="What chooses the size: dee, adj, bayes, cv, loo, seb, ucb, aicc, gcv, fpe, aic, "
+            "adjusted_r2, cpm, bic, ric."
+        ),
     ] = "dee",
     max_terms: Annotated[int | None, typer.Option(help="Largest size.", min=1)] = None,
 ) -> None:

@@ -98,6 +98,11 @@ class Question:
             named[column] = option
         names = [name for name in self.data.names if name not in named]
         for name in self.drop:
+            if name in named:
+                raise ValueError(
+                    f"{self.who}: {name!r} is the column of {named[name]} and cannot be dropped. "
+                    f"Leave out --drop {shlex.quote(name)}, or name another."
+                )
             if name not in names:
                 hint = did_you_mean(name, names)
                 raise ValueError(f"{self.who}: no column {name!r} (--drop).{hint}")

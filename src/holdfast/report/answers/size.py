@@ -12,7 +12,6 @@ from holdfast.model_size.table import UNITS, agreement
 from holdfast.report.answers.words import count, listed, sentence, verb
 from holdfast.report.summary import Summary, Table
 
-
 _FEW_UNLABELLED = 30
 
 
