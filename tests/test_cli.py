@@ -17,7 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast import SelectionPath, __version__
+from holdfast import NestedRegressor, SelectionPath, __version__
 from holdfast.datasets import make_curve, make_customers, make_domains
 
 COMMAND = Path(sys.executable).parent / "holdfast"
@@ -240,6 +240,62 @@ def test_size_finds_a_curve_of_four_terms(ending, files, holdfast):
     assert found["asked"]["points without a target"] == "40"
 
 
+def test_few_rows_without_a_target_are_pointed_out(tmp_path, holdfast):
+    table = curve().slice(0, 21)
+    pa.csv.write_csv(table, tmp_path / "one.csv")
+    found = said(holdfast("size", tmp_path / "one.csv", "--x", "x", "--y", "y", "--json"))
+    assert found["asked"]["points without a target"] == "1"
+    notes = {note["what"]: note["why"] for note in found["wary"]}
+    assert "at 1 row only" in notes["Few rows without a target"]
+
+
+def test_size_looks_where_rows_have_no_target_and_not_at_the_points_again(files, holdfast):
+    found = said(holdfast(*questions(files)["size"], "--json"))
+    data = make_curve("four_terms", n_samples=20, noise=0.3, n_unlabeled=40, random_state=0)
+    model = NestedRegressor(random_state=0).fit(data.X, data.y, X_unlabeled=data.X_unlabeled)
+    for row in found["table"]["rows"]:
+        own = model.criteria_[row["criterion"]].min()
+        assert row["estimate"] == pytest.approx(own), row["criterion"]
+
+
+@pytest.mark.parametrize("command", ["rank", "transfer"])
+def test_whole_numbers_that_are_taken_as_many_classes_are_pointed_out(
+    command, files, tmp_path, holdfast
+):
+    ages = np.random.default_rng(0).integers(20, 70, size=24)
+    table = task().set_column(6, "label", pa.array(ages))
+    pa.csv.write_csv(table, tmp_path / "ages.csv")
+    asked = [*questions(files)[command], "--json"]
+    asked[1:4] = [tmp_path / "ages.csv", "--target", "label"]
+
+    def wary(*more):
+        return {note["what"]: note["why"] for note in said(holdfast(*asked, *more))["wary"]}
+
+    assert wary()["Numbers as classes"] == (
+        f"'label' is taken as {len(set(ages))} classes; pass --target-type numeric if it is a "
+        "quantity."
+    )
+    assert "Numbers as classes" not in wary("--target-type", "numeric")
+    assert "Numbers as classes" not in wary("--target-type", "classes")
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        (np.arange(24.0), True),  # whole, though floats
+        (np.repeat(np.arange(6), 4), True),  # six, each rare
+        (np.repeat(np.arange(4), 6), False),
+        (np.arange(24.0) + 0.5, False),  # a quantity as it is
+        ([f"c{j}" for j in range(24)], False),  # names
+    ],
+)
+def test_only_numbers_that_look_like_a_quantity_are_pointed_out(values, warned, tmp_path, holdfast):
+    table = pa.table({"x": np.tile([1.5, 2.5], 12), "y": values})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = said(holdfast("rank", tmp_path / "t.parquet", "--target", "y", "--json"))
+    assert any(note["what"] == "Numbers as classes" for note in found["wary"]) == warned
+
+
 def test_a_table_with_nothing_to_find_is_said_to_have_nothing(tmp_path, holdfast):
     rng = np.random.default_rng(0)
     noise = {f"x{j}": rng.normal(size=200) for j in range(5)}
@@ -366,6 +422,20 @@ def test_the_terminal_shows_twenty_rows_and_says_how_to_see_more(tmp_path, holdf
     ended = holdfast("rank", "wide.parquet", "-t", "y")
     assert "and 10 more (--top 30)" in ended.out
     assert "more (--top" not in holdfast("rank", "wide.parquet", "-t", "y", "--top", 30).out
+
+
+@every_question
+def test_the_first_line_is_the_question(command, files, holdfast):
+    assert holdfast(*questions(files)[command]).out.splitlines()[0].endswith("?")
+
+
+def test_help_lists_every_criterion(holdfast):
+    from holdfast.categories.kernel import CRITERIA as OF_COLUMNS
+    from holdfast.model_size.table import CRITERIA as OF_SIZES
+
+    for command, criteria in (("rank", OF_COLUMNS), ("size", OF_SIZES)):
+        listed = set(re.findall(r"\w+", holdfast(command, "--help").out))
+        assert set(criteria) <= listed
 
 
 @every_question
@@ -522,6 +592,8 @@ def test_demo_tells_four_stories_and_leaves_a_page(tmp_path, holdfast):
     page = tmp_path / "holdfast-demo.html"
     assert ended.out.rstrip().replace("\n", "").endswith(str(page))
     assert ended.out.count("On fresh data: ") == 4
+    assert "and 34 more (in the report)" in ended.out
+    assert "--" not in ended.out  # demo has no options for its tables
     assert page.read_text("utf-8").count("<article") == 4
     assert page.stat().st_size < 1_000_000
     first = page.read_bytes()

@@ -218,7 +218,11 @@ def rank(
     question: Question,
     target: Target,
     criterion: Annotated[
-        str, typer.Option(help="What ranks: ginger, majority, gini, information_gain, gain_ratio.")
+        str,
+        typer.Option(
+            help="What ranks: ginger, majority; on the rows of the fit: gini, misclassification, "
+            "information_gain, gain_ratio."
+        ),
     ] = "ginger",
     target_type: Annotated[str, typer.Option(help="auto, classes or numeric.")] = "auto",
     alpha: Alpha = 0.05,
@@ -254,6 +258,7 @@ def rank(
     unit = UNITS["numeric" if numeric else criterion]
     honest = numeric or criterion not in IN_SAMPLE
     summary = rank_summary(ranked.to_pydict(), target, names=names, unit=unit, honest=honest)
+    summary = summary.with_notes(question.classes_notes(target, target_type))
     question.answer(summary, target=target, criterion=criterion)
 
 
@@ -418,6 +423,7 @@ def transfer(
         raise ValueError(f"{who}: no model in {sources} can be used: {told}")
     model.feature_names_in_ = np.array(names, dtype=object)
     summary = transfer_summary(model, target)
+    summary = summary.with_notes(question.classes_notes(target, target_type))
     question.answer(
         summary,
         target=target,
@@ -437,7 +443,11 @@ def size(
         str, typer.Option(help="cosine, fourier, legendre, bspline, rbf, pca, columns, lars, omp.")
     ] = "cosine",
     criterion: Annotated[
-        str, typer.Option(help="What chooses the size: dee, adj, cv, bayes, seb, bic, ...")
+        str,
+        typer.Option(
+            help="What chooses the size: dee, adj, bayes, cv, loo, seb, ucb, aicc, gcv, fpe, aic, "
+            "adjusted_r2, cpm, bic, ric."
+        ),
     ] = "dee",
     max_terms: Annotated[int | None, typer.Option(help="Largest size.", min=1)] = None,
 ) -> None:
@@ -471,9 +481,16 @@ def size(
         model.fit(
             inputs[labelled],
             target[labelled],
-            X_unlabeled=np.vstack([inputs[labelled], unlabelled]) if len(unlabelled) else None,
+            X_unlabeled=unlabelled if len(unlabelled) else None,
         )
-    summary = size_summary(model, inputs[labelled], target[labelled], x_names=x, y_name=y)
+    summary = size_summary(
+        model,
+        inputs[labelled],
+        target[labelled],
+        x_names=x,
+        y_name=y,
+        n_unlabelled=len(unlabelled),
+    )
     if not known.all():
         left = f"{np.count_nonzero(~known):,} of {len(known):,} rows lack an input: left out."
         summary = summary.with_notes([("Rows without inputs", left)])

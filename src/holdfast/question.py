@@ -23,6 +23,9 @@ from holdfast.validation import check_choice, did_you_mean
 
 __all__ = ["Question"]
 
+# Whole numbers of more values than these are hardly classes; the fewer if most are rare.
+_MANY_CLASSES, _FEW_CLASSES = 20, 5
+
 
 class Question:
     """The options that all such commands share, checked before any work.
@@ -95,6 +98,11 @@ class Question:
             named[column] = option
         names = [name for name in self.data.names if name not in named]
         for name in self.drop:
+            if name in named:
+                raise ValueError(
+                    f"{self.who}: {name!r} is the column of {named[name]} and cannot be dropped. "
+                    f"Leave out --drop {shlex.quote(name)}, or name another."
+                )
             if name not in names:
                 hint = did_you_mean(name, names)
                 raise ValueError(f"{self.who}: no column {name!r} (--drop).{hint}")
@@ -158,6 +166,18 @@ class Question:
                 "There is nothing to predict."
             )
         return numeric
+
+    def classes_notes(self, target: str, target_type: str) -> list[tuple[str, str]]:
+        """A warning where whole numbers, taken as classes, look like a quantity."""
+        column, kind = self.data.column(target), self.data.types[target]
+        quantity = _holds_numbers(kind) and not pa.types.is_boolean(kind)
+        if target_type != "auto" or not quantity or is_numeric(column, target_type):
+            return []
+        sizes = np.asarray(column.value_counts().field("counts"))
+        if len(sizes) <= _MANY_CLASSES and (len(sizes) <= _FEW_CLASSES or np.median(sizes) >= 5):
+            return []
+        said = f"{target!r} is taken as {len(sizes):,} classes"
+        return [("Numbers as classes", f"{said}; pass --target-type numeric if it is a quantity.")]
 
     @contextmanager
     def warnings_kept(self) -> Iterator[None]:

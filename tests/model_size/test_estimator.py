@@ -58,6 +58,36 @@ def test_each_criterion_can_choose(criterion, curve):
     assert model.score(curve.X, curve.y) > 0.8
 
 
+@pytest.mark.parametrize("n_unlabeled", [0, 1, 3, 30])
+@pytest.mark.parametrize("basis", bases.NAMES)
+def test_no_estimate_of_an_error_is_negative(basis, n_unlabeled):
+    # Rows in clusters, with repeats: most terms of a large size nearly depend on earlier ones.
+    rng = np.random.default_rng(0)
+    x = np.round(rng.choice([2.0, 15.0, 30.0, 55.0], size=90) + 4 * rng.normal(size=90), 1)
+    X = np.column_stack([x, x + 1e-6 * rng.normal(size=90), rng.normal(size=90)])
+    y = np.sin(x / 9) * 50 + 10 * rng.normal(size=90)
+    model = NestedRegressor(basis, random_state=0)
+    model.fit(X, y, X_unlabeled=X[:n_unlabeled] + 1 if n_unlabeled else None)
+    one = NestedRegressor(basis, random_state=0)
+    one.fit(X[:, :1], y, X_unlabeled=X[:n_unlabeled, :1] + 1 if n_unlabeled else None)
+    for fitted in (model, one):
+        for name in set(fitted.choices_) - set(UNITS):
+            assert (fitted.criteria_[name] >= 0).all(), name
+        assert (fitted.criteria_["adj"] > 0).all()  # 0 would win
+
+
+def test_one_row_without_a_label_takes_no_absurd_size():
+    # As the motorcycle data: dense in the middle, repeated times. DEE was -1e17 at 98 terms.
+    rng = np.random.default_rng(0)
+    x = np.sort(np.round(np.append(20 + 8 * rng.normal(size=100), rng.uniform(2, 58, 32)), 1))
+    y = -80 * np.exp(-(((x - 22) / 6) ** 2)) + 20 * rng.normal(size=132)
+    alone = NestedRegressor(random_state=0).fit(x[:, None], y)
+    model = NestedRegressor(random_state=0).fit(x[:, None], y, X_unlabeled=[[30.0]])
+    assert abs(model.n_terms_ - alone.n_terms_) <= 3
+    remp = model.criteria_["train"]
+    assert (model.criteria_["dee"] >= remp).all()
+
+
 @pytest.mark.parametrize("basis", [*bases.NAMES, PolynomialFeatures(2), FunctionTransformer()])
 def test_each_basis_can_be_fitted_and_predicts_from_any_batch(basis):
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import gaussian_kde
 
 from holdfast.model_size import kernel
-from holdfast.model_size.bases import fourier
+from holdfast.model_size.bases import fourier, legendre
 from holdfast.model_size.table import CRITERIA, UNITS, criteria
 
 
@@ -25,7 +25,7 @@ def problem(n=12, n_terms=5, seed=0, weights=False):
 def fitted(**options):
     terms, y, weight, unlabelled = problem(**options)
     fit = kernel.nested_fit(terms, y, weight)
-    return fit, unlabelled.T @ unlabelled / len(unlabelled)
+    return fit, kernel.moment_factor([unlabelled])
 
 
 # --- by hand ------------------------------------------------------------------------------------
@@ -106,8 +106,9 @@ def test_one_qr_equals_a_least_squares_fit_per_size(weights):
 
 def test_dee_is_the_trace_form_of_the_paper():
     terms = problem()[0]
-    fit, C = fitted()
-    values = kernel.dee(fit.remp, fit.n_terms, fit.n_samples, kernel.spread(fit, C))
+    fit, C_half = fitted()
+    C = C_half.T @ C_half
+    values = kernel.dee(fit.remp, fit.n_terms, fit.n_samples, kernel.spread(fit, C_half))
     for d in range(1, 6):
         c_emp = terms[:, :d].T @ terms[:, :d] / 12
         trace = np.trace(np.linalg.solve(c_emp, C[:d, :d]))
@@ -120,7 +121,7 @@ def test_dee_is_the_trace_form_of_the_paper():
 def test_adj_is_its_definition():
     terms, y, weight, unlabelled = problem(weights=True)
     fit = kernel.nested_fit(terms, y, weight)
-    C = unlabelled.T @ unlabelled / len(unlabelled)
+    C_half = kernel.moment_factor([unlabelled])
     path = kernel.coefficient_path(fit)
     expected = [fit.remp[0]]
     for size in range(1, 5):
@@ -131,7 +132,7 @@ def test_adj_is_its_definition():
             on_training = np.average((terms @ difference) ** 2, weights=weight)
             ratios.append(on_unlabelled / on_training)
         expected.append(fit.remp[size] * max(ratios))
-    np.testing.assert_allclose(kernel.adj(fit, kernel.spread(fit, C)), expected)
+    np.testing.assert_allclose(kernel.adj(fit, kernel.spread(fit, C_half)), expected)
 
 
 def test_leave_one_out_equals_refitting_without_each_copy_of_a_row():
@@ -187,26 +188,26 @@ def test_cross_validation_forbids_sizes_above_a_folds_rows():
 NAMES = [name for name in CRITERIA if name != "cv"]
 
 
-def table(terms, y, weight, C):
+def table(terms, y, weight, unlabelled, variance=0.5):
     fit = kernel.nested_fit(terms, y, weight)
-    return criteria(fit, C[np.ix_(fit.kept, fit.kept)], 0.5, np.ones(len(fit.z)))
+    C_half = kernel.moment_factor([unlabelled[:, fit.kept]])
+    return criteria(fit, C_half, variance, np.ones(len(fit.z)))
 
 
 def test_weights_are_repetitions():
     terms, y, weight, unlabelled = problem(weights=True)
-    C = unlabelled.T @ unlabelled / len(unlabelled)
     copies = np.repeat(np.arange(len(y)), weight.astype(int))
-    repeated = table(terms[copies], y[copies], np.ones(len(copies)), C)
-    weighted = table(terms, y, weight, C)
+    repeated = table(terms[copies], y[copies], np.ones(len(copies)), unlabelled)
+    weighted = table(terms, y, weight, unlabelled)
     for name in NAMES:
         np.testing.assert_allclose(weighted[name], repeated[name], err_msg=name)
 
 
 def test_the_order_of_rows_does_not_matter():
     terms, y, weight, unlabelled = problem(weights=True)
-    C = unlabelled.T @ unlabelled / len(unlabelled)
     mixed = np.random.default_rng(1).permutation(len(y))
-    one, other = table(terms, y, weight, C), table(terms[mixed], y[mixed], weight[mixed], C)
+    one = table(terms, y, weight, unlabelled)
+    other = table(terms[mixed], y[mixed], weight[mixed], unlabelled)
     for name in NAMES:
         np.testing.assert_allclose(one[name], other[name], err_msg=name)
 
@@ -216,9 +217,8 @@ def test_a_nested_change_of_basis_changes_no_criterion_but_the_bayesian_one():
     terms, y, weight, unlabelled = problem()
     change = np.triu(np.random.default_rng(3).normal(size=(5, 5))) + 3 * np.eye(5)
     change[:, 0] = [1, 0, 0, 0, 0]
-    C = unlabelled.T @ unlabelled / len(unlabelled)
-    one = table(terms, y, weight, C)
-    other = table(terms @ change, y, weight, change.T @ C @ change)
+    one = table(terms, y, weight, unlabelled)
+    other = table(terms @ change, y, weight, unlabelled @ change)
     for name in NAMES:
         if name != "bayes":
             np.testing.assert_allclose(one[name], other[name], err_msg=name, rtol=1e-6)
@@ -226,10 +226,8 @@ def test_a_nested_change_of_basis_changes_no_criterion_but_the_bayesian_one():
 
 def test_the_target_in_other_units_changes_no_choice():
     terms, y, weight, unlabelled = problem(seed=4)
-    C = unlabelled.T @ unlabelled / len(unlabelled)
-    one = table(terms, y, weight, C)
-    fit = kernel.nested_fit(terms, 1000 * y, weight)
-    other = criteria(fit, C, 0.5 * 1000**2, np.ones(5))
+    one = table(terms, y, weight, unlabelled)
+    other = table(terms, 1000 * y, weight, unlabelled, 0.5 * 1000**2)
     for name in NAMES:
         assert np.argmin(one[name]) == np.argmin(other[name]), name
         if name not in UNITS:
@@ -243,10 +241,47 @@ def test_the_target_in_other_units_changes_no_choice():
 )
 def test_no_input_makes_a_criterion_nan_and_residuals_never_grow(columns, y):
     terms = np.column_stack([np.ones(9), columns])
-    values = table(terms, y, np.ones(9), terms.T @ terms / 9)
+    values = table(terms, y, np.ones(9), terms)
     for name in NAMES:
         assert not np.isnan(values[name]).any(), name
     assert (np.diff(values["train"]) <= 0).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.floats(1e-13, 1.0), st.floats(1e-9, 1.0))
+def test_no_estimate_of_an_error_is_negative_however_close_the_terms(seed, n_other, apart, noise):
+    # Each column is the one before it but for a part in `apart`; a few unlabelled rows.
+    rng = np.random.default_rng(seed)
+    columns = rng.normal(size=(30 + n_other, 1)) + apart * np.cumsum(
+        rng.normal(size=(30 + n_other, 10)), axis=1
+    )
+    terms = np.column_stack([np.ones(len(columns)), columns])
+    y = columns[:30, 0] + noise * rng.normal(size=30)
+    values = table(terms[:30], y, np.ones(30), terms[30:])
+    for name in NAMES:
+        if name not in UNITS:
+            assert (values[name] >= 0).all(), name
+
+
+def test_dee_and_adj_keep_their_digits_where_terms_nearly_depend_on_each_other():
+    # Powers of x + 3 span what Legendre polynomials of x do, with a condition number of 1e12.
+    rng = np.random.default_rng(0)
+    x, new = rng.uniform(-1, 1, size=40), rng.uniform(-1, 1, size=3)
+    y = np.exp(x) + 0.1 * rng.normal(size=40)
+    good = table(legendre(x, 10), y, np.ones(40), legendre(new, 10))
+    powers = [np.vander(u + 3, 10, increasing=True) for u in (x, new)]
+    assert np.linalg.cond(powers[0]) > 1e12
+    bad = table(powers[0], y, np.ones(40), powers[1])
+    for name in ("dee", "adj"):
+        np.testing.assert_allclose(bad[name], good[name], err_msg=name, rtol=1e-3)
+
+
+def test_parts_of_the_unlabelled_rows_add_up():
+    unlabelled = problem()[3]
+    whole = kernel.moment_factor([unlabelled])
+    parts = kernel.moment_factor(np.array_split(unlabelled, [3, 20]))
+    np.testing.assert_allclose(parts.T @ parts, whole.T @ whole)
+    np.testing.assert_allclose(whole.T @ whole, unlabelled.T @ unlabelled / len(unlabelled))
 
 
 def test_dependent_terms_are_dropped_and_later_ones_kept():
@@ -276,7 +311,7 @@ def test_small_residuals_keep_their_digits():
 
 def test_among_exact_fits_the_smallest_wins():
     terms, _, weight, unlabelled = problem()
-    values = table(terms, terms[:, :2] @ [1.0, 2.0], weight, unlabelled.T @ unlabelled / 50)
+    values = table(terms, terms[:, :2] @ [1.0, 2.0], weight, unlabelled)
     for name in NAMES:
         if name not in ("cpm", "bic", "ric"):  # with σ² = .5 they are far from 0 either way
             assert np.argmin(values[name]) == 1, name

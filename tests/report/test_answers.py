@@ -65,6 +65,14 @@ def test_a_copy_of_the_target_and_a_constant_are_pointed_out(customers):
     assert found["Constant columns"].startswith("'one'")
 
 
+def test_the_picture_has_the_intervals_of_the_table(customers):
+    summary = ranked(customers.columns, customers.left)
+    (picture,) = summary.charts
+    rows = {row["column"]: row for row in summary.table.rows}
+    for label, low, high in zip(picture.labels, picture.low, picture.high, strict=True):
+        assert (low, high) == (rows[label]["low"], rows[label]["high"])
+
+
 def test_no_column_at_all_is_an_answer():
     rng = np.random.default_rng(0)
     summary = ranked({"noise": rng.integers(0, 2, 200)}, rng.integers(0, 2, 200))

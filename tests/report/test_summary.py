@@ -2,15 +2,17 @@ import csv
 import io
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
 
 from holdfast import SelectionPath
-from holdfast.charts import Heat
+from holdfast.charts import Heat, number
 from holdfast.report.outputs import Outputs
 from holdfast.report.render import to_csv, to_html, to_markdown
 from holdfast.report.summary import Summary, Table
+from holdfast.report.terminal import show
 
 EVIL = "</script><script>alert(1)</script>"
 
@@ -180,6 +182,27 @@ def test_force_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch)
         Outputs("me", str(place), force=True, quiet=True).write(summary("dose"))
     assert place.read_text() == "mine"
     assert [p.name for p in tmp_path.iterdir()] == ["a.md"]
+
+
+@pytest.mark.parametrize("width", [10, 24, 40, 60, 80, 200])
+def test_a_narrow_terminal_cuts_no_number_and_says_what_is_missing(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    values = (123456.789, 0.000123456, -98765.4321)
+    columns = {"name": "name", "first": "first", "second": "second", "third": "third", "of": "of"}
+    rows = [
+        dict(zip(columns, ("a name that is far too long " * 3, *values, "words " * 9), strict=True))
+    ]
+    path = summary("dose").path
+    show(Summary("rank", "Q?", "A.", path, Table("", columns, rows, tuple(columns))), 20)
+    shown = capsys.readouterr().out
+    assert shown.startswith("Q?\n")
+    whole = [number(value) in shown for value in values]
+    assert whole == sorted(whole, reverse=True)  # from the left
+    assert whole[0] == (width > 10)
+    left_out = re.findall(r"(\d+) more columns? in", " ".join(shown.split()))
+    assert sum(whole) + ("words" in shown) + 1 + int((left_out or [0])[0]) == len(columns)
+    assert all(len(line) <= width for line in shown.splitlines())
+    assert bool(left_out) == (width < 60)
 
 
 def test_the_terminal_shows_names_as_they_are(capsys):

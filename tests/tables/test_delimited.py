@@ -23,10 +23,10 @@ def read(tmp_path, content, block_size=text.BLOCK, **options):
     ).read()
 
 
-def column_of(tmp_path, fields, block_size=text.BLOCK, **options):
+def column_of(tmp_path, fields, block_size=text.BLOCK, delimiter=",", **options):
     """Values and type of a column of these fields."""
     file = io.StringIO()
-    csv.writer(file).writerows([["i", "x"], *enumerate(fields)])
+    csv.writer(file, delimiter=delimiter).writerows([["i", "x"], *enumerate(fields)])
     spill, types = read(tmp_path, file.getvalue(), block_size, **options)
     return spill.column("x", types["x"]).to_pylist(), types["x"]
 
@@ -92,6 +92,50 @@ def test_types_are_what_people_expect(tmp_path, fields, values, kind, block_size
         assert column_of(tmp_path, fields[order], block_size) == (values[order], kind)
 
 
+@pytest.mark.parametrize(
+    "fields, values, kind",
+    [
+        (["0,43", "-1,5", "2", ""], [0.43, -1.5, 2.0, None], pa.float64()),
+        (["1e+05", "0,5"], [1e5, 0.5], pa.float64()),  # as R writes it
+        (["1e+05", "0.5"], [1e5, 0.5], pa.float64()),
+        (["1e+05", "3"], [1e5, 3.0], pa.float64()),
+        (["1,5e3", "?", "NA", " 2,5 "], [1500.0, None, None, 2.5], pa.float64()),
+        (["9223372036854775808", "1,5"], [2.0**63, 1.5], pa.float64()),
+        (["1", "2"], [1, 2], pa.int64()),
+        (["1.5", "2"], [1.5, 2.0], pa.float64()),
+        (["1,5", "2.5"], ["1,5", "2.5"], pa.string()),
+        (["1e3", "1,5", "2.5"], ["1e3", "1,5", "2.5"], pa.string()),
+        (["1.234,5", "2,5"], ["1.234,5", "2,5"], pa.string()),
+        (["1,234,567", "2,5"], ["1,234,567", "2,5"], pa.string()),
+        (["007", "2,5"], ["007", "2,5"], pa.string()),
+        (["1,5", "a"], ["1,5", "a"], pa.string()),
+        (["1,5", "2024-02-29"], ["1,5", "2024-02-29"], pa.string()),
+        (["1,5", "true"], ["1,5", "true"], pa.string()),
+    ],
+)
+@pytest.mark.parametrize("block_size", [1, 9, text.BLOCK])
+def test_commas_are_decimal_between_semicolons(tmp_path, fields, values, kind, block_size):
+    for order in (slice(None), slice(None, None, -1)):
+        found = column_of(tmp_path, fields[order], block_size, ";")
+        assert found == (values[order], kind)
+        given = column_of(tmp_path, fields[order], block_size, ";", separator=";")
+        assert given == found
+
+
+def test_decimal_commas_are_read_as_the_caller_wants(tmp_path):
+    fields = ["1,5", "2.5", "3", "?"]
+    for block_size in (1, text.BLOCK):
+        found = column_of(tmp_path, fields, block_size, ";", types={"x": "number"})
+        assert found == ([1.5, 2.5, 3.0, None], pa.float64())
+        found = column_of(tmp_path, ["1,5"], block_size, ";", types={"x": "text"})
+        assert found == (["1,5"], pa.string())
+    with pytest.raises(ValueError, match=r"cannot be read as 'number'. Got '1.234,5' in line 3"):
+        column_of(tmp_path, ["1,5", "1.234,5"], 1, ";", types={"x": "number"})
+    with pytest.raises(ValueError, match=r"cannot be read as 'integer'. Got '1,5' in line 2"):
+        column_of(tmp_path, ["1,5"], 1, ";", types={"x": "integer"})
+    assert column_of(tmp_path, ["1,5", "2,5"])[1] == pa.string()  # between commas, in quotes
+
+
 def test_digits_beyond_microseconds_are_kept_where_the_year_allows(tmp_path):
     fields = ["2024-03-01T10:30:00.1234567", "2024-03-01"]
     assert column_of(tmp_path, fields)[1] == pa.timestamp("ns")
@@ -105,11 +149,14 @@ FIELDS = st.sampled_from(
     ["", "NA", "?", "-", ".", "0", "7", "-12", "007", "0x1", "1.5", "+1", "1e3", "nan", "inf", " 3",
      "true", "FALSE", "2024-02-29", "2024-02-29 10:00", "2024-02-29T10:00:00.1234567",
      "2024-02-29T10:00:00Z", "1500-01-01", "99999999999999999999", "x", 'say "hi"', "a,b",
-     "two\nlines", "\r", "5\" pipe", "é", "12:30"]
+     "two\nlines", "\r", "5\" pipe", "é", "12:30", "1,5", ",5", "-2,25e1", "1.234,5"]
 )  # fmt: skip
 KINDS = {
     "numbers": st.sampled_from(
         ["", "0", "7", "-12", "1.5", "?", "+1", "99999999999999999999", " 3"]
+    ),
+    "commas": st.sampled_from(
+        ["", "0", "-12", "1,5", "?", "1e5", "+1", "99999999999999999999", " 3,25", "-0,5"]
     ),
     "dates": st.sampled_from(["", "2024-02-29", "2024-02-29 10:00", ".", "1500-01-01"]),
     "any": FIELDS,
@@ -117,34 +164,35 @@ KINDS = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-@given(data=st.data(), block_size=st.integers(1, 60))
+@given(data=st.data(), block_size=st.integers(1, 60), delimiter=st.sampled_from(",;"))
 @settings(
     deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_blocks_do_not_matter(tmp_path, name, data, block_size):
+def test_blocks_do_not_matter(tmp_path, name, data, block_size, delimiter):
     fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
-    whole = column_of(tmp_path, fields)
-    assert column_of(tmp_path, fields, block_size) == whole
+    whole = column_of(tmp_path, fields, delimiter=delimiter)
+    assert column_of(tmp_path, fields, block_size, delimiter) == whole
     # Nor does the order of the rows, but for the order.
-    turned, kind = column_of(tmp_path, fields[::-1], block_size)
+    turned, kind = column_of(tmp_path, fields[::-1], block_size, delimiter)
     assert (turned[::-1], kind) == whole
 
 
 @pytest.mark.parametrize("name", KINDS)
-@given(data=st.data())
+@given(data=st.data(), delimiter=st.sampled_from(",;"))
 @settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data):
+def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data, delimiter):
     fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
-    values, kind = column_of(tmp_path, fields)
+    values, kind = column_of(tmp_path, fields, delimiter=delimiter)
     for field, value in zip(fields, values, strict=True):
         if value is None:
             assert field.strip() in (*inference.MISSING, *inference.MARKS)
         elif kind == pa.string():
             assert value == field
         elif kind in (pa.int64(), pa.float64()):
-            assert value == float(field)
+            assert value == float(field.replace(",", "."))
+            assert delimiter == ";" or "," not in field
         elif kind == pa.bool_():
             assert str(value).lower() == field.lower()
         else:

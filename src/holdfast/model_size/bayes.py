@@ -11,6 +11,7 @@ Notation
 mathematics    here
 =============  ======================================================================
 D, n, R, z, C  as in `kernel`; p = D - 1 terms follow the constant
+‖f‖²_C         mean square of f over unlabelled inputs
 α_1            flat prior
 σ²             variance of the noise, p(σ²) ∝ 1/σ²
 v_i            ``share``: prior variance of term i + 1, in parts of the whole, Σ_i v_i = 1
@@ -47,7 +48,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from holdfast.model_size.kernel import NestedFit, coefficient_path
+from holdfast.model_size.kernel import NestedFit, spread
 
 # (g, s): a rough remainder that continues the level part, and a small smooth one.
 _REMAINDERS = np.array([(1.0, 1.0), (0.01, 2.0)])
@@ -81,7 +82,7 @@ def prior_grid(n_terms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return share / total, _RATIOS / (1 + _RATIOS * beyond / total), np.log(weight)
 
 
-def bayes(fit: NestedFit, C: np.ndarray) -> np.ndarray:
+def bayes(fit: NestedFit, C_half: np.ndarray) -> np.ndarray:
     """Posterior expected error of every size, ``E[σ'²|y] + E[‖f - f_d‖²_C | y]``, shape (D,).
 
     All but ``‖f_d - E[f|y]‖²_C`` is the same for every d, so the least is the size whose fit is
@@ -90,23 +91,21 @@ def bayes(fit: NestedFit, C: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     fit : NestedFit
-    C : ndarray of shape (D, D)
-        Second moment of the kept terms over unlabelled inputs.
+    C_half : ndarray of shape (n_rows, D)
+        From `moment_factor`, of the kept terms.
     """
     # Terms of mean square 1, and y of length 1: nothing depends on units, nothing overflows.
-    scale = np.sqrt(np.diag(C))
+    scale = np.sqrt(np.einsum("ij,ij->j", C_half, C_half))
     scale = np.where(scale > 0, scale, 1.0)
-    C = C / np.outer(scale, scale)
-    R = fit.R / scale
+    half, R = C_half / scale, fit.R / scale
     length = float(np.sqrt(fit.rss[0])) or 1.0
     z, rss = fit.z / length, fit.rss[-1] / length**2
-    paths = coefficient_path(fit) * scale / length
 
     # The flat α_1 takes z_1 whole, α_1 = (z_1 - ρ β)/R_11: n - 1 degrees of freedom are left for
     # z_2 = R_2 β + noise, β = α_2 .. α_D.
     freedom = fit.n_samples - 1
     rho, R2, z2 = R[0, 1:] / R[0, 0], R[1:, 1:], z[1:]
-    constant = C[0, 0] / R[0, 0] ** 2
+    constant = half[:, 0] @ half[:, 0] / R[0, 0] ** 2
     beta = np.zeros(len(z2))
     if len(z2):
         share, ratio, log_weight = prior_grid(len(z2))
@@ -130,20 +129,21 @@ def bayes(fit: NestedFit, C: np.ndarray) -> np.ndarray:
         beta = np.tensordot(p, means, 2)
         # Variance of f over the inputs, within each point of the grid and between them. As
         # functions of x, f = T β + const with T = [-ρ; I].
-        C_rest = C[1:, 1:] - np.outer(rho, C[0, 1:]) - np.outer(C[1:, 0], rho)
-        C_rest += C[0, 0] * np.outer(rho, rho)
+        rest = half[:, 1:] - np.outer(half[:, 0], rho)
         axes = root[:, :, None] * W
-        within = variance * np.sum((C_rest @ axes) * axes, axis=1)[:, None, :]
+        within = variance * np.sum((rest @ axes) ** 2, axis=1)[:, None, :]
         away = means - beta
         noise = S / max(freedom - 2, 1)
-        spread = noise * (constant + within.sum(axis=-1)) + np.sum(away @ C_rest * away, axis=-1)
-        known = float(np.sum(p * (noise + spread)))
+        error = noise * (1 + constant + within.sum(axis=-1))
+        error += np.sum((away @ rest.T) ** 2, axis=-1)
+        known = float(np.sum(p * error))
     else:
         known = float(rss / max(freedom - 2, 1) * (1 + constant))
     posterior = np.append(z[0] / R[0, 0] - rho @ beta, beta)
 
-    away = paths - posterior
-    distance = np.maximum(np.sum(away @ C * away, axis=1), 0.0)
+    # f_d and E[f|y] over the inputs; the coefficients of f_d may be large and cancel.
+    away = np.cumsum(spread(fit, C_half) * z, axis=1) - (half @ posterior)[:, None]
+    distance = np.einsum("ij,ij->j", away, away)
     # Fits that are the same function to rounding are equally near; the smallest is then chosen.
     nearest = distance.min()
     distance[distance <= nearest * (1 + 1e-9) + 1e-20] = nearest

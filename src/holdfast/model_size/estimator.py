@@ -16,7 +16,6 @@ from holdfast.model_size import bases, kernel
 from holdfast.model_size.folds import Fold, sorted_rows, split_rows
 from holdfast.model_size.table import CRITERIA, UNITS, agreement, criteria, empty_score
 from holdfast.path import SelectionPath, ShowsPath
-from holdfast.sums import Moments
 from holdfast.validation import (
     check_choice,
     check_magnitude,
@@ -220,14 +219,14 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         names = [basis.names[j] for j in fit.kept]
         self.path_ = self._path(fit, names, np.full(len(fit.z), np.nan), 0, "interrupted")
 
-        C = self._elsewhere(basis, coordinates, rows, fit.kept, rng)
+        C_half = self._elsewhere(basis, coordinates, rows, fit.kept, rng)
         held_out = kernel.cross_validation(
             self._folds(basis, rows, folds, terms, fit.kept), len(fit.z)
         )
         given = self.noise_variance
         noise = kernel.noise_variance(fit) if given is None else float(given)
         with_bayes = self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
-        table = criteria(fit, C, noise, held_out, with_bayes=with_bayes)
+        table = criteria(fit, C_half, noise, held_out, with_bayes=with_bayes)
 
         # A criterion that is infinite at every size chooses none.
         choices = {
@@ -384,14 +383,14 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         kept: np.ndarray,
         rng: np.random.RandomState,
     ) -> np.ndarray:
-        """``C = E_U[φ φᵀ]`` of the kept terms, over the unlabelled rows or over drawn inputs."""
+        """``C_half`` of the kept terms, over the unlabelled rows or over drawn inputs."""
         if len(rows.unlabeled):
-            return _second_moment(basis, basis.coordinates(rows.unlabeled), kept)
+            return _moment_factor(basis, basis.coordinates(rows.unlabeled), kept)
         order = sorted_rows(rows.X, rows.y)
         ends = basis.bounds(coordinates)
         drawn = kernel.parzen_sample(coordinates[order], rows.weight[order], *ends, _N_DRAWS, rng)
         try:
-            return _second_moment(basis, drawn, kept)
+            return _moment_factor(basis, drawn, kept)
         except ValueError as error:
             raise ValueError(
                 f"NestedRegressor: basis {self.basis!r} could not transform inputs drawn from a "
@@ -465,13 +464,8 @@ def _count(count: int) -> str:
     return f"{count} term" if count == 1 else f"{count} terms"
 
 
-def _second_moment(basis: bases.Basis, coordinates: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """``C = E_U[φ φᵀ]`` of the kept terms, batch by batch."""
-    parts = (
-        Moments.from_arrays(basis.terms(coordinates[batch])[:, kept])
-        for batch in gen_batches(len(coordinates), _BATCH)
+def _moment_factor(basis: bases.Basis, coordinates: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """``C_half`` of the kept terms, batch by batch."""
+    return kernel.moment_factor(
+        basis.terms(coordinates[batch])[:, kept] for batch in gen_batches(len(coordinates), _BATCH)
     )
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    return total.second_moment()[0]

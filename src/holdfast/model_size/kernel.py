@@ -14,11 +14,12 @@ n                   ``n_samples``; with weights their sum, because weights are r
 d, d = 1..D         ``n_terms``; arrays over sizes have length D and start at one term
 Φ, Φ_ip = φ_p(x_i)  ``terms``, shape (n_rows, D), first column the constant
 Remp(f_d)           ``fit.remp``, the mean squared residual with d terms
-C                   ``C``, second moment of the terms over inputs without labels
+C                   ``C_halfᵀ C_half``, second moment of the terms over inputs without labels
 C_emp               ``RᵀR/n``, with ``Φ = QR``
 α̂                   row d of ``coefficient_path``
 (none)              ``z = Qᵀy``: the coefficients in the basis orthonormal on the sample
-(none)              ``G = R⁻ᵀ C R⁻¹``: C in that basis, ``tr(C_emp⁻¹ C)/n = tr G``
+(none)              ``S = C_half R⁻¹``: that basis over the other inputs,
+                    ``tr(C_emp⁻¹ C)/n = ‖S‖²``
 ==================  ====================================================================
 
 Where to find it
@@ -28,7 +29,7 @@ Where to find it
 (4) FPE                         `fpe`
 GCV                             `gcv`
 (5) UCB                         `ucb`
-(15)-(17) DEE                   `spread`, `dee`
+(15)-(17) DEE                   `moment_factor`, `spread`, `dee`
 (18)-(21) SEB                   `seb`
 Mallows' Cp, BIC, RIC           `cpm`, `bic`, `ric`
 ADJ                             `adj`
@@ -48,6 +49,8 @@ Departures
    stands here. With the paper's V_d = 1 both are the same.
 4. Sums of squares that are rounding error of y are zero, so that among sizes that fit exactly
    the smallest is chosen.
+5. C is never formed. ``R⁻ᵀ C R⁻¹`` has the condition of the terms squared, and where they nearly
+   depend on each other its trace comes out negative; the norm of S cannot.
 """
 
 from __future__ import annotations
@@ -58,6 +61,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.spatial.distance import pdist, squareform
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_PIECES = 1_000_000
@@ -205,24 +209,39 @@ def ucb(
     return penalised(remp, np.where(d < n, _inverse(1 - c * np.sqrt(np.maximum(xi, 0))), np.inf))
 
 
-def spread(fit: NestedFit, C: np.ndarray) -> np.ndarray:
-    """``G = R⁻ᵀ C R⁻¹``, shape (D, D): the unlabelled second moment in the sample's own basis.
-
-    The leading d×d block has trace ``tr(C_emp⁻¹ C)/n`` of size d, and ``aᵀ G a`` is the mean
-    square over the unlabelled inputs of the function with coordinates a.
+def moment_factor(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """``C_half``, shape (at most D, D), with ``C_halfᵀ C_half = C = E_U[φ φᵀ]``.
 
     Parameters
     ----------
-    C : ndarray of shape (D, D)
-        Second moment ``E_U[φ φᵀ]`` of the kept terms.
+    parts : iterable of ndarray of shape (n_rows, D)
+        Terms over the unlabelled inputs U; their triangular factors add up, part by part.
     """
-    half = solve_triangular(fit.R, C, trans="T", check_finite=False)
-    return solve_triangular(fit.R, half.T, trans="T", check_finite=False)
+    n_rows, R = 0, None
+    for terms in parts:
+        n_rows += len(terms)
+        R = np.asarray(np.linalg.qr(terms if R is None else np.vstack([R, terms]), mode="r"))
+    assert R is not None
+    return R / math.sqrt(n_rows)
 
 
-def dee(remp: np.ndarray, d: np.ndarray, n: float, G: np.ndarray) -> np.ndarray:
+def spread(fit: NestedFit, C_half: np.ndarray) -> np.ndarray:
+    """``S = C_half R⁻¹``, shape of C_half: the sample's own basis over the unlabelled inputs.
+
+    The first d columns have the sum of squares ``tr(C_emp⁻¹ C)/n`` of size d, and ``‖S a‖²`` is
+    the mean square over the unlabelled inputs of the function with coordinates a (departure 5).
+
+    Parameters
+    ----------
+    C_half : ndarray of shape (n_rows, D)
+        From `moment_factor`, of the kept terms.
+    """
+    return solve_triangular(fit.R, C_half.T, trans="T", check_finite=False).T
+
+
+def dee(remp: np.ndarray, d: np.ndarray, n: float, S: np.ndarray) -> np.ndarray:
     """Direct eigenvalue estimate (17), ``Remp (1 - d/n)⁻¹ (1 + tr(C_emp⁻¹ C)/n)``."""
-    return penalised(remp, _inverse(1 - d / n) * (1 + np.cumsum(np.diag(G))))
+    return penalised(remp, _inverse(1 - d / n) * (1 + np.cumsum(np.einsum("ij,ij->j", S, S))))
 
 
 def seb(
@@ -262,25 +281,23 @@ def ric(remp: np.ndarray, d: np.ndarray, n: float, variance: float) -> np.ndarra
     return remp + 2 * math.log(len(d)) * d * variance / n
 
 
-def adj(fit: NestedFit, G: np.ndarray) -> np.ndarray:
+def adj(fit: NestedFit, S: np.ndarray) -> np.ndarray:
     """Schuurmans' ADJ, ``Remp(f_l) · max_{1≤k<l} D_U(f_k, f_l)/D_T(f_k, f_l)``.
 
     D is the mean squared difference over unlabelled (U) and over training (T) inputs. ``f_l - f_k``
-    has the coordinates z_{k+1..l}, so ``D_U = Σ_{k<i,j≤l} z_i G_ij z_j`` and
+    has the coordinates z_{k+1..l}, so ``D_U = ‖Σ_{k<i≤l} z_i S_i‖²`` and
     ``D_T = Σ_{k<i≤l} z_i²/n``: all pairs of sizes from one table.
     """
-    pair = G * np.outer(fit.z, fit.z)
-    # Row i, column l: what term i adds to D_U of the terms i..l.
-    added = np.triu(np.diag(pair)[:, None] + 2 * np.cumsum(np.triu(pair, 1), axis=1))
-    d_unlabelled = np.maximum(np.cumsum(added[::-1], axis=0)[::-1], 0.0)
-    d_training = np.cumsum(np.triu(np.tile(fit.z[:, None] ** 2, len(fit.z)))[::-1], axis=0)[::-1]
-    d_training /= fit.n_samples
-    # k ≥ 1: the first row would compare with the empty model.
-    differs = np.triu(d_training > 0)
-    differs[0] = False
-    ratio = np.full(pair.shape, -np.inf)
-    np.divide(d_unlabelled, d_training, out=ratio, where=differs)
-    factor = ratio.max(axis=0)
+    # f_l - f_1 over U, a row for each l.
+    over_u = np.zeros((len(fit.z), len(S)))
+    np.cumsum((S[:, 1:] * fit.z[1:]).T, axis=0, out=over_u[1:])
+    # Row k, column l, of sizes k from 1 and l from 2 on.
+    d_unlabelled = squareform(pdist(over_u, "sqeuclidean"))[:-1, 1:]
+    squares = np.triu(np.tile(fit.z[1:, None] ** 2, len(fit.z) - 1))
+    d_training = np.cumsum(squares[::-1], axis=0)[::-1] / fit.n_samples
+    ratio = np.full(d_training.shape, -np.inf)
+    np.divide(d_unlabelled, d_training, out=ratio, where=np.triu(d_training > 0))
+    factor = np.append(1.0, ratio.max(axis=0, initial=-np.inf))
     return penalised(fit.remp, np.where(np.isneginf(factor), 1.0, factor))
 
 

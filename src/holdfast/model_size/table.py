@@ -20,7 +20,7 @@ UNITS = {"aic": "AIC", "aicc": "corrected AIC", "adjusted_r2": "1 - adjusted R²
 
 def criteria(
     fit: kernel.NestedFit,
-    C: np.ndarray,
+    C_half: np.ndarray,
     variance: float,
     held_out: np.ndarray,
     *,
@@ -31,8 +31,8 @@ def criteria(
     Parameters
     ----------
     fit : NestedFit
-    C : ndarray of shape (D, D)
-        Second moment of the kept terms over unlabelled inputs.
+    C_half : ndarray of shape (n_rows, D)
+        From `moment_factor`, of the kept terms.
     variance : float
         Of the noise, for Cp, BIC and RIC.
     held_out : ndarray of shape (D,)
@@ -41,12 +41,12 @@ def criteria(
         Without it the one costly criterion is left out.
     """
     remp, d, n = fit.remp, fit.n_terms, fit.n_samples
-    G = kernel.spread(fit, C)
+    S = kernel.spread(fit, C_half)
     table = {
         "n_terms": d,
         "train": remp,
-        "dee": kernel.dee(remp, d, n, G),
-        "adj": kernel.adj(fit, G),
+        "dee": kernel.dee(remp, d, n, S),
+        "adj": kernel.adj(fit, S),
         "seb": kernel.seb(remp, d, n),
         "ucb": kernel.ucb(remp, d, n),
         "fpe": kernel.fpe(remp, d, n),
@@ -61,7 +61,7 @@ def criteria(
         "adjusted_r2": kernel.adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
     }
     if with_bayes:
-        table["bayes"] = bayes(fit, C)
+        table["bayes"] = bayes(fit, C_half)
     return table
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -12,6 +15,8 @@ from holdfast.report.render import cell, numeric_columns
 from holdfast.report.summary import Summary
 
 __all__ = ["Terminal", "show"]
+
+_TEXT = 12  # what a column of text needs at least
 
 
 class Terminal(Console):
@@ -25,18 +30,29 @@ class Terminal(Console):
         raise BrokenPipeError
 
 
-def show(summary: Summary, top: int, console: Console | None = None) -> None:
-    """Print the summary with the first ``top`` rows of its table."""
+def show(
+    summary: Summary, top: int, console: Console | None = None, *, whole: str | None = None
+) -> None:
+    """Print the summary with the first ``top`` rows of its table.
+
+    ``whole`` says where the rest of the table is; by default the options that show it.
+    """
     # Names from the data are Text throughout: brackets in them are no markup.
     console = console or Terminal()
-    console.print()
     console.print(_text(summary.question, "bold cyan"))
     console.print(_text(summary.answer, "bold"))
     console.print()
-    console.print(_table(summary, top))
-    left = len(summary.table.rows) - top
-    if left > 0:
-        console.print(_text(f"and {left:,} more (--top {len(summary.table.rows)})", "dim"))
+    rows = summary.table.rows[:top]
+    widths = _widths(summary, rows, console.width)
+    console.print(_table(summary, rows, widths))
+    left = len(summary.table.rows) - len(rows)
+    if left:
+        where = whole or f"--top {len(summary.table.rows)}"
+        console.print(_text(f"and {left:,} more ({where})", "dim"))
+    cut = len(summary.table.brief) - len(widths)
+    if cut:
+        said = f"{cut} more column{'s' if cut > 1 else ''} in a wider terminal"
+        console.print(_text(f"{said} ({whole or '--csv'})", "dim"))
     if summary.wary:
         console.print()
         console.print(_text("What to be wary of", "bold yellow"))
@@ -46,20 +62,48 @@ def show(summary: Summary, top: int, console: Console | None = None) -> None:
     console.print()
 
 
-def _table(summary: Summary, top: int) -> Table:
+def _widths(summary: Summary, rows: Sequence[Mapping[str, Any]], width: int) -> dict[str, int]:
+    """Width of each column that the terminal has room for.
+
+    Numbers are never cut. Text gives way first, from the right, then columns are left out.
+    """
+    given = summary.table
+    full = {
+        key: max(
+            _text(said).cell_len for said in (given.columns[key], *(cell(r[key]) for r in rows))
+        )
+        for key in given.brief
+    }
+    text = [key for key in given.brief if key not in numeric_columns(given)]
+    least = {key: min(size, _TEXT) if key in text else size for key, size in full.items()}
+    while len(least) > 1 and _line(least) > width:
+        least.popitem()
+    widths = {key: full[key] for key in least}
+    for key in reversed(widths):
+        widths[key] = max(least[key], widths[key] - max(_line(widths) - width, 0))
+    return widths
+
+
+def _line(widths: Mapping[str, int]) -> int:
+    """Length of a line of the table, two spaces between columns."""
+    return sum(widths.values()) + 2 * (len(widths) - 1)
+
+
+def _table(summary: Summary, rows: Sequence[Mapping[str, Any]], widths: Mapping[str, int]) -> Table:
     given, numbers = summary.table, numeric_columns(summary.table)
     table = Table(box=None, pad_edge=False, header_style="dim")
-    text = [key for key in given.brief if key not in numbers]
-    for key in given.brief:
+    text = [key for key in widths if key not in numbers]
+    for key, width in widths.items():
         table.add_column(
             _text(given.columns[key]),
             justify="right" if key in numbers else "left",
             overflow="ellipsis",
-            no_wrap=key in text[:1],
+            no_wrap=key in numbers or key in text[:1],
+            width=width,
         )
-    for row in given.rows[:top]:
+    for row in rows:
         taken = row.get("chosen", row.get("predicts", True))
-        cells = [_text(cell(row[key])) for key in given.brief]
+        cells = [_text(cell(row[key])) for key in widths]
         table.add_row(*cells, style="" if taken else "dim")
     return table
 

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Changes of kind after which the values that were kept can still be used.
-_CASTS = {("integer", "number"), ("date", "timestamp"), ("long", "text")}
+_CASTS = {
+    ("integer", "number"),
+    ("integer", "pointless"),
+    ("integer", "comma"),
+    ("pointless", "number"),
+    ("pointless", "comma"),
+    ("date", "timestamp"),
+    ("long", "text"),
+}
+# Kinds that Arrow alone cannot read, or cannot tell from another.
+_BY_HAND = ("long", "precise", "pointless", "comma")
 # Bytes of a block for every column, so that a block of a wide table has some rows.
 _BYTES_PER_COLUMN = 1 << 12
 _THREADS = 2
@@ -55,7 +65,7 @@ class _Column:
     @property
     def by_hand(self) -> bool:
         """Whether its texts are converted after parsing."""
-        if self.kind in ("long", "precise") or self.wanted == "bool":
+        if self.kind in _BY_HAND or self.wanted == "bool":
             return True
         return self.marks and self.kind != "text"
 
@@ -96,9 +106,12 @@ class Delimited:
         if block_size == BLOCK:
             self.file.block_size = max(BLOCK, _BYTES_PER_COLUMN * len(names))
         self.columns = [_Column(name, wanted=types.get(name)) for name in names]
+        self._comma = self.separator == ";"
         for column in self.columns:
             if column.wanted in ("text", "category"):
                 column.kind = "text"
+            elif column.wanted == "number" and self._comma:
+                column.kind = "comma"
             elif column.wanted not in (None, "date"):
                 column.kind = str(column.wanted)
         self._stale = False
@@ -253,7 +266,9 @@ class Delimited:
         if column.wanted in ("text", "category"):
             return
         if column.wanted is not None:
-            place = inference.first_misfit(texts, column.wanted)
+            place = inference.first_misfit(
+                texts, "comma" if column.kind == "comma" else column.wanted
+            )
             if place is not None:
                 lines = [line for line, _ in self.file.records(block, self.separator)]
                 where = f"in line {lines[place]:,}" if place < len(lines) else "further down"
@@ -264,7 +279,7 @@ class Delimited:
                 )
         if column.wanted == "bool":
             return
-        kind, marks = inference.classified(texts)
+        kind, marks = inference.classified(texts, comma=self._comma)
         if column.wanted in ("integer", "number"):
             kind = column.kind
         self._widen(column, inference.wider(column.kind, kind), column.marks or marks)

@@ -8,6 +8,12 @@ texts, so that it does not depend on where a file is cut into blocks::
     empty < date < timestamp < precise < text      ISO 8601; precise: beyond microseconds
     empty < zoned                      < text      ISO 8601 with Z or an offset
 
+Where fields are parted by semicolons a comma may be decimal. "1.5" beside "1,5" is text, and so is
+"1.234,5"::
+
+    empty < integer < long < pointless < number < text      pointless: neither, as 1e5
+    empty < integer < long < pointless < comma  < text      comma: 1,5
+
 A whole number with a leading zero ("00123") is the name of something: text. A column of whole
 numbers beyond 64 bits is text too, as a float would take neighbours for one.
 """
@@ -29,7 +35,8 @@ MARKS = ("?", "-", ".")
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 _CHAINS = (
-    ("empty", "integer", "long", "number"),
+    ("empty", "integer", "long", "pointless", "number"),
+    ("empty", "integer", "long", "pointless", "comma"),
     ("empty", "date", "timestamp", "precise"),
     ("empty", "bool"),
     ("empty", "zoned"),
@@ -59,6 +66,8 @@ def arrow_type(kind: str) -> pa.DataType:
         "bool": pa.bool_(),
         "integer": pa.int64(),
         "number": pa.float64(),
+        "pointless": pa.float64(),
+        "comma": pa.float64(),
         "date": pa.date32(),
         "timestamp": pa.timestamp("us"),
         "precise": pa.timestamp("ns"),
@@ -66,12 +75,14 @@ def arrow_type(kind: str) -> pa.DataType:
     }.get(kind, pa.string())
 
 
-def classified(texts: pa.Array) -> tuple[str, bool]:
+def classified(texts: pa.Array, *, comma: bool = False) -> tuple[str, bool]:
     """Kind of the texts, null being missing, and whether some are missing by a mark of `MARKS`.
 
     Parameters
     ----------
     texts : pyarrow.Array of string
+    comma : bool
+        Whether a comma may be decimal.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -85,11 +96,15 @@ def classified(texts: pa.Array) -> tuple[str, bool]:
         return "empty", has_marks
     if pc.all(pc.is_in(trimmed, value_set=pa.array([*TRUE, *FALSE]))).as_py():
         return "bool", has_marks
-    if _casts(trimmed, pa.float64()):
-        if pc.any(pc.match_substring_regex(trimmed, _LEADING_ZERO)).as_py():
+    pointless = comma and not pc.any(pc.match_substring(trimmed, ".")).as_py()
+    numbers = pc.replace_substring(trimmed, ",", ".") if pointless else trimmed
+    if _casts(numbers, pa.float64()):
+        if pc.any(pc.match_substring_regex(numbers, _LEADING_ZERO)).as_py():
             return "text", False
+        if pointless and pc.any(pc.match_substring(trimmed, ",")).as_py():
+            return "comma", has_marks
         if not pc.all(pc.match_substring_regex(trimmed, "^-?[0-9]+$")).as_py():
-            return "number", has_marks
+            return ("pointless" if pointless else "number"), has_marks
         return ("integer" if _casts(trimmed, pa.int64()) else "long"), has_marks
     for kind in ("date", "timestamp", "precise", "zoned"):
         if _casts(trimmed, arrow_type(kind)) and (kind != "precise" or _fits_nanoseconds(trimmed)):
@@ -116,6 +131,9 @@ def converted(texts: pa.Array, kind: str) -> pa.Array:
     if kind in ("text", "category", "long"):
         return texts
     values = _without_marks(texts)
+    if kind == "comma":
+        pointed = pc.match_substring(values, ".")
+        values = pc.if_else(pointed, values, pc.replace_substring(values, ",", "."))
     if kind == "precise" and not _fits_nanoseconds(values):
         raise pa.ArrowInvalid("a year that nanoseconds cannot hold")
     if kind != "empty":
@@ -151,7 +169,7 @@ def _without_marks(texts: pa.Array) -> pa.Array:
 
 
 def meets(texts: pa.Array, wanted: str) -> bool:
-    """Whether the texts can be read as the caller wants, one of `WANTED`."""
+    """Whether the texts can be read as the caller wants, one of `WANTED`, or comma."""
     import pyarrow as pa
 
     if wanted == "date":

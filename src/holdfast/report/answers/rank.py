@@ -121,14 +121,16 @@ def _ranking_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> Chart:
     line = max(row["no_column"] for row in rows)
     return Dots(
         f"Each column's {unit}",
-        f"Kept: {listed([row['column'] for row in shown if row['predicts']]) or 'none'}. A bar "
-        "that ends before the dashed line, the error without any column, is a gain beyond chance."
+        f"Kept: {listed([row['column'] for row in shown if row['predicts']]) or 'none'}. A column "
+        "is kept if its gain on the dashed line, the error without any column, is beyond chance. "
+        "Bars are the errors' intervals; the gain has its own, so that the bar of a kept column "
+        "may reach the line."
         + (f" {len(rows) - len(shown)} more columns are in the table." if shown != rows else ""),
         unit,
         [row["column"] for row in shown],
         [row["score"] for row in shown],
-        [row["no_column"] - row["gain_high"] for row in shown],
-        [row["no_column"] - row["gain_low"] for row in shown],
+        [row["low"] for row in shown],
+        [row["high"] for row in shown],
         marks,
         line,
         f"no column: {number(line)}",

@@ -12,9 +12,17 @@ from holdfast.model_size.table import UNITS, agreement
 from holdfast.report.answers.words import count, listed, sentence, verb
 from holdfast.report.summary import Summary, Table
 
+_FEW_UNLABELLED = 30
+
 
 def size_summary(
-    model: Any, x: np.ndarray, y: np.ndarray, *, x_names: Sequence[str], y_name: str
+    model: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    x_names: Sequence[str],
+    y_name: str,
+    n_unlabelled: int = 0,
 ) -> Summary:
     """Summary of a fitted `NestedRegressor`.
 
@@ -25,6 +33,8 @@ def size_summary(
     y : ndarray of shape (n_samples,)
     x_names : sequence of str
     y_name : str
+    n_unlabelled : int
+        Rows without a target that the fit was given.
     """
     path, choices = model.path_, model.choices_
     size, criterion = model.n_terms_, model.criterion_
@@ -81,7 +91,7 @@ def size_summary(
         path=path,
         table=Table("What each criterion would choose", columns, rows, tuple(columns)),
         charts=charts,
-        wary=_size_notes(model, expected, mean),
+        wary=_size_notes(model, expected, mean, n_unlabelled),
     )
 
 
@@ -107,7 +117,9 @@ def _criteria_chart(model: Any) -> Chart:
     )
 
 
-def _size_notes(model: Any, expected: float, mean: float) -> list[tuple[str, str]]:
+def _size_notes(
+    model: Any, expected: float, mean: float, n_unlabelled: int
+) -> list[tuple[str, str]]:
     notes = []
     sizes = sorted(model.choices_.values())
     # One voice in five at either end does not make a quarrel.
@@ -136,6 +148,16 @@ def _size_notes(model: Any, expected: float, mean: float) -> list[tuple[str, str
             (
                 "The largest size was chosen",
                 "A larger model might be better still: pass --max-terms if the sample allows.",
+            )
+        )
+    if 0 < n_unlabelled < _FEW_UNLABELLED:
+        users = [name for name in ("dee", "adj", "bayes") if name in model.choices_]
+        notes.append(
+            (
+                "Few rows without a target",
+                f"{listed(users)} judge the sizes at {count(n_unlabelled, 'row')} only. Leave "
+                f"{'it' if n_unlabelled == 1 else 'them'} out to have them judged over the range "
+                "of the points.",
             )
         )
     return notes
