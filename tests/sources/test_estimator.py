@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 
 from holdfast import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
 from holdfast.datasets import make_sources
-from holdfast.sources import estimator, targets
+from holdfast.sources import RegularizedLeastSquares, estimator, targets
 from holdfast.sources.base import LAMBDAS
 
 
@@ -185,12 +185,13 @@ def test_balanced_weights_move_the_threshold_between_unequal_classes():
     np.testing.assert_allclose(by_hand.decision_function(X), balanced.decision_function(X))
 
 
-def test_weights_are_repetitions():
+@pytest.mark.parametrize("n_rows, total", [(14, 17), (10, 50)])
+def test_weights_are_repetitions(n_rows, total):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(14, 6))
-    y = X[:, 0] + rng.normal(size=14)
-    weight = rng.integers(0, 3, size=14)
-    copies = np.repeat(np.arange(14), weight)
+    X = rng.normal(size=(n_rows, 6))
+    y = X[:, 0] + rng.normal(size=n_rows)
+    weight = np.bincount(rng.integers(n_rows, size=total), minlength=n_rows)
+    copies = np.repeat(np.arange(n_rows), weight)
     sources = [("s", lambda X: X[:, 0] - X[:, 1])]
     for model, target in ((GreedyTLRegressor(sources), y), (GreedyTLClassifier(sources), y > 0)):
         weighted = clone(model).fit(X, target, weight)
@@ -210,6 +211,27 @@ def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
     np.testing.assert_array_equal(sum(test for _, test in folds), np.ones(80))
     assert all(not (train * test).any() for train, test in folds)
     assert 0.2 < model.loo_errors_["with_sources"] < 0.6
+
+
+@pytest.mark.parametrize("n_rows", [4, 9, 10, 11, 40])
+def test_many_copies_of_a_row_are_left_out_together(n_rows):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n_rows, 30)), rng.normal(size=n_rows)
+    weight = np.full(n_rows, 20.0)
+    model = GreedyTLRegressor([("s", lambda X: np.sin(99 * X[:, 0]))]).fit(X, y, weight)
+    folds = list(model._folds(weight, y))
+    assert len(folds) == model._n_folds(weight) == min(n_rows, 10)
+    np.testing.assert_array_equal(sum(test for _, test in folds), weight)
+    assert all(test.any() and not (train * test).any() for train, test in folds)
+    # Pure noise: had a copy of the row stayed, its error would be next to nothing.
+    assert min(model.loo_errors_.values()) > 0.5 * y.var()
+
+
+def test_the_penalty_is_not_chosen_by_copies_that_stayed():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 30)), np.arange(10) % 2
+    alone = RegularizedLeastSquares().fit(X, y)
+    assert RegularizedLeastSquares().fit(X, y, np.full(10, 20.0)).lam_ == alone.lam_
 
 
 def test_randomised_search_is_repeatable_and_runs_few_sources(task):

@@ -19,7 +19,8 @@ from holdfast.sources.pool import PoolOn, SourcePool
 from holdfast.validation import check_weights, is_number, numeric_rows, shown
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
-# Up to this many rows each is left out by itself; above, a tenth of the rows at a time.
+# Up to this many rows, copies counted, one copy is left out at a time; above, a tenth of the rows,
+# each with all its copies.
 _MOST_LEFT_OUT = 50
 _N_FOLDS = 10
 
@@ -184,14 +185,14 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         return weight
 
     def _n_folds(self, weight: np.ndarray) -> int:
-        return len(weight) if weight.sum() <= _MOST_LEFT_OUT else _N_FOLDS
+        return len(weight) if _is_few(weight) else min(_N_FOLDS, len(weight))
 
     def _folds(
         self, weight: np.ndarray, target: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Weights to fit and to test with: one copy of a row left out at a time, or a tenth."""
         full = self._weights(weight, target)
-        if self._n_folds(weight) == len(weight):
+        if _is_few(weight):
             for i in range(len(weight)):
                 rest, test = weight.copy(), np.zeros(len(weight))
                 rest[i] = max(weight[i] - 1, 0)
@@ -201,7 +202,7 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         # Dealt in order of the target, so that every part has its share of each class.
         part = np.empty(len(weight), dtype=np.intp)
         part[np.argsort(target, kind="stable")] = np.arange(len(weight)) % _N_FOLDS
-        for fold in range(_N_FOLDS):
+        for fold in range(self._n_folds(weight)):
             left_out = part == fold
             rest = np.where(left_out, 0, weight)
             yield self._weights(rest, target), np.where(left_out, full, 0)
@@ -331,8 +332,8 @@ class TransferRival(TransferClassifier):
         raw, effects = np.zeros((n_all, targets.shape[1])), np.zeros((n_all, targets.shape[1]))
         intercepts = np.empty(targets.shape[1])
         whole = candidates.columns(slice(None)).astype(np.float64)
-        # A row of weight 3 stands for three: one of them is left out at a time.
-        one = np.minimum(1.0, 1.0 / weight)
+        # A row of weight 3 stands for three: one of them is left out at a time, if there are few.
+        one = np.minimum(1.0, 1.0 / weight) if _is_few(weight) else np.ones(len(weight))
         for t, target in enumerate(targets.T):
             own = self._weights(weight, target)
             intercepts[t], weights = self._fit_target(candidates, target, own, one)
@@ -356,6 +357,11 @@ class TransferRival(TransferClassifier):
     ) -> tuple[float, np.ndarray]:
         """Intercept and raw weights of the candidates; ``one`` is the share of a row left out."""
         raise NotImplementedError
+
+
+def _is_few(weight: np.ndarray) -> bool:
+    """Whether copies of a row are left out one at a time."""
+    return bool(weight.sum() <= _MOST_LEFT_OUT)
 
 
 def sources_of(candidates: Candidates) -> tuple[np.ndarray, slice]:

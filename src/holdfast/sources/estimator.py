@@ -312,7 +312,8 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         is that of the features alone, and ``path_.reason`` says so.
     loo_errors_ : dict of float
         Mean squared error on left-out rows, ``"with_sources"`` and ``"without_sources"``. The
-        selection is repeated without each row. Above 50 rows a tenth is left out at a time.
+        selection is repeated without each row. Above 50 rows, or a sum of weights above 50, a
+        tenth of the rows is left out at a time, each with its whole weight.
     lam_ : float
         The penalty that was used.
     path_ : SelectionPath
