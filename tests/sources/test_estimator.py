@@ -8,6 +8,7 @@ import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
@@ -348,6 +349,8 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
     X, y, sources = three_classes()
     with pytest.raises(ValueError, match=r"the theorems are about 2 classes. Got 3"):
         GreedyTLClassifier(sources).fit(X, y).guarantees(X, y)
+    with pytest.raises(NotFittedError):
+        GreedyTLClassifier(task.sources).guarantees(task.X, task.y)
 
 
 # --- bad input ----------------------------------------------------------------------------------
@@ -369,6 +372,14 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
         ({"max_selected": np.int64(0)}, "Got 0"),
         ({"passthrough": "yes"}, "passthrough must be True or False. Got 'yes'"),
         ({"class_weight": "auto"}, "class_weight must be 'balanced', None or a dict.*Got 'auto'"),
+        ({"class_weight": np.ones(2)}, "class_weight must be 'balanced', None or a dict"),
+        (
+            {"class_weight": {0: 1, 1: -5.0}},
+            "class_weight must be a number above 0 for every class. Got -5.0 for class 1. Leave",
+        ),
+        ({"class_weight": {0: np.nan, 1: 1}}, "Got nan for class 0"),
+        ({"class_weight": {0: 1, 1: np.inf}}, "Got inf for class 1"),
+        ({"class_weight": {0: 1, np.int64(1): np.float64(0)}}, "Got 0.0 for class 1"),
         ({"passthrough": False}, "nothing to choose from. Got no sources and passthrough=False"),
     ],
 )

@@ -301,11 +301,19 @@ class TransferClassifier(ClassifierMixin, SourceEstimator):
 
     def _check_class_weight(self) -> None:
         given = self.class_weight
-        if given is not None and not isinstance(given, dict) and given != "balanced":
+        said = isinstance(given, str) and given == "balanced"
+        if not (given is None or said or isinstance(given, dict)):
             raise ValueError(
                 f"{self._owner}: class_weight must be 'balanced', None or a dict of weights by "
                 f"class. Got {shown(given)}."
             )
+        for label, value in given.items() if isinstance(given, dict) else ():
+            if not (is_number(value) and value > 0):
+                raise ValueError(
+                    f"{self._owner}: class_weight must be a number above 0 for every class. "
+                    f"Got {shown(value)} for class {shown(label)}. Leave rows out with a "
+                    "sample_weight of 0."
+                )
 
 
 class TransferRival(TransferClassifier):
@@ -346,7 +354,8 @@ class TransferRival(TransferClassifier):
     def _check_parameters(self) -> None:
         for name in ("lam", "tau"):
             value = getattr(self, name, 1.0)
-            if value != "loo" and not (is_number(value) and value > 0):
+            said = isinstance(value, str) and value == "loo"
+            if not said and not (is_number(value) and value > 0):
                 raise ValueError(
                     f"{self._owner}: {name} must be a number above 0, or 'loo' to choose it by "
                     f"leave-one-out. Got {shown(value)}."
@@ -364,8 +373,20 @@ def _is_few(weight: np.ndarray) -> bool:
     return bool(weight.sum() <= _MOST_LEFT_OUT)
 
 
-def sources_of(candidates: Candidates) -> tuple[np.ndarray, slice]:
-    """Scores of the sources and their place among the candidates; columns of X if none."""
-    first = len(candidates.features) if candidates.n_sources else 0
-    place = slice(first, len(candidates))
-    return candidates.columns(np.arange(first, len(candidates))).astype(np.float64), place
+def sources_of(candidates: Candidates, owner: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the sources that run and their places among the candidates; columns of X if none.
+
+    A source that was left out has no say: its zeros would count as an opinion.
+    """
+    if not candidates.n_sources:
+        places = np.arange(len(candidates))
+        return candidates.columns(places).astype(np.float64), places
+    first = len(candidates.features)
+    scores = candidates.source_columns().astype(np.float64)
+    runs = np.setdiff1d(np.arange(candidates.n_sources), list(candidates.on.skipped)).astype(int)
+    if not len(runs):
+        raise ValueError(
+            f"{owner}: needs a source that runs. Got {candidates.n_sources}, all left out. "
+            "Pass on_error='raise' to the SourcePool to see the first error."
+        )
+    return scores[:, runs], first + runs

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.path import SelectionPath
 from holdfast.progress import progress_bar
@@ -398,6 +399,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
             See `holdfast.sources.bounds.guarantees`. With ``n_candidates``, only the chosen
             candidates are looked at.
         """
+        check_is_fitted(self, "support_")
         fitted = type(self)(**self.get_params(deep=False))
         candidates, targets, weight = fitted._prepare(
             X, y, sample_weight, passthrough=self.passthrough
