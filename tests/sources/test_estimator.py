@@ -402,6 +402,9 @@ def test_bad_rows_are_refused(task):
         model.fit(np.where(task.X > 2, np.nan, task.X), task.y)
     with pytest.raises(ValueError, match=r"must differ. Got 'a' twice"):
         GreedyTLClassifier([(np.str_("a"), len), ("a", len)]).fit(task.X, task.y)
+    names, models = zip(*task.sources[:3], strict=True)
+    with pytest.raises(ValueError, match=r"Got zip, which one fit would use up. Pass list\("):
+        GreedyTLClassifier(zip(names, models, strict=True)).fit(task.X, task.y)
     with pytest.raises(ValueError, match=r"source 0 \('nan'\) returned 20 scores that are NaN"):
         GreedyTLClassifier([("nan", lambda X: X[:, 0] * np.nan)]).fit(task.X, task.y)
 

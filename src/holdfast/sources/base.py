@@ -146,6 +146,12 @@ class SourceEstimator(ShowsPath, BaseEstimator):
                 f"{self._owner}: needs at least 2 rows. Got {count} sample"
                 f"{'s' if count != 1 else ''}{' of positive weight' * (len(used) > 1)}."
             )
+        if isinstance(self.sources, Iterator):
+            raise ValueError(
+                f"{self._owner}: sources must be a SourcePool or a list of (name, source). "
+                f"Got {type(self.sources).__name__}, which one fit would use up. "
+                "Pass list(sources)."
+            )
         given_pool = isinstance(self.sources, SourcePool)
         self._pool: SourcePool = self.sources if given_pool else SourcePool(self.sources)
         names = getattr(self, "feature_names_in_", None)

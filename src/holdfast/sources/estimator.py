@@ -271,7 +271,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
         Trained models; see `SourcePool`. Without any, the columns of X are the candidates. Cloning
         the estimator shares them.
     lam : float or "loo", default=1.0
@@ -428,7 +428,7 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
         Trained models; see `SourcePool`. Without any, the columns of X are the candidates.
     lam : float or "loo", default=1.0
         The penalty λ per row.

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ class SourcePool:
 
         - a fitted estimator: its ``decision_function``, else the log-odds of ``predict_proba``,
           else ``predict``. With K > 2 classes it gives K sources, ``"name: class"``;
-        - a callable: rows in, one score per row out;
+        - a callable: rows in, one score per row out. The rows are read-only; one that fails because
+          of that is run on a copy;
         - the path of a file: ``.onnx`` (needs ``holdfast[onnx]``), ``.skops`` (needs
           ``holdfast[skops]``), or ``.pkl``, ``.pickle`` and ``.joblib`` with ``allow_pickle``.
     allow_pickle : bool, default=False
@@ -55,8 +56,11 @@ class SourcePool:
     cache : path, optional
         Folder in which scores are kept, in one memory-mapped matrix for each pool and set of rows.
         A second fit on the same rows runs no source again, and an interrupted one goes on where it
-        stopped. A callable is recognised by its name and code, not by what it refers to. Default:
-        scores live as long as the fit.
+        stopped. Scores are known by the rows, the content of a file, and all that a model holds
+        when a fit asks for it; a callable by its name, code, defaults and what it encloses, or what
+        the object holds. Global variables that it reads, and functions that it calls by name, are
+        **not** looked at: empty the folder when they change. What cannot be pickled is run at every
+        fit. Default: scores live as long as the fit.
 
     Attributes
     ----------
@@ -328,7 +332,7 @@ class PoolOn:
                 if isinstance(output.model, Column):
                     scores = output.model.scores(part, self.names)
                 else:
-                    scores = output.model(part)
+                    scores = _scored(output.model, part)
                 scores = np.asarray(scores, dtype=np.float64)
             except Refused:
                 raise
@@ -345,6 +349,20 @@ class PoolOn:
                 )
             made[batch] = scores
         return made
+
+
+def _scored(model: Callable[[Any], Any], rows: Any) -> Any:
+    """Scores of a model that may change its rows, but not its caller's: read-only, or a copy."""
+    if not isinstance(rows, np.ndarray):  # frames that cannot be changed have no copy
+        return model(rows.copy() if hasattr(rows, "copy") else rows)
+    view = rows.view()
+    view.flags.writeable = False
+    try:
+        return model(view)
+    except Exception as error:
+        if not any(said in str(error) for said in ("read-only", "readonly")):
+            raise
+    return model(rows.copy())
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -421,6 +439,7 @@ class _KeptScores:
 
     def __init__(self, pool: SourcePool, folder: Path, X: Any):
         self._pool = pool
+        self._fingerprints: dict[Callable[[], str], str] = {}
         parts = (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
         place = folder / f"rows-{joblib.hash(parts)}"
         named = hashlib.sha256("\n".join(pool.names).encode()).hexdigest()[:32]
@@ -435,7 +454,10 @@ class _KeptScores:
 
     def _key(self, i: int) -> bytes:
         output = self._pool.output(i)
-        key = f"{output.fingerprint()}/{output.position}"
+        # Once, before the first run: it may change what a source holds, a count of its runs say.
+        if output.fingerprint not in self._fingerprints:
+            self._fingerprints[output.fingerprint] = output.fingerprint()
+        key = f"{self._fingerprints[output.fingerprint]}/{output.position}"
         return hashlib.sha256(key.encode()).hexdigest().encode()
 
     def __contains__(self, i: int) -> bool:

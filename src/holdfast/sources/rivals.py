@@ -44,7 +44,7 @@ class RegularizedLeastSquares(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     lam : float or "loo", default="loo"
         λ per row; ``"loo"`` takes the best of 10⁻⁴, ..., 10⁴.
     class_weight : "balanced", dict or None, default="balanced"
@@ -115,7 +115,7 @@ class BestSource(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     class_weight : "balanced", dict or None, default="balanced"
 
     Attributes
@@ -157,7 +157,7 @@ class AverageKT(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     class_weight : "balanced", dict or None, default="balanced"
         Without effect: nothing is fitted.
 
@@ -205,7 +205,7 @@ class MultiKT(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     norm : {1, 2}, default=2
         Of β.
     lam : float or "loo", default="loo"
@@ -312,7 +312,7 @@ class DAM(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     lam : float or "loo", default="loo"
         Penalty of w; ``"loo"`` takes it from 10⁻⁴, ..., 10⁴.
     tau : float or "loo", default="loo"
@@ -405,7 +405,7 @@ class ForwardRegression(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     max_selected : int, optional
         Most candidates to choose. Default: as many as ``tol`` lets in.
     tol : float, default=1e-4
