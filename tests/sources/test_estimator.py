@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 from holdfast import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
 from holdfast.datasets import make_sources
-from holdfast.sources import RegularizedLeastSquares, estimator, targets
+from holdfast.sources import DAM, AverageKT, RegularizedLeastSquares, estimator, targets
 from holdfast.sources.base import LAMBDAS
 
 
@@ -407,6 +407,60 @@ def test_bad_rows_are_refused(task):
         GreedyTLClassifier(zip(names, models, strict=True)).fit(task.X, task.y)
     with pytest.raises(ValueError, match=r"source 0 \('nan'\) returned 20 scores that are NaN"):
         GreedyTLClassifier([("nan", lambda X: X[:, 0] * np.nan)]).fit(task.X, task.y)
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-170])
+@pytest.mark.parametrize("convert", [np.array, sparse.csr_array, sparse.csr_matrix, pd.DataFrame])
+def test_numbers_that_cannot_be_squared_are_refused_by_name(convert, unit, task):
+    X = task.X.copy()
+    X[:, 3] *= unit
+    X[0, 5] = 1e200  # in a row that does not count
+    given, weight = convert(X), np.arange(20) > 0
+    if convert is pd.DataFrame:
+        given.columns = [f"c{j}" for j in range(40)]
+    name = "'c3'" if convert is pd.DataFrame else "3"
+    message = f"the squares of column {name} of X must fit into float64. Got values of size"
+    with pytest.raises(ValueError, match=message):
+        GreedyTLClassifier([("s", lambda X: np.arange(X.shape[0]))]).fit(given, task.y, weight)
+    with pytest.raises(ValueError, match=r"GreedyTLRegressor: the squares of y must fit"):
+        GreedyTLRegressor().fit(task.X, task.y * unit)
+
+
+@pytest.mark.parametrize("model", [GreedyTLClassifier(), AverageKT(), DAM()], ids=str)
+@pytest.mark.parametrize(
+    "kind, unit, message",
+    [
+        ("f8", 1e200, r"size .*e\+200, too large or too small to be squared in float64. Scale"),
+        ("f8", 1e-170, r"size .*e-170, too large or too small to be squared in float64. Scale"),
+        ("f4", 1e39, r"size .*e\+39, too large or too small for float32.*pass X in float64"),
+        ("f4", 1e-40, r"size .*e-40, too large or too small for float32.*pass X in float64"),
+    ],
+)
+def test_scores_that_do_not_fit_are_refused_or_skipped_by_name(kind, unit, message, model, task):
+    X = task.X.astype(kind)
+    sources = [("good", task.sources[0][1]), ("huge", lambda X: X[:, 0].astype("f8") * unit)]
+    for on_error in ("raise", "skip"):
+        model = clone(model).set_params(sources=SourcePool(sources, on_error=on_error))
+        if on_error == "raise":
+            with pytest.raises(ValueError, match=rf"source 1 \('huge'\) returned.*{message}"):
+                model.fit(X, task.y)
+        else:
+            with pytest.warns(UserWarning, match=message):
+                model.fit(X, task.y)
+    assert model.source_weights_[1] == 0
+    np.testing.assert_array_equal(SourcePool(sources).scores(X)[:, 1], X[:, 0].astype("f8") * unit)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1e20])
+def test_float32_rows_of_any_size_give_what_float64_rows_give(unit, task):
+    X = (task.X * unit).astype(np.float32)
+    sources = [("sum", lambda X: X.sum(axis=1)), ("large", lambda X: X[:, 1] * 1e5)]
+    for model in (GreedyTLClassifier(sources), RegularizedLeastSquares(sources)):
+        single, double = clone(model).fit(X, task.y), clone(model).fit(X.astype(float), task.y)
+        assert np.count_nonzero(single.feature_weights_)
+        np.testing.assert_allclose(
+            single.decision_function(X), double.decision_function(X.astype(float)), atol=1e-4
+        )
 
 
 def test_a_constant_source_is_never_chosen_and_said_to_be_one(task):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.path import ShowsPath
 from holdfast.sources.formats import Refused
 from holdfast.sources.pool import PoolOn, SourcePool
-from holdfast.validation import check_weights, is_number, numeric_rows, shown
+from holdfast.validation import check_magnitude, check_weights, is_number, numeric_rows, shown
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Up to this many rows, copies counted, one copy is left out at a time; above, a tenth of the rows,
@@ -169,7 +169,14 @@ class SourceEstimator(ShowsPath, BaseEstimator):
             X, targets, weight = X[used], targets[used], weight[used]
             columns = hasattr(given, "columns")
             given = _safe_indexing(given, np.flatnonzero(used)) if columns else X
-        on = PoolOn(self._pool, X, given, names)
+        if len(features) and X.dtype == np.float64:  # what float32 holds, float64 can square
+
+            def column(j: int) -> str:
+                return f"column {j if names is None else repr(str(names[j]))} of X"
+
+            sizes = abs(X).max(axis=0).toarray().reshape(1, -1) if sparse.issparse(X) else X
+            check_magnitude(self._owner, column, sizes)
+        on = PoolOn(self._pool, X, given, names, dtype=X.dtype)
         return Candidates(X, features, on, len(self.source_names_)), targets, weight
 
     def _own_columns(self, n_columns: int, names: Any) -> list[int]:
@@ -257,7 +264,9 @@ class TransferRegressor(RegressorMixin, SourceEstimator):
         return self._decisions(X)[:, 0]
 
     def _targets(self, y: np.ndarray, used: np.ndarray) -> np.ndarray:
-        return y.astype(np.float64)[:, None]
+        targets = y.astype(np.float64)[:, None]
+        check_magnitude(self._owner, "y", targets[used])
+        return targets
 
 
 class TransferClassifier(ClassifierMixin, SourceEstimator):

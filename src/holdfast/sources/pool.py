@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, gen_batches
 
 from holdfast.progress import progress_bar
 from holdfast.sources.formats import FILES, Column, Output, Refused, model_names, model_outputs
-from holdfast.validation import check_choice
+from holdfast.validation import check_choice, unfit_sizes
 
 __all__ = ["SourcePool"]
 
@@ -252,6 +252,9 @@ class PoolOn:
     predicting : bool
         Every source asked for is needed: an error is raised whatever ``on_error`` says. Nothing is
         kept.
+    dtype : dtype, optional
+        What the scores will be kept in, to be squared in float64: a source whose scores do not fit
+        fails. Default: any size is taken.
     """
 
     def __init__(
@@ -262,8 +265,10 @@ class PoolOn:
         names: Sequence[str] | None,
         *,
         predicting: bool = False,
+        dtype: Any = None,
     ):
         self.pool = pool
+        self.dtype = dtype
         self.X = X
         self.given = given
         self.names = names
@@ -294,7 +299,18 @@ class PoolOn:
         for column, i in enumerate(indices):
             if i not in self.skipped:
                 made[:, column] = self._scores[int(i)]
+        if self.dtype is not None:
+            self._check_sizes(indices, made)
         return made
+
+    def _check_sizes(self, indices: np.ndarray, scores: np.ndarray) -> None:
+        single = self.dtype == np.float32
+        for column, size in unfit_sizes(scores, dtype=self.dtype, power=1 if single else 2):
+            goal = "for float32, the type of X" if single else "to be squared in float64"
+            way_out = ", or pass X in float64" if single else ""
+            said = f"returned scores of size {size:g}, too large or too small {goal}."
+            self._fail(int(indices[column]), 1, Refused(f"{said} Scale them{way_out}."))
+            scores[:, column] = 0
 
     def _run(self, i: int) -> None:
         output = self.pool.output(i)

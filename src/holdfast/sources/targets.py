@@ -13,15 +13,24 @@ import numpy as np
 
 from holdfast.sources.kernel import Columns, GreedyFit, greedy, greedy_from_gram, greedy_sampled
 
+# The mean is off by about eps·sqrt(n) of its size. A scale of up to this many times that is what is
+# left of a constant; up to this many times, float32 is too coarse, and so it is for squares of
+# numbers of these sizes.
+_CONSTANT = 8
+_COARSE = 1_000
+_SMALL, _LARGE = 1e-16, 1e16
+
 
 def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``sqrt(w) (Z - mean)/scale``, the weighted means and the scales of the columns.
+    """``sqrt(w) (Z - mean)/scale``, and in float64 the weighted means and scales of the columns.
 
-    A constant column becomes zeros and has scale 1.
+    A constant column becomes zeros and has scale 1. What float32 is too coarse for is done in
+    float64 and rounded at the end.
 
     Parameters
     ----------
-    Z : ndarray of shape (n_rows, n_columns)
+    Z : ndarray of shape (n_rows, n_columns), float64 or float32
+        Squares must fit into float64.
     weight : ndarray of shape (n_rows,)
         Positive.
     """
@@ -30,14 +39,25 @@ def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     mean = share @ Z
     made = np.subtract(Z, mean, order="C")
     made *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
-    scale = np.sqrt(np.einsum("ij,ij->j", made, made) / n)
-    # What the subtraction leaves of a constant is rounding, at most about eps of its size.
-    rounding = 8 * np.finfo(Z.dtype).eps * math.sqrt(len(Z)) * np.abs(mean)
-    constant = scale <= np.maximum(rounding, np.finfo(Z.dtype).tiny)
+    with np.errstate(over="ignore"):
+        scale = np.sqrt(np.einsum("ij,ij->j", made, made) / n)
+    rounding = np.finfo(Z.dtype).eps * math.sqrt(len(Z)) * np.abs(mean)
+    if Z.dtype == np.float32:
+        constant = (scale == 0) & (mean == 0)
+        fine = (scale > np.maximum(_COARSE * rounding, _SMALL)) & (scale < _LARGE)
+        coarse = np.flatnonzero(~fine & ~constant)
+    else:
+        constant = scale <= _CONSTANT * rounding
+        coarse = np.empty(0, dtype=np.intp)
     scale[constant] = 1
+    scale[coarse] = 1
     made /= scale
+    mean, scale = mean.astype(np.float64, copy=False), scale.astype(np.float64, copy=False)
     if constant.any():
         made[:, constant] = 0
+    if len(coarse):
+        exact = standardised(Z[:, coarse].astype(np.float64), weight)
+        made[:, coarse], mean[coarse], scale[coarse] = exact
     return made, mean, scale
 
 
