@@ -13,9 +13,9 @@ import numpy as np
 
 from holdfast.sources.kernel import Columns, GreedyFit, greedy, greedy_from_gram, greedy_sampled
 
-# The mean is off by about eps·sqrt(n) of its size. A scale of up to this many times that is what is
-# left of a constant; up to this many times, float32 is too coarse, and so it is for squares of
-# numbers of these sizes.
+# A mean is off by about eps·sqrt(n) of its size. A column whose scale is up to _CONSTANT times that
+# is a constant. Up to _COARSE times that, or outside of _SMALL to _LARGE, where squares leave its
+# range, float32 is too coarse.
 _CONSTANT = 8
 _COARSE = 1_000
 _SMALL, _LARGE = 1e-16, 1e16
@@ -37,23 +37,24 @@ def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     n = weight.sum()
     share = (weight / n).astype(Z.dtype, copy=False)
     mean = share @ Z
-    made = np.subtract(Z, mean, order="C")
-    made *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # of float32; done again below
+        made = np.subtract(Z, mean, order="C")
+        made *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
         scale = np.sqrt(np.einsum("ij,ij->j", made, made) / n)
-    rounding = np.finfo(Z.dtype).eps * math.sqrt(len(Z)) * np.abs(mean)
-    if Z.dtype == np.float32:
-        constant = (scale == 0) & (mean == 0)
-        fine = (scale > np.maximum(_COARSE * rounding, _SMALL)) & (scale < _LARGE)
-        coarse = np.flatnonzero(~fine & ~constant)
+    single = Z.dtype == np.float32
+    rounding = float(np.finfo(Z.dtype).eps) * math.sqrt(len(Z))
+    least = (_COARSE if single else _CONSTANT) * rounding * np.abs(mean)
+    if single:
+        odd = np.flatnonzero(~((scale > np.maximum(least, _SMALL)) & (scale < _LARGE)))
+        is_zero = (scale[odd] == 0) & (mean[odd] == 0)
+        constant, coarse = odd[is_zero], odd[~is_zero]
     else:
-        constant = scale <= _CONSTANT * rounding
-        coarse = np.empty(0, dtype=np.intp)
+        constant, coarse = np.flatnonzero(scale <= least), np.empty(0, dtype=np.intp)
     scale[constant] = 1
     scale[coarse] = 1
     made /= scale
     mean, scale = mean.astype(np.float64, copy=False), scale.astype(np.float64, copy=False)
-    if constant.any():
+    if len(constant):
         made[:, constant] = 0
     if len(coarse):
         exact = standardised(Z[:, coarse].astype(np.float64), weight)
