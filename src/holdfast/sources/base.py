@@ -169,15 +169,20 @@ class SourceEstimator(ShowsPath, BaseEstimator):
             X, targets, weight = X[used], targets[used], weight[used]
             columns = hasattr(given, "columns")
             given = _safe_indexing(given, np.flatnonzero(used)) if columns else X
-        if len(features) and X.dtype == np.float64:  # what float32 holds, float64 can square
-
-            def column(j: int) -> str:
-                return f"column {j if names is None else repr(str(names[j]))} of X"
-
-            sizes = abs(X).max(axis=0).toarray().reshape(1, -1) if sparse.issparse(X) else X
-            check_magnitude(self._owner, column, sizes)
+        if len(features):
+            self._check_sizes(X, names)
         on = PoolOn(self._pool, X, given, names, dtype=X.dtype)
         return Candidates(X, features, on, len(self.source_names_)), targets, weight
+
+    def _check_sizes(self, X: Any, names: Any) -> None:
+        if X.dtype == np.float32:  # float64 can square whatever float32 holds
+            return
+        largest = abs(X).max(axis=0).toarray().reshape(1, -1) if sparse.issparse(X) else X
+        check_magnitude(
+            self._owner,
+            lambda j: f"column {j if names is None else repr(str(names[j]))} of X",
+            largest,
+        )
 
     def _own_columns(self, n_columns: int, names: Any) -> list[int]:
         """Columns of X that are sources."""

@@ -102,6 +102,20 @@ def model_outputs(name: str, model: Any) -> list[Output]:
     return [Output(own, score, position=j, **options) for j, own in enumerate(names)]
 
 
+def scored(model: Callable[[Any], Any], rows: Any) -> Any:
+    """Scores of a model that may change its rows, but not its caller's: read-only, or a copy."""
+    if not isinstance(rows, np.ndarray):  # frames that cannot be changed have no copy
+        return model(rows.copy() if hasattr(rows, "copy") else rows)
+    view = rows.view()
+    view.flags.writeable = False
+    try:
+        return model(view)
+    except Exception as error:
+        if not any(said in str(error) for said in ("read-only", "readonly")):
+            raise
+    return model(rows.copy())
+
+
 def _method(model: Any) -> str:
     """The method that gives a model's most telling score."""
     return next(
@@ -144,7 +158,7 @@ def _fingerprint(source: Any) -> str:
 def _content(value: Any, seen: dict[int, int]) -> Any:
     """The value, with functions taken apart: code, defaults and what they enclose."""
     if id(value) in seen:  # a function that calls itself
-        return seen[id(value)]
+        return f"function {seen[id(value)]}"
     parts: Iterable[Any]
     if isinstance(value, types.FunctionType):
         seen[id(value)] = len(seen)

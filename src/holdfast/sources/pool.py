@@ -16,7 +16,15 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
 from holdfast.progress import progress_bar
-from holdfast.sources.formats import FILES, Column, Output, Refused, model_names, model_outputs
+from holdfast.sources.formats import (
+    FILES,
+    Column,
+    Output,
+    Refused,
+    model_names,
+    model_outputs,
+    scored,
+)
 from holdfast.validation import check_choice, unfit_sizes
 
 __all__ = ["SourcePool"]
@@ -348,7 +356,7 @@ class PoolOn:
                 if isinstance(output.model, Column):
                     scores = output.model.scores(part, self.names)
                 else:
-                    scores = _scored(output.model, part)
+                    scores = scored(output.model, part)
                 scores = np.asarray(scores, dtype=np.float64)
             except Refused:
                 raise
@@ -365,20 +373,6 @@ class PoolOn:
                 )
             made[batch] = scores
         return made
-
-
-def _scored(model: Callable[[Any], Any], rows: Any) -> Any:
-    """Scores of a model that may change its rows, but not its caller's: read-only, or a copy."""
-    if not isinstance(rows, np.ndarray):  # frames that cannot be changed have no copy
-        return model(rows.copy() if hasattr(rows, "copy") else rows)
-    view = rows.view()
-    view.flags.writeable = False
-    try:
-        return model(view)
-    except Exception as error:
-        if not any(said in str(error) for said in ("read-only", "readonly")):
-            raise
-    return model(rows.copy())
 
 
 def _listed(sources: Any) -> list[Any]:
