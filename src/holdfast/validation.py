@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import narwhals as nw
@@ -170,17 +170,32 @@ def _no_text(owner: str, error: ValueError) -> ValueError:
 
 
 def check_magnitude(
-    owner: str, what: str, values: np.ndarray, *, dtype: Any = np.float64, power: int = 2
+    owner: str,
+    what: str | Callable[[int], str],
+    values: np.ndarray,
+    *,
+    dtype: Any = np.float64,
+    power: int = 2,
 ) -> None:
-    """Refuse numbers whose squares, or fourth powers, and sums of them leave the dtype's range."""
-    exponent = (300 if np.dtype(dtype) == np.float64 else 32) // power
-    largest = np.abs(values).max(axis=0, initial=0.0)
-    fits = (largest <= 10.0**exponent) & ((largest == 0) | (largest >= 10.0**-exponent))
-    for size in largest[~fits]:
+    """Refuse numbers whose squares, or fourth powers, and sums of them leave the dtype's range.
+
+    ``what`` names the numbers, or is called with the column that is refused.
+    """
+    for column, size in unfit_sizes(values, dtype=dtype, power=power):
         raise ValueError(
-            f"{owner}: the {'squares' if power == 2 else 'fourth powers'} of {what} must fit into "
+            f"{owner}: the {'squares' if power == 2 else 'fourth powers'} of "
+            f"{what if isinstance(what, str) else what(column)} must fit into "
             f"{np.dtype(dtype)}. Got values of size {size:g}. Change the unit."
         )
+
+
+def unfit_sizes(values: np.ndarray, *, dtype: Any, power: int) -> list[tuple[int, float]]:
+    """Columns whose largest number, to that power, leaves the dtype's range, and that number."""
+    bound = 10.0 ** ((300 if np.dtype(dtype) == np.float64 else 32) // power)
+    ends = values.max(axis=0, initial=0.0), values.min(axis=0, initial=0.0)
+    largest = np.atleast_1d(np.maximum(ends[0], -ends[1]))
+    fits = (largest <= bound) & ((largest == 0) | (largest >= 1 / bound))
+    return [(int(column), float(largest[column])) for column in np.flatnonzero(~fits)]
 
 
 def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -8,6 +8,7 @@ import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
@@ -17,7 +18,7 @@ from sklearn.svm import SVC
 
 from holdfast import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
 from holdfast.datasets import make_sources
-from holdfast.sources import estimator, targets
+from holdfast.sources import DAM, AverageKT, RegularizedLeastSquares, estimator, targets
 from holdfast.sources.base import LAMBDAS
 
 
@@ -185,12 +186,13 @@ def test_balanced_weights_move_the_threshold_between_unequal_classes():
     np.testing.assert_allclose(by_hand.decision_function(X), balanced.decision_function(X))
 
 
-def test_weights_are_repetitions():
+@pytest.mark.parametrize("n_rows, total", [(14, 17), (10, 50)])
+def test_weights_are_repetitions(n_rows, total):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(14, 6))
-    y = X[:, 0] + rng.normal(size=14)
-    weight = rng.integers(0, 3, size=14)
-    copies = np.repeat(np.arange(14), weight)
+    X = rng.normal(size=(n_rows, 6))
+    y = X[:, 0] + rng.normal(size=n_rows)
+    weight = np.bincount(rng.integers(n_rows, size=total), minlength=n_rows)
+    copies = np.repeat(np.arange(n_rows), weight)
     sources = [("s", lambda X: X[:, 0] - X[:, 1])]
     for model, target in ((GreedyTLRegressor(sources), y), (GreedyTLClassifier(sources), y > 0)):
         weighted = clone(model).fit(X, target, weight)
@@ -210,6 +212,27 @@ def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
     np.testing.assert_array_equal(sum(test for _, test in folds), np.ones(80))
     assert all(not (train * test).any() for train, test in folds)
     assert 0.2 < model.loo_errors_["with_sources"] < 0.6
+
+
+@pytest.mark.parametrize("n_rows", [4, 9, 10, 11, 40])
+def test_many_copies_of_a_row_are_left_out_together(n_rows):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n_rows, 30)), rng.normal(size=n_rows)
+    weight = np.full(n_rows, 20.0)
+    model = GreedyTLRegressor([("s", lambda X: np.sin(99 * X[:, 0]))]).fit(X, y, weight)
+    folds = list(model._folds(weight, y))
+    assert len(folds) == model._n_folds(weight) == min(n_rows, 10)
+    np.testing.assert_array_equal(sum(test for _, test in folds), weight)
+    assert all(test.any() and not (train * test).any() for train, test in folds)
+    # Pure noise: had a copy of the row stayed, its error would be next to nothing.
+    assert min(model.loo_errors_.values()) > 0.5 * y.var()
+
+
+def test_the_penalty_is_not_chosen_by_copies_that_stayed():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 30)), np.arange(10) % 2
+    alone = RegularizedLeastSquares().fit(X, y)
+    assert RegularizedLeastSquares().fit(X, y, np.full(10, 20.0)).lam_ == alone.lam_
 
 
 def test_randomised_search_is_repeatable_and_runs_few_sources(task):
@@ -326,6 +349,8 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
     X, y, sources = three_classes()
     with pytest.raises(ValueError, match=r"the theorems are about 2 classes. Got 3"):
         GreedyTLClassifier(sources).fit(X, y).guarantees(X, y)
+    with pytest.raises(NotFittedError):
+        GreedyTLClassifier(task.sources).guarantees(task.X, task.y)
 
 
 # --- bad input ----------------------------------------------------------------------------------
@@ -347,6 +372,14 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
         ({"max_selected": np.int64(0)}, "Got 0"),
         ({"passthrough": "yes"}, "passthrough must be True or False. Got 'yes'"),
         ({"class_weight": "auto"}, "class_weight must be 'balanced', None or a dict.*Got 'auto'"),
+        ({"class_weight": np.ones(2)}, "class_weight must be 'balanced', None or a dict"),
+        (
+            {"class_weight": {0: 1, 1: -5.0}},
+            "class_weight must be a number above 0 for every class. Got -5.0 for class 1. Leave",
+        ),
+        ({"class_weight": {0: np.nan, 1: 1}}, "Got nan for class 0"),
+        ({"class_weight": {0: 1, 1: np.inf}}, "Got inf for class 1"),
+        ({"class_weight": {0: 1, np.int64(1): np.float64(0)}}, "Got 0.0 for class 1"),
         ({"passthrough": False}, "nothing to choose from. Got no sources and passthrough=False"),
     ],
 )
@@ -369,8 +402,65 @@ def test_bad_rows_are_refused(task):
         model.fit(np.where(task.X > 2, np.nan, task.X), task.y)
     with pytest.raises(ValueError, match=r"must differ. Got 'a' twice"):
         GreedyTLClassifier([(np.str_("a"), len), ("a", len)]).fit(task.X, task.y)
+    names, models = zip(*task.sources[:3], strict=True)
+    with pytest.raises(ValueError, match=r"Got zip, which one fit would use up. Pass list\("):
+        GreedyTLClassifier(zip(names, models, strict=True)).fit(task.X, task.y)
     with pytest.raises(ValueError, match=r"source 0 \('nan'\) returned 20 scores that are NaN"):
         GreedyTLClassifier([("nan", lambda X: X[:, 0] * np.nan)]).fit(task.X, task.y)
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-170])
+@pytest.mark.parametrize("convert", [np.array, sparse.csr_array, sparse.csr_matrix, pd.DataFrame])
+def test_numbers_that_cannot_be_squared_are_refused_by_name(convert, unit, task):
+    X = task.X.copy()
+    X[:, 3] *= unit
+    X[0, 5] = 1e200  # in a row that does not count
+    given, weight = convert(X), np.arange(20) > 0
+    if convert is pd.DataFrame:
+        given.columns = [f"c{j}" for j in range(40)]
+    name = "'c3'" if convert is pd.DataFrame else "3"
+    message = f"the squares of column {name} of X must fit into float64. Got values of size"
+    with pytest.raises(ValueError, match=message):
+        GreedyTLClassifier([("s", lambda X: np.arange(X.shape[0]))]).fit(given, task.y, weight)
+    with pytest.raises(ValueError, match=r"GreedyTLRegressor: the squares of y must fit"):
+        GreedyTLRegressor().fit(task.X, task.y * unit)
+
+
+@pytest.mark.parametrize("model", [GreedyTLClassifier(), AverageKT(), DAM()], ids=str)
+@pytest.mark.parametrize(
+    "kind, unit, message",
+    [
+        ("f8", 1e200, r"size .*e\+200, too large or too small to be squared in float64. Scale"),
+        ("f8", 1e-170, r"size .*e-170, too large or too small to be squared in float64. Scale"),
+        ("f4", 1e39, r"size .*e\+39, too large or too small for float32.*pass X in float64"),
+        ("f4", 1e-40, r"size .*e-40, too large or too small for float32.*pass X in float64"),
+    ],
+)
+def test_scores_that_do_not_fit_are_refused_or_skipped_by_name(kind, unit, message, model, task):
+    X = task.X.astype(kind)
+    sources = [("good", task.sources[0][1]), ("huge", lambda X: X[:, 0].astype("f8") * unit)]
+    for on_error in ("raise", "skip"):
+        model = clone(model).set_params(sources=SourcePool(sources, on_error=on_error))
+        if on_error == "raise":
+            with pytest.raises(ValueError, match=rf"source 1 \('huge'\) returned.*{message}"):
+                model.fit(X, task.y)
+        else:
+            with pytest.warns(UserWarning, match=message):
+                model.fit(X, task.y)
+    assert model.source_weights_[1] == 0
+    np.testing.assert_array_equal(SourcePool(sources).scores(X)[:, 1], X[:, 0].astype("f8") * unit)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1e20])
+def test_float32_rows_of_any_size_give_what_float64_rows_give(unit, task):
+    X = (task.X * unit).astype(np.float32)
+    sources = [("sum", lambda X: X.sum(axis=1)), ("large", lambda X: X[:, 1] * 1e5)]
+    for model in (GreedyTLClassifier(sources), RegularizedLeastSquares(sources)):
+        single, double = clone(model).fit(X, task.y), clone(model).fit(X.astype(float), task.y)
+        assert np.count_nonzero(single.feature_weights_)
+        np.testing.assert_allclose(
+            single.decision_function(X), double.decision_function(X.astype(float)), atol=1e-4
+        )
 
 
 def test_a_constant_source_is_never_chosen_and_said_to_be_one(task):

@@ -1,6 +1,8 @@
+import functools
 import importlib.util
 import pickle
 import sys
+import threading
 import time
 
 import joblib
@@ -8,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -121,6 +124,50 @@ def test_many_rows_are_scored_in_batches(rows, monkeypatch):
             pool, expected = SourcePool([("m", model)]), model.decision_function(given)
         np.testing.assert_allclose(pool.scores(given)[:, 0], expected)
         assert pool.n_runs == 7
+
+
+def doubles(X):
+    X *= 2.0
+    return np.asarray(X[:, [0]].sum(axis=1)).ravel()
+
+
+class Careless(BaseEstimator):
+    """A model that was fitted on names and changes its rows."""
+
+    def fit(self, X, y):
+        self.feature_names_in_ = np.array(X.columns)
+        return self
+
+    def predict(self, X):
+        X["a"] *= 2.0
+        return X["a"].to_numpy()
+
+
+@pytest.mark.parametrize("batch", [1000, 30])
+def test_a_source_that_changes_its_rows_changes_nobody_elses(batch, rows, monkeypatch):
+    monkeypatch.setattr(pool_module, "_BATCH", batch)
+    X, y = rows
+    in_place = make_pipeline(StandardScaler(copy=False), LinearSVC()).fit(X.copy(), y)
+    expected = np.column_stack(
+        [2 * X[:, 0], in_place.decision_function(X.copy()), X[:, 0], 2 * X[:, 0]]
+    )
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    named = Careless().fit(frame, y)
+    first = ("first", lambda X: np.asarray(X[:, [0]].sum(axis=1)).ravel())
+    pool = SourcePool([("doubles", doubles), ("svm", in_place), first])
+    given = X.copy()
+    np.testing.assert_allclose(pool.scores(given), expected[:, :3])
+    np.testing.assert_array_equal(given, X)
+    csr = sparse.csr_array(X)
+    pool = SourcePool([("doubles", doubles), first])
+    np.testing.assert_allclose(pool.scores(csr), expected[:, [0, 2]])
+    np.testing.assert_array_equal(csr.toarray(), X)
+    pool = SourcePool([("named", named), ("again", named)])
+    np.testing.assert_allclose(pool.scores(frame), expected[:, [0, 3]])
+    np.testing.assert_array_equal(frame, X)
+    model = GreedyTLClassifier([("doubles", doubles)], passthrough=False).fit(given[:40], y[:40])
+    model.predict(given)
+    np.testing.assert_array_equal(given, X)
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -292,6 +339,79 @@ def test_a_changed_model_is_run_again(rows, tmp_path):
     f = SourcePool([("f", lambda X: X[:, 0])], cache=tmp_path).scores(X)
     g = SourcePool([("f", lambda X: X[:, 1])], cache=tmp_path).scores(X)
     assert np.abs(f - g).max() > 0.1
+
+
+class Linear:
+    def __init__(self, weight, shift=0.0):
+        self.weight, self.shift = weight, shift
+
+    def __call__(self, X):
+        return self.score(X)
+
+    def score(self, X):
+        return X @ self.weight + self.shift
+
+
+def enclosing(column):
+    return lambda X: X[:, column]
+
+
+def calling(inner):
+    return lambda X: inner(X)
+
+
+def with_default(column):
+    def score(X, column=column):
+        return X[:, column]
+
+    return score
+
+
+def with_keyword(column):
+    def score(X, *, column=column):
+        return X[:, column]
+
+    return score
+
+
+def recursive(column):
+    def score(X, depth=2):
+        return score(X, depth - 1) if depth else X[:, column]
+
+    return score
+
+
+LIKE = [
+    lambda j: Linear(np.eye(5)[j]),
+    lambda j: Linear(np.eye(5)[j]).score,
+    lambda j: functools.partial(Linear.score, Linear(np.eye(5)[j])),
+    enclosing,
+    lambda j: calling(enclosing(j)),
+    lambda j: calling(Linear(np.eye(5)[j])),
+    with_default,
+    with_keyword,
+    recursive,
+]
+
+
+@pytest.mark.parametrize("make", LIKE, ids=range(len(LIKE)))
+def test_the_cache_knows_a_callable_by_what_it_holds(make, rows, tmp_path):
+    X, _ = rows
+    for column in (0, 1):
+        pool = SourcePool([("f", make(column))], cache=tmp_path)
+        np.testing.assert_array_equal(pool.scores(X)[:, 0], X[:, column])
+    again = SourcePool([("f", make(1))], cache=tmp_path)
+    np.testing.assert_array_equal(again.scores(X)[:, 0], X[:, 1])
+    assert again.n_runs == 0
+
+
+def test_the_cache_does_not_trust_what_it_cannot_pickle(rows, tmp_path):
+    X, _ = rows
+    for column in (0, 1):
+        source = Linear(np.eye(5)[column])
+        source.lock = threading.Lock()
+        pool = SourcePool([("f", source)], cache=tmp_path)
+        np.testing.assert_array_equal(pool.scores(X)[:, 0], X[:, column])
 
 
 def test_progress_is_shown_in_a_terminal_only(rows, monkeypatch, capsys):

@@ -14,6 +14,7 @@ from holdfast.sources import (
     ForwardRegression,
     MultiKT,
     RegularizedLeastSquares,
+    SourcePool,
     hinge,
 )
 from holdfast.sources.base import LAMBDAS
@@ -49,6 +50,29 @@ def test_every_rival_works_on_the_pool_and_shares_its_sources(rival, task):
     # DAM predicts from the features, which show nothing here.
     assert model.score(task.X_test, task.y_test) > (0.45 if "DAM" in str(rival) else 0.65)
     assert set(model.predict(task.X)) <= {0, 1}
+
+
+def fails(X):
+    raise RuntimeError("no GPU")
+
+
+@every_rival
+def test_a_source_that_was_left_out_has_no_say(rival, task):
+    pool = SourcePool([("gone", fails), *task.sources, ("gone too", fails)], on_error="skip")
+    with pytest.warns(UserWarning, match="It is left out"):
+        model = clone(rival).set_params(sources=pool).fit(task.X, task.y)
+    rest = clone(rival).set_params(sources=task.sources).fit(task.X, task.y)
+    assert not model.source_weights_[[0, -1]].any()
+    np.testing.assert_allclose(model.source_weights_[1:-1], rest.source_weights_)
+    np.testing.assert_allclose(model.decision_function(task.X), rest.decision_function(task.X))
+
+
+@pytest.mark.parametrize("rival", [BestSource(), AverageKT(), MultiKT(), DAM()], ids=str)
+def test_a_rival_whose_sources_were_all_left_out_says_so(rival, task):
+    pool = SourcePool([("gone", fails)], on_error="skip")
+    message = r"needs a source that runs. Got 1, all left out. Pass on_error='raise'"
+    with pytest.warns(UserWarning, match="no GPU"), pytest.raises(ValueError, match=message):
+        rival.set_params(sources=pool).fit(task.X, task.y)
 
 
 @pytest.mark.slow
@@ -240,10 +264,13 @@ def test_forward_regression_fits_exactly_where_it_can(task):
     [
         (RegularizedLeastSquares(lam=0), "RegularizedLeastSquares: lam must be a number above 0"),
         (DAM(tau=-1), "DAM: tau must be a number above 0"),
+        (DAM(lam=np.ones(2)), "DAM: lam must be a number above 0"),
         (MultiKT(norm=3), "MultiKT: norm must be 1 or 2. Got 3"),
+        (MultiKT(norm=np.ones(2)), "MultiKT: norm must be 1 or 2. Got array"),
         (ForwardRegression(max_selected=0), "ForwardRegression: max_selected must be a whole"),
         (ForwardRegression(tol=-1), "ForwardRegression: tol must be"),
         (BestSource(class_weight="even"), "BestSource: class_weight must be 'balanced'"),
+        (DAM(class_weight={0: 0, 1: 1}), r"DAM: class_weight must be a number.*Got 0 for class 0"),
         (RegularizedLeastSquares(passthrough=False), "nothing to choose from"),
     ],
 )

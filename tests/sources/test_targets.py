@@ -22,6 +22,37 @@ def test_standardised_columns_by_hand():
     np.testing.assert_allclose(made, [[-np.sqrt(3), 0], [1, 0]])
 
 
+@pytest.mark.parametrize("unit", [1e-40, 1e-30, 1e-20, 1.0, 1e20, 4e37])
+def test_float32_columns_of_any_size_are_standardised_as_in_float64(unit):
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([rng.normal(size=40), 5 + rng.normal(size=40), np.zeros(40), np.ones(40)])
+    Z, weight = (Z * unit).astype(np.float32), rng.uniform(0.5, 2, size=40)
+    single, double = targets.standardised(Z, weight), targets.standardised(Z.astype(float), weight)
+    assert single[0].dtype == np.float32
+    for one, other in zip(single, double, strict=True):
+        np.testing.assert_allclose(
+            one, other, rtol=1e-4, atol=1e-5 * unit if one.ndim == 1 else 1e-5
+        )
+    assert not single[0][:, 2:].any()
+    assert single[2][2:].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("n_rows", [12, 1000])
+@pytest.mark.parametrize("spread", [2.0, 0.05])
+def test_a_float32_column_far_from_zero_is_not_taken_for_a_constant(n_rows, spread):
+    rng = np.random.default_rng(0)
+    Z = (1e5 + spread * rng.normal(size=(n_rows, 3))).astype(np.float32)
+    Z[:, 2] = 1e5 + 0.1
+    single, double = (
+        targets.standardised(Z.astype(kind), np.ones(n_rows)) for kind in ("f4", "f8")
+    )
+    np.testing.assert_allclose(single[0], double[0], atol=1e-5)
+    np.testing.assert_allclose(single[1], double[1], rtol=1e-12)
+    np.testing.assert_allclose(single[2], double[2])
+    assert single[0][:, :2].any(axis=0).all()
+    assert not single[0][:, 2].any()
+
+
 def test_weights_are_repetitions_and_zero_influences_nothing():
     X, y, rng = raw()
     weight = rng.integers(0, 3, size=14).astype(float)

@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.path import ShowsPath
 from holdfast.sources.formats import Refused
 from holdfast.sources.pool import PoolOn, SourcePool
-from holdfast.validation import check_weights, is_number, numeric_rows, shown
+from holdfast.validation import check_magnitude, check_weights, is_number, numeric_rows, shown
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
-# Up to this many rows each is left out by itself; above, a tenth of the rows at a time.
+# Up to this many rows, copies counted, one copy is left out at a time; above, a tenth of the rows,
+# each with all its copies.
 _MOST_LEFT_OUT = 50
 _N_FOLDS = 10
 
@@ -145,6 +146,12 @@ class SourceEstimator(ShowsPath, BaseEstimator):
                 f"{self._owner}: needs at least 2 rows. Got {count} sample"
                 f"{'s' if count != 1 else ''}{' of positive weight' * (len(used) > 1)}."
             )
+        if isinstance(self.sources, Iterator):
+            raise ValueError(
+                f"{self._owner}: sources must be a SourcePool or a list of (name, source). "
+                f"Got {type(self.sources).__name__}, which one fit would use up. "
+                "Pass list(sources)."
+            )
         given_pool = isinstance(self.sources, SourcePool)
         self._pool: SourcePool = self.sources if given_pool else SourcePool(self.sources)
         names = getattr(self, "feature_names_in_", None)
@@ -162,8 +169,20 @@ class SourceEstimator(ShowsPath, BaseEstimator):
             X, targets, weight = X[used], targets[used], weight[used]
             columns = hasattr(given, "columns")
             given = _safe_indexing(given, np.flatnonzero(used)) if columns else X
-        on = PoolOn(self._pool, X, given, names)
+        if len(features):
+            self._check_sizes(X, names)
+        on = PoolOn(self._pool, X, given, names, dtype=X.dtype)
         return Candidates(X, features, on, len(self.source_names_)), targets, weight
+
+    def _check_sizes(self, X: Any, names: Any) -> None:
+        if X.dtype == np.float32:  # float64 can square whatever float32 holds
+            return
+        largest = abs(X).max(axis=0).toarray().reshape(1, -1) if sparse.issparse(X) else X
+        check_magnitude(
+            self._owner,
+            lambda j: f"column {j if names is None else repr(str(names[j]))} of X",
+            largest,
+        )
 
     def _own_columns(self, n_columns: int, names: Any) -> list[int]:
         """Columns of X that are sources."""
@@ -184,14 +203,14 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         return weight
 
     def _n_folds(self, weight: np.ndarray) -> int:
-        return len(weight) if weight.sum() <= _MOST_LEFT_OUT else _N_FOLDS
+        return len(weight) if _is_few(weight) else min(_N_FOLDS, len(weight))
 
     def _folds(
         self, weight: np.ndarray, target: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Weights to fit and to test with: one copy of a row left out at a time, or a tenth."""
         full = self._weights(weight, target)
-        if self._n_folds(weight) == len(weight):
+        if _is_few(weight):
             for i in range(len(weight)):
                 rest, test = weight.copy(), np.zeros(len(weight))
                 rest[i] = max(weight[i] - 1, 0)
@@ -201,7 +220,7 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         # Dealt in order of the target, so that every part has its share of each class.
         part = np.empty(len(weight), dtype=np.intp)
         part[np.argsort(target, kind="stable")] = np.arange(len(weight)) % _N_FOLDS
-        for fold in range(_N_FOLDS):
+        for fold in range(self._n_folds(weight)):
             left_out = part == fold
             rest = np.where(left_out, 0, weight)
             yield self._weights(rest, target), np.where(left_out, full, 0)
@@ -250,7 +269,9 @@ class TransferRegressor(RegressorMixin, SourceEstimator):
         return self._decisions(X)[:, 0]
 
     def _targets(self, y: np.ndarray, used: np.ndarray) -> np.ndarray:
-        return y.astype(np.float64)[:, None]
+        targets = y.astype(np.float64)[:, None]
+        check_magnitude(self._owner, "y", targets[used])
+        return targets
 
 
 class TransferClassifier(ClassifierMixin, SourceEstimator):
@@ -300,11 +321,19 @@ class TransferClassifier(ClassifierMixin, SourceEstimator):
 
     def _check_class_weight(self) -> None:
         given = self.class_weight
-        if given is not None and not isinstance(given, dict) and given != "balanced":
+        said = isinstance(given, str) and given == "balanced"
+        if not (given is None or said or isinstance(given, dict)):
             raise ValueError(
                 f"{self._owner}: class_weight must be 'balanced', None or a dict of weights by "
                 f"class. Got {shown(given)}."
             )
+        for label, value in given.items() if isinstance(given, dict) else ():
+            if not (is_number(value) and value > 0):
+                raise ValueError(
+                    f"{self._owner}: class_weight must be a number above 0 for every class. "
+                    f"Got {shown(value)} for class {shown(label)}. Leave rows out with a "
+                    "sample_weight of 0."
+                )
 
 
 class TransferRival(TransferClassifier):
@@ -331,8 +360,8 @@ class TransferRival(TransferClassifier):
         raw, effects = np.zeros((n_all, targets.shape[1])), np.zeros((n_all, targets.shape[1]))
         intercepts = np.empty(targets.shape[1])
         whole = candidates.columns(slice(None)).astype(np.float64)
-        # A row of weight 3 stands for three: one of them is left out at a time.
-        one = np.minimum(1.0, 1.0 / weight)
+        # A row of weight 3 stands for three: one of them is left out at a time, if there are few.
+        one = np.minimum(1.0, 1.0 / weight) if _is_few(weight) else np.ones(len(weight))
         for t, target in enumerate(targets.T):
             own = self._weights(weight, target)
             intercepts[t], weights = self._fit_target(candidates, target, own, one)
@@ -345,7 +374,8 @@ class TransferRival(TransferClassifier):
     def _check_parameters(self) -> None:
         for name in ("lam", "tau"):
             value = getattr(self, name, 1.0)
-            if value != "loo" and not (is_number(value) and value > 0):
+            said = isinstance(value, str) and value == "loo"
+            if not said and not (is_number(value) and value > 0):
                 raise ValueError(
                     f"{self._owner}: {name} must be a number above 0, or 'loo' to choose it by "
                     f"leave-one-out. Got {shown(value)}."
@@ -358,8 +388,25 @@ class TransferRival(TransferClassifier):
         raise NotImplementedError
 
 
-def sources_of(candidates: Candidates) -> tuple[np.ndarray, slice]:
-    """Scores of the sources and their place among the candidates; columns of X if none."""
-    first = len(candidates.features) if candidates.n_sources else 0
-    place = slice(first, len(candidates))
-    return candidates.columns(np.arange(first, len(candidates))).astype(np.float64), place
+def _is_few(weight: np.ndarray) -> bool:
+    """Whether copies of a row are left out one at a time."""
+    return bool(weight.sum() <= _MOST_LEFT_OUT)
+
+
+def sources_of(candidates: Candidates, owner: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the sources that run and their places among the candidates; columns of X if none.
+
+    A source that was left out has no say: its zeros would count as an opinion.
+    """
+    if not candidates.n_sources:
+        places = np.arange(len(candidates))
+        return candidates.columns(places).astype(np.float64), places
+    first = len(candidates.features)
+    scores = candidates.source_columns().astype(np.float64)
+    runs = np.setdiff1d(np.arange(candidates.n_sources), list(candidates.on.skipped)).astype(int)
+    if not len(runs):
+        raise ValueError(
+            f"{owner}: needs a source that runs. Got {candidates.n_sources}, all left out. "
+            "Pass on_error='raise' to the SourcePool to see the first error."
+        )
+    return scores[:, runs], first + runs

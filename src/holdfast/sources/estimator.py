@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.path import SelectionPath
 from holdfast.progress import progress_bar
@@ -270,7 +271,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
         Trained models; see `SourcePool`. Without any, the columns of X are the candidates. Cloning
         the estimator shares them.
     lam : float or "loo", default=1.0
@@ -312,7 +313,8 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         is that of the features alone, and ``path_.reason`` says so.
     loo_errors_ : dict of float
         Mean squared error on left-out rows, ``"with_sources"`` and ``"without_sources"``. The
-        selection is repeated without each row. Above 50 rows a tenth is left out at a time.
+        selection is repeated without each row. Above 50 rows, or a sum of weights above 50, a
+        tenth of the rows is left out at a time, each with its whole weight.
     lam_ : float
         The penalty that was used.
     path_ : SelectionPath
@@ -397,6 +399,7 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
             See `holdfast.sources.bounds.guarantees`. With ``n_candidates``, only the chosen
             candidates are looked at.
         """
+        check_is_fitted(self, "support_")
         fitted = type(self)(**self.get_params(deep=False))
         candidates, targets, weight = fitted._prepare(
             X, y, sample_weight, passthrough=self.passthrough
@@ -425,7 +428,7 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
         Trained models; see `SourcePool`. Without any, the columns of X are the candidates.
     lam : float or "loo", default=1.0
         The penalty λ per row.

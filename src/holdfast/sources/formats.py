@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import types
+import uuid
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +84,7 @@ def model_names(name: str, model: Any) -> list[str]:
 def model_outputs(name: str, model: Any) -> list[Output]:
     """Outputs of a fitted estimator, a callable or a column."""
     if isinstance(model, Column) or not hasattr(model, "predict"):
-        return [Output(name, model, lambda: _function_fingerprint(name, model))]
+        return [Output(name, model, lambda: f"{name}/{_fingerprint(model)}")]
     try:
         check_is_fitted(model)
     except NotFittedError as error:
@@ -91,14 +94,26 @@ def model_outputs(name: str, model: Any) -> list[Output]:
     score = _Scorer(model)
     names = model_names(name, model)
 
-    def fingerprint() -> str:
-        return str(joblib.hash(model))
-
     options: dict[str, Any] = {
+        "fingerprint": lambda: _fingerprint(model),
         "width": len(names),
         "wants_names": hasattr(model, "feature_names_in_"),
     }
-    return [Output(own, score, fingerprint, position=j, **options) for j, own in enumerate(names)]
+    return [Output(own, score, position=j, **options) for j, own in enumerate(names)]
+
+
+def scored(model: Callable[[Any], Any], rows: Any) -> Any:
+    """Scores of a model that may change its rows, but not its caller's: read-only, or a copy."""
+    if not isinstance(rows, np.ndarray):  # frames that cannot be changed have no copy
+        return model(rows.copy() if hasattr(rows, "copy") else rows)
+    view = rows.view()
+    view.flags.writeable = False
+    try:
+        return model(view)
+    except Exception as error:
+        if not any(said in str(error) for said in ("read-only", "readonly")):
+            raise
+    return model(rows.copy())
 
 
 def _method(model: Any) -> str:
@@ -132,10 +147,39 @@ def _log_odds(probability: np.ndarray) -> np.ndarray:
     return np.log(p) - np.log1p(-p)
 
 
-def _function_fingerprint(name: str, function: Any) -> str:
-    code = getattr(function, "__code__", None)
-    inner = "" if code is None else f"{code.co_code.hex()}{code.co_consts!r}{code.co_names!r}"
-    return hashlib.sha256(f"{name}\n{type(function)}\n{inner}".encode()).hexdigest()
+def _fingerprint(source: Any) -> str:
+    """What the cache knows a source by; new each time for one that cannot be pickled."""
+    try:
+        return str(joblib.hash(_content(source, {})))
+    except Exception:  # a pickle may fail with anything
+        return uuid.uuid4().hex
+
+
+def _content(value: Any, seen: dict[int, int]) -> Any:
+    """The value, with functions taken apart: code, defaults and what they enclose."""
+    if id(value) in seen:  # a function that calls itself
+        return f"function {seen[id(value)]}"
+    parts: Iterable[Any]
+    if isinstance(value, types.FunctionType):
+        seen[id(value)] = len(seen)
+        cells = tuple(cell.cell_contents for cell in value.__closure__ or ())
+        parts = (value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+    elif isinstance(value, types.CodeType):
+        parts = (value.co_code, value.co_consts, value.co_names)
+    elif isinstance(value, types.MethodType):
+        parts = (value.__func__, value.__self__)
+    elif isinstance(value, functools.partial):
+        parts = (value.func, value.args, value.keywords)
+    elif type(value) is dict:
+        return {key: _content(own, seen) for key, own in value.items()}
+    elif type(value) in (tuple, list):
+        parts = value
+    elif isinstance(value, types.ModuleType):
+        return value.__name__
+    else:
+        call = type(value).__call__ if callable(value) else None
+        return (_content(call, seen), value) if isinstance(call, types.FunctionType) else value
+    return tuple(_content(part, seen) for part in parts)
 
 
 def _said(error: BaseException) -> str:

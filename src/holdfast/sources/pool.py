@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,16 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
 from holdfast.progress import progress_bar
-from holdfast.sources.formats import FILES, Column, Output, Refused, model_names, model_outputs
-from holdfast.validation import check_choice
+from holdfast.sources.formats import (
+    FILES,
+    Column,
+    Output,
+    Refused,
+    model_names,
+    model_outputs,
+    scored,
+)
+from holdfast.validation import check_choice, unfit_sizes
 
 __all__ = ["SourcePool"]
 
@@ -41,7 +49,8 @@ class SourcePool:
 
         - a fitted estimator: its ``decision_function``, else the log-odds of ``predict_proba``,
           else ``predict``. With K > 2 classes it gives K sources, ``"name: class"``;
-        - a callable: rows in, one score per row out;
+        - a callable: rows in, one score per row out. The rows are read-only; one that fails because
+          of that is run on a copy;
         - the path of a file: ``.onnx`` (needs ``holdfast[onnx]``), ``.skops`` (needs
           ``holdfast[skops]``), or ``.pkl``, ``.pickle`` and ``.joblib`` with ``allow_pickle``.
     allow_pickle : bool, default=False
@@ -55,8 +64,11 @@ class SourcePool:
     cache : path, optional
         Folder in which scores are kept, in one memory-mapped matrix for each pool and set of rows.
         A second fit on the same rows runs no source again, and an interrupted one goes on where it
-        stopped. A callable is recognised by its name and code, not by what it refers to. Default:
-        scores live as long as the fit.
+        stopped. Scores are known by the rows, the content of a file, and all that a model holds
+        when a fit asks for it; a callable by its name, code, defaults and what it encloses, or what
+        the object holds. Global variables that it reads, and functions that it calls by name, are
+        **not** looked at: empty the folder when they change. What cannot be pickled is run at every
+        fit. Default: scores live as long as the fit.
 
     Attributes
     ----------
@@ -248,6 +260,9 @@ class PoolOn:
     predicting : bool
         Every source asked for is needed: an error is raised whatever ``on_error`` says. Nothing is
         kept.
+    dtype : dtype, optional
+        What the scores will be kept in, to be squared in float64: a source whose scores do not fit
+        fails. Default: any size is taken.
     """
 
     def __init__(
@@ -258,8 +273,10 @@ class PoolOn:
         names: Sequence[str] | None,
         *,
         predicting: bool = False,
+        dtype: Any = None,
     ):
         self.pool = pool
+        self.dtype = dtype
         self.X = X
         self.given = given
         self.names = names
@@ -290,7 +307,18 @@ class PoolOn:
         for column, i in enumerate(indices):
             if i not in self.skipped:
                 made[:, column] = self._scores[int(i)]
+        if self.dtype is not None:
+            self._check_sizes(indices, made)
         return made
+
+    def _check_sizes(self, indices: np.ndarray, scores: np.ndarray) -> None:
+        single = self.dtype == np.float32
+        for column, size in unfit_sizes(scores, dtype=self.dtype, power=1 if single else 2):
+            goal = "for float32, the type of X" if single else "to be squared in float64"
+            way_out = ", or pass X in float64" if single else ""
+            said = f"returned scores of size {size:g}, too large or too small {goal}."
+            self._fail(int(indices[column]), 1, Refused(f"{said} Scale them{way_out}."))
+            scores[:, column] = 0
 
     def _run(self, i: int) -> None:
         output = self.pool.output(i)
@@ -328,7 +356,7 @@ class PoolOn:
                 if isinstance(output.model, Column):
                     scores = output.model.scores(part, self.names)
                 else:
-                    scores = output.model(part)
+                    scores = scored(output.model, part)
                 scores = np.asarray(scores, dtype=np.float64)
             except Refused:
                 raise
@@ -421,6 +449,7 @@ class _KeptScores:
 
     def __init__(self, pool: SourcePool, folder: Path, X: Any):
         self._pool = pool
+        self._fingerprints: dict[Callable[[], str], str] = {}
         parts = (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
         place = folder / f"rows-{joblib.hash(parts)}"
         named = hashlib.sha256("\n".join(pool.names).encode()).hexdigest()[:32]
@@ -435,7 +464,10 @@ class _KeptScores:
 
     def _key(self, i: int) -> bytes:
         output = self._pool.output(i)
-        key = f"{output.fingerprint()}/{output.position}"
+        # Once, before the first run: it may change what a source holds, a count of its runs say.
+        if output.fingerprint not in self._fingerprints:
+            self._fingerprints[output.fingerprint] = output.fingerprint()
+        key = f"{self._fingerprints[output.fingerprint]}/{output.position}"
         return hashlib.sha256(key.encode()).hexdigest().encode()
 
     def __contains__(self, i: int) -> bool:

@@ -44,7 +44,7 @@ class RegularizedLeastSquares(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     lam : float or "loo", default="loo"
         λ per row; ``"loo"`` takes the best of 10⁻⁴, ..., 10⁴.
     class_weight : "balanced", dict or None, default="balanced"
@@ -115,7 +115,7 @@ class BestSource(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     class_weight : "balanced", dict or None, default="balanced"
 
     Attributes
@@ -142,13 +142,13 @@ class BestSource(TransferRival):
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        scores, place = sources_of(candidates)
+        scores, places = sources_of(candidates, self._owner)
         right = weight @ (np.where(scores > 0, 1.0, -1.0) == y[:, None])
         Z, _, _ = standardised(scores, weight)
         correlation = (np.sqrt(weight) * y) @ Z
         best = np.lexsort((correlation, np.round(right, 9)))[-1]
         weights = np.zeros(len(candidates))
-        weights[place.start + best] = 1.0
+        weights[places[best]] = 1.0
         return 0.0, weights
 
 
@@ -157,7 +157,7 @@ class AverageKT(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     class_weight : "balanced", dict or None, default="balanced"
         Without effect: nothing is fitted.
 
@@ -189,9 +189,9 @@ class AverageKT(TransferRival):
                 "AverageKT: needs 2 classes, because all classes would get the same score. "
                 f"Got {len(self.classes_)} classes."
             )
-        _, place = sources_of(candidates)
+        _, places = sources_of(candidates, self._owner)
         weights = np.zeros(len(candidates))
-        weights[place] = 1.0 / (place.stop - place.start)
+        weights[places] = 1.0 / len(places)
         return 0.0, weights
 
 
@@ -205,7 +205,7 @@ class MultiKT(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     norm : {1, 2}, default=2
         Of β.
     lam : float or "loo", default="loo"
@@ -256,7 +256,7 @@ class MultiKT(TransferRival):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.norm not in (1, 2):
+        if not (is_number(self.norm) and self.norm in (1, 2)):
             raise ValueError(f"MultiKT: norm must be 1 or 2. Got {shown(self.norm)}.")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -268,7 +268,7 @@ class MultiKT(TransferRival):
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        scores, place = sources_of(candidates)
+        scores, places = sources_of(candidates, self._owner)
         root = np.sqrt(weight)[:, None]
         S, s_mean, s_scale = standardised(scores, weight)
         features = candidates.feature_columns(slice(None)).astype(np.float64)
@@ -297,7 +297,7 @@ class MultiKT(TransferRival):
         w = F.T @ dual
         weights = np.zeros(len(candidates))
         weights[: len(candidates.features)] = w / f_scale
-        weights[place] += beta / s_scale
+        weights[places] += beta / s_scale
         centre = weight @ (rest - F @ w) / n
         return float(centre - w / f_scale @ f_mean - beta / s_scale @ s_mean), weights
 
@@ -312,7 +312,7 @@ class DAM(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     lam : float or "loo", default="loo"
         Penalty of w; ``"loo"`` takes it from 10⁻⁴, ..., 10⁴.
     tau : float or "loo", default="loo"
@@ -365,7 +365,7 @@ class DAM(TransferRival):
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        scores, _ = sources_of(candidates)
+        scores, _ = sources_of(candidates, self._owner)
         n, root = weight.sum(), np.sqrt(weight)
         S = standardised(scores, weight)[0] / root[:, None]
         distance = weight @ (S - y[:, None]) ** 2 / n
@@ -405,7 +405,7 @@ class ForwardRegression(TransferRival):
 
     Parameters
     ----------
-    sources : SourcePool or iterable of (name, source), default=()
+    sources : SourcePool or list of (name, source), default=()
     max_selected : int, optional
         Most candidates to choose. Default: as many as ``tol`` lets in.
     tol : float, default=1e-4

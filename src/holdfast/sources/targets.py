@@ -13,31 +13,52 @@ import numpy as np
 
 from holdfast.sources.kernel import Columns, GreedyFit, greedy, greedy_from_gram, greedy_sampled
 
+# A mean is off by about eps·sqrt(n) of its size. A column whose scale is up to _CONSTANT times that
+# is a constant. Up to _COARSE times that, or outside of _SMALL to _LARGE, where squares leave its
+# range, float32 is too coarse.
+_CONSTANT = 8
+_COARSE = 1_000
+_SMALL, _LARGE = 1e-16, 1e16
+
 
 def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``sqrt(w) (Z - mean)/scale``, the weighted means and the scales of the columns.
+    """``sqrt(w) (Z - mean)/scale``, and in float64 the weighted means and scales of the columns.
 
-    A constant column becomes zeros and has scale 1.
+    A constant column becomes zeros and has scale 1. What float32 is too coarse for is done in
+    float64 and rounded at the end.
 
     Parameters
     ----------
-    Z : ndarray of shape (n_rows, n_columns)
+    Z : ndarray of shape (n_rows, n_columns), float64 or float32
+        Squares must fit into float64.
     weight : ndarray of shape (n_rows,)
         Positive.
     """
     n = weight.sum()
     share = (weight / n).astype(Z.dtype, copy=False)
     mean = share @ Z
-    made = np.subtract(Z, mean, order="C")
-    made *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
-    scale = np.sqrt(np.einsum("ij,ij->j", made, made) / n)
-    # What the subtraction leaves of a constant is rounding, at most about eps of its size.
-    rounding = 8 * np.finfo(Z.dtype).eps * math.sqrt(len(Z)) * np.abs(mean)
-    constant = scale <= np.maximum(rounding, np.finfo(Z.dtype).tiny)
+    with np.errstate(over="ignore"):  # of float32; done again below
+        made = np.subtract(Z, mean, order="C")
+        made *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
+        scale = np.sqrt(np.einsum("ij,ij->j", made, made) / n)
+    single = Z.dtype == np.float32
+    rounding = float(np.finfo(Z.dtype).eps) * math.sqrt(len(Z))
+    least = (_COARSE if single else _CONSTANT) * rounding * np.abs(mean)
+    if single:
+        odd = np.flatnonzero(~((scale > np.maximum(least, _SMALL)) & (scale < _LARGE)))
+        is_zero = (scale[odd] == 0) & (mean[odd] == 0)
+        constant, coarse = odd[is_zero], odd[~is_zero]
+    else:
+        constant, coarse = np.flatnonzero(scale <= least), np.empty(0, dtype=np.intp)
     scale[constant] = 1
+    scale[coarse] = 1
     made /= scale
-    if constant.any():
+    mean, scale = mean.astype(np.float64, copy=False), scale.astype(np.float64, copy=False)
+    if len(constant):
         made[:, constant] = 0
+    if len(coarse):
+        exact = standardised(Z[:, coarse].astype(np.float64), weight)
+        made[:, coarse], mean[coarse], scale[coarse] = exact
     return made, mean, scale
 
 
