@@ -86,11 +86,10 @@ def report(folder: Path) -> None:
         "Made by `python -m experiments.sources`. Each CSV says which command, seed and versions "
         "made it. Accuracy is class-balanced; ± is the standard error over targets. Every method "
         "sees the same draws of rows, and *gap* is its difference to GreedyTL on the very draws it "
-        "was run on. The settings of the methods were fixed before the runs; the numbers of "
-        "targets and draws are what a shared core could do in an hour (Figure 1's were cut twice, "
-        "before its methods were compared, because the machine was busy). The paper has every "
-        "target and ten draws: so has `--full`, in half a day of one core. Figures 2 and 3 and the "
-        "matrix are from an earlier run than the rest."
+        "was run on. The settings of the methods were fixed before the runs. Figure 1 has every "
+        "target of Caltech-101 and ten draws, as the paper has; methods of many fits have every "
+        "target and two draws (all ten: `--full`, some hours). An earlier run with 17 to 59 "
+        "targets and one or two draws was published here before."
     ]
     for name, write in (
         ("figure1", figure1),
@@ -316,9 +315,8 @@ def lambdas(rows: list[dict[str, Any]], folder: Path) -> str:
         "## λ by leave-one-out",
         "Accuracy of GreedyTL with λ = 1 (balanced, guarded: the library's default), then each"
         " variant's difference on the same draws. *No guard*: the scores are given as columns, so"
-        " that nothing can drop them. *Stop by leave-one-out*: `max_selected='loo'`. The run was"
-        " begun with 8 targets, begun again with 17, and stopped before its last pools when the"
-        " time was up.",
+        " that nothing can drop them. *Stop by leave-one-out*: `max_selected='loo'`. Earlier runs"
+        " had 8 targets, then 17, and ended before the last pools.",
         variants(rows),
         guarded(rows),
     ]
@@ -340,7 +338,7 @@ def lambdas(rows: list[dict[str, Any]], folder: Path) -> str:
 
 def guard(rows: list[dict[str, Any]], folder: Path) -> str:
     """What the guard does where sources are useless, and where they are other classes."""
-    note = "λ = 1 alone, on more targets; stopped on the last pool when the time was up."
+    note = "λ = 1 alone, on more targets."
     return "\n\n".join(["## The guard, λ = 1", note, variants(rows), guarded(rows)])
 
 
