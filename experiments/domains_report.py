@@ -188,7 +188,8 @@ def rivals(rows: Rows, folder: Path) -> str:
         " mostly within two standard errors) but kept half as many features again (8.4 for"
         " 5.6 in 25 draws of `make_domains`, 3 of them true) and were no better on the"
         " draws' new domains (10.8 and 10.7). Grouped LassoCV was better than the default in"
-        " 10 of the 15: it shrinks.",
+        " 10 of the 15: it shrinks. Domains that weigh by their rows were looked at on communities,"
+        " whose states have 1 to 278: 0.478 to 0.484 beside 0.483.",
     ]
     if float(limit) < LIMIT:
         text.append(
