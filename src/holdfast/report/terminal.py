@@ -85,8 +85,8 @@ def _widths(summary: Summary, rows: Sequence[Mapping[str, Any]], width: int) -> 
 
 
 def _line(widths: Mapping[str, int]) -> int:
-    """Length of a line of the table, two spaces between columns."""
-    return sum(widths.values()) + 2 * (len(widths) - 1)
+    """Length of a line of the table, two spaces between columns; before rich 15 one more."""
+    return sum(widths.values()) + 2 * (len(widths) - 1) + 1
 
 
 def _table(summary: Summary, rows: Sequence[Mapping[str, Any]], widths: Mapping[str, int]) -> Table:
@@ -99,7 +99,7 @@ def _table(summary: Summary, rows: Sequence[Mapping[str, Any]], widths: Mapping[
             justify="right" if key in numbers else "left",
             overflow="ellipsis",
             no_wrap=key in numbers or key in text[:1],
-            width=width,
+            max_width=width if key in text[:1] else None,  # others wrap as there is room
         )
     for row in rows:
         taken = row.get("chosen", row.get("predicts", True))
