@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.moments import Moments
 from holdfast.tally import label_order
 from holdfast.validation import check_choice, is_number
-from holdfast.values import python_values
+from holdfast.values import holds_numbers, python_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -266,13 +266,7 @@ def _is_number(kind: Any) -> bool:
     """Whether a type holds numbers, dates or truth values."""
     import pyarrow as pa
 
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_temporal(kind)
-    )
+    return holds_numbers(kind) or bool(pa.types.is_temporal(kind))
 
 
 def _number_note(kind: Any) -> str:

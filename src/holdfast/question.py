@@ -20,6 +20,7 @@ from holdfast.report.outputs import Outputs
 from holdfast.report.summary import Summary
 from holdfast.tables import Table, open_table
 from holdfast.validation import check_choice, did_you_mean
+from holdfast.values import holds_numbers
 
 __all__ = ["Question"]
 
@@ -152,9 +153,9 @@ class Question:
         if not isinstance(column, np.ndarray) and column.null_count:
             raise ValueError(
                 f"{who}: the target {target!r} must not be missing. Got {column.null_count:,} "
-                f"missing values in {len(column):,} rows. Leave those rows out."
+                f"missing of {len(column):,} rows. Leave those rows out."
             )
-        if target_type == "numeric" and not _holds_numbers(data.types[target]):
+        if target_type == "numeric" and not holds_numbers(data.types[target]):
             raise ValueError(
                 f"{who}: the target {target!r} must hold numbers for --target-type numeric. "
                 f"Got {data.types[target]}."
@@ -170,7 +171,7 @@ class Question:
     def classes_notes(self, target: str, target_type: str) -> list[tuple[str, str]]:
         """A warning where whole numbers, taken as classes, look like a quantity."""
         column, kind = self.data.column(target), self.data.types[target]
-        quantity = _holds_numbers(kind) and not pa.types.is_boolean(kind)
+        quantity = holds_numbers(kind) and not pa.types.is_boolean(kind)
         if target_type != "auto" or not quantity or is_numeric(column, target_type):
             return []
         sizes = np.asarray(column.value_counts().field("counts"))
@@ -222,12 +223,3 @@ class Question:
         }
         notes = [("A warning of the fit", str(w.message)) for w in self._caught]
         self._outputs.write(summary.with_notes(notes, asked=said, reproduce=reproduce))
-
-
-def _holds_numbers(kind: Any) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    )

@@ -196,6 +196,18 @@ def distinct(owner: str, name: Any, column: Any) -> Distinct:
     return _distinct_hashed(column)
 
 
+def holds_numbers(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers or truth values."""
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    )
+
+
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
