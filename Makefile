@@ -12,13 +12,13 @@ help: ## this list
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "holdfast needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	  { echo "holdtrue needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: $(READY) ## four questions with their answers and pictures, in seconds
-	@$(BIN)/holdfast demo --force
+	@$(BIN)/holdtrue demo --force
 
 test: $(READY) ## the tests, the docstrings' and README's examples
 	$(BIN)/python -m pytest -q -n 2
@@ -68,4 +68,4 @@ docs: $(READY) ## the manual, into docs/_build/html
 
 clean: ## remove what the commands above made (not the results)
 	rm -rf $(VENV) .venv-floor docs/_build docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache \
-	  holdfast-demo.html
+	  holdtrue-demo.html

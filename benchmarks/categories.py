@@ -7,7 +7,7 @@
 Times are CPU times, user and system, of one thread. The ways of a comparison take turns, and the
 tables have medians. Each way to rank a file has a process of its own, which has done the whole
 work once before it is timed: what is loaded or compiled once is charged to nobody.
-HOLDFAST_BENCH_FOLDER may name a folder to keep the generated tables in.
+HOLDTRUE_BENCH_FOLDER may name a folder to keep the generated tables in.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 RESULTS = Path(__file__).parent / "results" / "categories"
 PACKAGES = ("pyarrow", "numba", "duckdb", "polars", "lightgbm", "Orange3")
-OWN = "holdfast.rank_columns"
+OWN = "holdtrue.rank_columns"
 N_ROWS = 5_000_000
 FILE_KINDS = ("even", "skewed")
 N_VALUES = (2, 5, 20, 100, 500, 2_000, 10_000, 100_000, 1_000_000, 5_000_000)
@@ -74,7 +74,7 @@ def file_ways() -> dict[str, Callable[[str, list[str]], Any]]:
     """Ways to go through the file; all but "read" count every value by class, column by column."""
 
     def ours(path: str, names: list[str]) -> Any:
-        from holdfast import rank_columns
+        from holdtrue import rank_columns
 
         return rank_columns(path, "target")
 
@@ -156,7 +156,7 @@ def run_file(repeats: int, seed: int) -> list[dict[str, Any]]:
     environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.categories", "--child"]
     with tempfile.TemporaryDirectory() as made_here:
-        folder = Path(os.environ.get("HOLDFAST_BENCH_FOLDER", made_here))
+        folder = Path(os.environ.get("HOLDTRUE_BENCH_FOLDER", made_here))
         for kind in FILE_KINDS:
             path = folder / f"categories-{kind}.parquet"
             if not path.exists():
@@ -182,9 +182,9 @@ def run_codes(repeats: int, seed: int) -> list[dict[str, Any]]:
     from Orange.preprocess.score import Gini, InfoGain
     from sklearn.feature_selection import mutual_info_classif
 
-    import holdfast.grouping  # noqa: F401 (compiled loops are used once they are loaded)
-    from holdfast.categories import kernel
-    from holdfast.tally import Target, table_of
+    import holdtrue.grouping  # noqa: F401 (compiled loops are used once they are loaded)
+    from holdtrue.categories import kernel
+    from holdtrue.tally import Target, table_of
 
     rng = np.random.default_rng(seed)
     n_rows = 100_000
@@ -208,8 +208,8 @@ def run_codes(repeats: int, seed: int) -> list[dict[str, Any]]:
         ]
 
     ways: dict[str, Callable[[], Any]] = {
-        "holdfast, ginger": lambda: ours("ginger"),
-        "holdfast, information gain": lambda: ours("information_gain"),
+        "holdtrue, ginger": lambda: ours("ginger"),
+        "holdtrue, information gain": lambda: ours("information_gain"),
         "Orange, InfoGain": lambda: InfoGain()(orange),
         "Orange, Gini": lambda: Gini()(orange),
         "mutual_info_classif": lambda: mutual_info_classif(
@@ -258,9 +258,9 @@ def run_tree(repeats: int, seed: int) -> list[dict[str, Any]]:
     import lightgbm
     from sklearn.tree import DecisionTreeClassifier
 
-    from holdfast import GingerTreeClassifier
-    from holdfast.categories.growing import grow_tree
-    from holdfast.categories.tree import Sample
+    from holdtrue import GingerTreeClassifier
+    from holdtrue.categories.growing import grow_tree
+    from holdtrue.categories.tree import Sample
 
     rows = []
     for name, widest in (("narrow", 50), ("wide", 5000)):
@@ -295,8 +295,8 @@ def run_tree(repeats: int, seed: int) -> list[dict[str, Any]]:
 
 def run_growth(repeats: int, seed: int) -> list[dict[str, Any]]:
     """Time of `grow_tree` as rows, columns and splits grow, one at a time."""
-    from holdfast.categories.growing import grow_tree
-    from holdfast.categories.tree import Sample
+    from holdtrue.categories.growing import grow_tree
+    from holdtrue.categories.tree import Sample
 
     rows = []
     usual = {"rows": 100_000, "columns": 30, "splits": 250}
@@ -355,7 +355,7 @@ def report(folder: Path) -> None:
             "5M rows, 10 columns of text and 10 of integers with 2 to 5M values each, and a target"
             " of two classes. pyarrow's defaults as a writer: Snappy, dictionaries"
             " up to 1 MB, row groups of 1M rows. The others count every value by class into a"
-            " table; holdfast counts, scores and describes. `rank_columns` reads a column as text"
+            " table; holdtrue counts, scores and describes. `rank_columns` reads a column as text"
             " where its dictionary was given up, so it may be faster than reading dictionaries.\n",
         ]
         said = {
@@ -372,8 +372,8 @@ def report(folder: Path) -> None:
         parts += [
             "## Ready codes to scores\n",
             "100,000 rows, 20 columns of integer codes with 2 to 10,000 values, two classes. Orange"
-            " is given its own table, made before; holdfast's codes are int32, its loops loaded.\n",
-            markdown_table(header, versus(read_csv(folder / "codes.csv"), "holdfast, ginger"))
+            " is given its own table, made before; holdtrue's codes are int32, its loops loaded.\n",
+            markdown_table(header, versus(read_csv(folder / "codes.csv"), "holdtrue, ginger"))
             + "\n",
         ]
     if (folder / "tree.csv").exists():

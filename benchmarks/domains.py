@@ -32,7 +32,7 @@ from sklearn.linear_model import LinearRegression, OrthogonalMatchingPursuit
 from sklearn.model_selection import LeaveOneGroupOut
 from threadpoolctl import threadpool_limits
 
-from holdfast import TGreedySelector
+from holdtrue import TGreedySelector
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -104,11 +104,11 @@ def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
     for _ in range(repeats):
         for rule in ("t", "moderated", "greedy"):
             seconds, order = cpu(lambda r=rule: walk(r, lambda: X))
-            times.setdefault(f"holdfast, {rule}", []).append(seconds)
+            times.setdefault(f"holdtrue, {rule}", []).append(seconds)
             ours = order if rule == "t" else ours
         if dtype == "float64":
             seconds, order = cpu(lambda: walk("t", lambda: X.astype(np.float32)))
-            times.setdefault("holdfast, t, rows cast to float32", []).append(seconds)
+            times.setdefault("holdtrue, t, rows cast to float32", []).append(seconds)
             if order != ours:
                 raise AssertionError("float32 columns give other picks")
         seconds, order = cpu(lambda: plain_walk(X, y, N_DOMAINS, PLAIN_STEPS))
@@ -119,7 +119,7 @@ def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
         omp = OrthogonalMatchingPursuit(n_nonzero_coefs=N_STEPS)
         seconds, _ = cpu(lambda model=omp: quiet(model, X, y))
         times.setdefault("scikit-learn OMP, pooled rows", []).append(seconds)
-    ours_s = float(np.median(times["holdfast, t"]))
+    ours_s = float(np.median(times["holdtrue, t"]))
     return [
         {"part": f"reference {dtype}", "what": name, "cpu_s": float(np.median(values)),
          "ratio": float(np.median(values)) / ours_s,
@@ -134,10 +134,10 @@ def length(seed: int) -> list[dict[str, Any]]:
     X, y = X.astype(float), y.astype(float)
     rows = []
     for label, settings in (
-        (f"holdfast, {SFS_FEATURES} steps", {"max_steps": SFS_FEATURES}),
-        (f"holdfast, {SFS_FEATURES} steps, stepwise",
+        (f"holdtrue, {SFS_FEATURES} steps", {"max_steps": SFS_FEATURES}),
+        (f"holdtrue, {SFS_FEATURES} steps, stepwise",
          {"max_steps": SFS_FEATURES, "stepwise": True}),
-        ("holdfast, default length", {}),
+        ("holdtrue, default length", {}),
     ):  # fmt: skip
         selector = TGreedySelector("t", stop="held_out_domain", **settings)
         seconds, _ = cpu(lambda s=selector: quiet(s, X, y, groups=groups))
@@ -202,9 +202,9 @@ def growth(seed: int) -> list[dict[str, Any]]:
 
 
 def ratios(rows: list[dict[str, Any]], dtype: str) -> str:
-    """How many times as long the peers take as holdfast's t, with the rows as they are and cast."""
+    """How many times as long the peers take as holdtrue's t, with the rows as they are and cast."""
     cast = [r["cpu_s"] for r in rows if r["what"].endswith("cast to float32")]
-    header = [f"{dtype} rows", "CPU s", "over holdfast's t", *("over t, cast" for _ in cast)]
+    header = [f"{dtype} rows", "CPU s", "over holdtrue's t", *("over t, cast" for _ in cast)]
     return markdown_table(
         header,
         [[r["what"], r["cpu_s"], f"**{r['ratio']:.1f}×**",
@@ -253,7 +253,7 @@ def report(folder: Path) -> None:
             ["", "CPU s", "over the first"],
             [[r["what"], r["cpu_s"], f"**{r['ratio']:.0f}×**"] for r in part["length"]],
         ),
-        "holdfast's time includes the nested estimate of the error on a new domain (pairs of"
+        "holdtrue's time includes the nested estimate of the error on a new domain (pairs of"
         " domains held out), which scikit-learn's selector does not give.",
     ]  # fmt: skip
     for r in rows:

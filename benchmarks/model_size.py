@@ -24,9 +24,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_score
 from threadpoolctl import threadpool_limits
 
-from holdfast import NestedRegressor
-from holdfast.datasets import make_curve
-from holdfast.model_size import bases, kernel
+from holdtrue import NestedRegressor
+from holdtrue.datasets import make_curve
+from holdtrue.model_size import bases, kernel
 
 RESULTS = Path(__file__).parent / "results" / "model_size"
 N_TERMS = 40
@@ -113,16 +113,16 @@ def run(repeats: int, seed: int) -> list[dict[str, Any]]:
             return plain_cv(x, y, fold)
 
         ours()
-        times: dict[str, list[float]] = {"holdfast": [], "plain": [], "plain cv": []}
+        times: dict[str, list[float]] = {"holdtrue": [], "plain": [], "plain cv": []}
         for _ in range(repeats):
             for name, function in (
-                ("holdfast", ours), ("plain", theirs), ("plain cv", theirs_cv)
+                ("holdtrue", ours), ("plain", theirs), ("plain cv", theirs_cv)
             ):  # fmt: skip
                 seconds, values = timed(function)
                 times[name].append(seconds)
-                if name == "holdfast":
+                if name == "holdtrue":
                     found = values
-                for criterion in values if name != "holdfast" else ():
+                for criterion in values if name != "holdtrue" else ():
                     # Sizes near 40 of 50 rows are hardly determined; both ways lose digits there.
                     sound = slice(0, N_TERMS if n > 100 else 20)
                     np.testing.assert_allclose(
@@ -132,8 +132,8 @@ def run(repeats: int, seed: int) -> list[dict[str, Any]]:
         rows.append(
             {"n": n, "terms": N_TERMS, "repeats": repeats,
              **{f"{name}_ms": 1000 * value for name, value in median.items()},
-             "ratio": (median["plain"] + median["plain cv"]) / median["holdfast"],
-             "ratio_without_cv": median["plain"] / median["holdfast"]}
+             "ratio": (median["plain"] + median["plain cv"]) / median["holdtrue"],
+             "ratio_without_cv": median["plain"] / median["holdtrue"]}
         )  # fmt: skip
     return rows
 
@@ -141,16 +141,16 @@ def run(repeats: int, seed: int) -> list[dict[str, Any]]:
 def report(folder: Path) -> None:
     rows = read_csv(folder / "speed.csv")
     table = markdown_table(
-        ["n", "terms", "holdfast, all criteria (ms)", "plain, without CV (ms)",
+        ["n", "terms", "holdtrue, all criteria (ms)", "plain, without CV (ms)",
          "plain CV by scikit-learn (ms)", "ratio", "ratio, CV only on our side"],
-        [[r["n"], r["terms"], r["holdfast_ms"], r["plain_ms"], r["plain cv_ms"],
+        [[r["n"], r["terms"], r["holdtrue_ms"], r["plain_ms"], r["plain cv_ms"],
           f"**{r['ratio']:.0f}×**", f"{r['ratio_without_cv']:.1f}×"] for r in rows],
     )  # fmt: skip
     text = (
         "# model_size: one path for all criteria and all sizes, beside the plain way\n\n"
         "Made by `python -m benchmarks.model_size`; `speed.csv` says with which versions. One"
         " process, one thread, the two ways in turn, medians. Times are this machine's; the ratios"
-        " are the result. The last column charges holdfast with its own cross-validation, all"
+        " are the result. The last column charges holdtrue with its own cross-validation, all"
         " fifteen criteria and the checks of `fit`, and the plain way with neither.\n\n"
     )
     (folder / "README.md").write_text(text + table + "\n", encoding="utf-8")

@@ -29,8 +29,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, orthogonal_mp
 from threadpoolctl import threadpool_limits
 
-from holdfast import GreedyTLClassifier, SourcePool
-from holdfast.sources import kernel, targets
+from holdtrue import GreedyTLClassifier, SourcePool
+from holdtrue.sources import kernel, targets
 
 RESULTS = Path(__file__).parent / "results" / "sources"
 # (m, p, k), how often each way is timed, and how often the slow ones.
@@ -122,12 +122,12 @@ def kernel_rows(m: int, p: int, k: int, repeats: int, few: int, seed: int) -> li
             vector @ matrix
 
     ways: dict[str, tuple[Callable[[], Any], int]] = {
-        "holdfast": (lambda: kernel.greedy(Z, y, m, 1.0, k, 0.0), repeats),
-        "holdfast, compiled": (lambda: kernel.greedy(Z, y, m, 1.0, k, 0.0, compiled=True), repeats),
+        "holdtrue": (lambda: kernel.greedy(Z, y, m, 1.0, k, 0.0), repeats),
+        "holdtrue, compiled": (lambda: kernel.greedy(Z, y, m, 1.0, k, 0.0, compiled=True), repeats),
         "OMP": (lambda: orthogonal_mp(Z, y, n_nonzero_coefs=k), repeats),
         "OMP, column order": (lambda: orthogonal_mp(fortran, y, n_nonzero_coefs=k), repeats),
         "read Z k times": (lambda: reads(y, Z), repeats),
-        "holdfast, float32": (lambda: kernel.greedy(single, y, m, 1.0, k, 0.0), repeats),
+        "holdtrue, float32": (lambda: kernel.greedy(single, y, m, 1.0, k, 0.0), repeats),
         "OMP, float32": (lambda: orthogonal_mp(fortran32, y32, n_nonzero_coefs=k), repeats),
         "read Z k times, float32": (lambda: reads(y32, single), repeats),
         "Algorithm 1": (lambda: algorithm1(Z, y, float(m), k, steps), few),
@@ -136,7 +136,7 @@ def kernel_rows(m: int, p: int, k: int, repeats: int, few: int, seed: int) -> li
     times: dict[str, list[float]] = {name: [] for name in ways}
     picks: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    for name in ("holdfast", "holdfast, compiled"):  # warm, and the loop loaded
+    for name in ("holdtrue", "holdtrue, compiled"):  # warm, and the loop loaded
         ways[name][0]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -149,10 +149,10 @@ def kernel_rows(m: int, p: int, k: int, repeats: int, few: int, seed: int) -> li
                     times[name].append(picks[name] if name == "abess" else seconds)
                 except ImportError as error:
                     failed[name] = str(error)
-    order = picks["holdfast"].order
+    order = picks["holdtrue"].order
     assert len(order) == k
-    np.testing.assert_array_equal(order, picks["holdfast, float32"].order)
-    np.testing.assert_array_equal(order, picks["holdfast, compiled"].order)
+    np.testing.assert_array_equal(order, picks["holdtrue, float32"].order)
+    np.testing.assert_array_equal(order, picks["holdtrue, compiled"].order)
     np.testing.assert_array_equal(order[:steps], picks["Algorithm 1"])
     assert np.count_nonzero(picks["OMP"]) == k
     rows = []

@@ -45,19 +45,19 @@ def report_kernel(rows: list[dict[str, Any]], folder: Path) -> str:
     text = ["## One fit of k candidates", markdown_table(header, lines)]
     ratios = []
     for label, top, below, goals in (
-        ("scikit-learn's OMP / holdfast, float64", "OMP", "holdfast", GOALS["OMP"]),
-        ("OMP / holdfast's compiled loop", "OMP", "holdfast, compiled", GOALS["compiled"]),
-        ("OMP given its own memory order / holdfast", "OMP, column order", "holdfast", None),
-        ("OMP / holdfast, float32", "OMP, float32", "holdfast, float32", None),
-        ("Algorithm 1 vectorised / holdfast", "Algorithm 1", "holdfast", GOALS["Algorithm 1"]),
-        ("abess's path / holdfast", "abess", "holdfast", GOALS["abess"]),
-        ("holdfast / read Z k times, float64", "holdfast", "read Z k times", None),
-        ("compiled / read Z k times, float64", "holdfast, compiled", "read Z k times", None),
-        ("holdfast / read Z k times, float32", "holdfast, float32", "read Z k times, float32",
+        ("scikit-learn's OMP / holdtrue, float64", "OMP", "holdtrue", GOALS["OMP"]),
+        ("OMP / holdtrue's compiled loop", "OMP", "holdtrue, compiled", GOALS["compiled"]),
+        ("OMP given its own memory order / holdtrue", "OMP, column order", "holdtrue", None),
+        ("OMP / holdtrue, float32", "OMP, float32", "holdtrue, float32", None),
+        ("Algorithm 1 vectorised / holdtrue", "Algorithm 1", "holdtrue", GOALS["Algorithm 1"]),
+        ("abess's path / holdtrue", "abess", "holdtrue", GOALS["abess"]),
+        ("holdtrue / read Z k times, float64", "holdtrue", "read Z k times", None),
+        ("compiled / read Z k times, float64", "holdtrue, compiled", "read Z k times", None),
+        ("holdtrue / read Z k times, float32", "holdtrue, float32", "read Z k times, float32",
          None),
     ):  # fmt: skip
         cells = []
-        word = "goal" if below == "holdfast, compiled" else "asked"
+        word = "goal" if below == "holdtrue, compiled" else "asked"
         for place, size in enumerate(sizes):
             a, b = ms[(*size, top)], ms[(*size, below)]
             if isinstance(a, str):
@@ -73,14 +73,14 @@ def report_kernel(rows: list[dict[str, Any]], folder: Path) -> str:
         ratios.append([label, *cells])
     text.append(markdown_table(["ratio", *header[1:]], ratios))
     text.append(
-        "holdfast picks with λ = 1 and gives weights for every size; OMP picks without a penalty"
+        "holdtrue picks with λ = 1 and gives weights for every size; OMP picks without a penalty"
         " and gives the weights of the last. Algorithm 1's picks and those in float32 are checked"
-        " to be holdfast's. holdfast reads a float32 copy of Z, so it can fall below the bound in"
+        " to be holdtrue's. holdtrue reads a float32 copy of Z, so it can fall below the bound in"
         " float64. The compiled loop takes half a second to load (seconds at its very first use);"
         " estimators take it where all their fits together are worth that and Z stays in the"
         " processor's cache, as at the first size. This part was run four times: before the last"
-        " savings in the NumPy loop, OMP / holdfast was 2.0 (compiled: 4.4) at the first size, and"
-        " Algorithm 1 / holdfast 27.9 at the second; on a busier machine 2.4, 4.9 and 33.7; with"
+        " savings in the NumPy loop, OMP / holdtrue was 2.0 (compiled: 4.4) at the first size, and"
+        " Algorithm 1 / holdtrue 27.9 at the second; on a busier machine 2.4, 4.9 and 33.7; with"
         " the code of a day before 2.8, 5.7 and 50.8."
     )
     if notes:

@@ -5,7 +5,7 @@
 
 Each way has a process of its own, one after the other on the same file, with the machine's cores
 to itself as far as others leave them. Times are those of the clock and of the processor (user and
-system, of all threads). HOLDFAST_BENCH_CSV may name a file to keep the generated table in.
+system, of all threads). HOLDTRUE_BENCH_CSV may name a file to keep the generated table in.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from experiments.records import markdown_table, read_csv, write_csv
 
 RESULTS = Path(__file__).parent / "results" / "tables"
 PACKAGES = ("pyarrow", "numba", "duckdb")
-OWN = "holdfast.rank_columns"
+OWN = "holdtrue.rank_columns"
 N_ROWS = 18_000_000
 _BLOCK = 250_000
 
@@ -82,12 +82,12 @@ def ways() -> dict[str, Callable[[str], Any]]:
     """Ways to go through the file; all parse every column."""
 
     def ours(path: str) -> int:
-        from holdfast import rank_columns
+        from holdtrue import rank_columns
 
         return rank_columns(path, "left").num_rows
 
     def reading(path: str) -> int:
-        from holdfast.tables import open_table
+        from holdtrue.tables import open_table
 
         return open_table("benchmark", path).n_rows
 
@@ -141,7 +141,7 @@ def run_interrupted(path: Path, wall: float) -> list[dict[str, Any]]:
     # Where a shell started this in the background, signals of the keyboard are ignored, by
     # children too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    script = "import sys; from holdfast.cli import main; sys.argv[0] = 'holdfast'; main()"
+    script = "import sys; from holdtrue.cli import main; sys.argv[0] = 'holdtrue'; main()"
     with tempfile.TemporaryDirectory() as folder:
         temporary, work = Path(folder, "tmp"), Path(folder, "work")
         temporary.mkdir()
@@ -191,7 +191,7 @@ def report(folder: Path) -> None:
         f"{size / 1000:.2f} GB, {N_ROWS:,} rows, 18 columns: an id, texts of 3 to 1M values (one"
         " with leading zeros), whole numbers, numbers, dates, truth values, missing values. A"
         " megabyte is a million bytes. Others shared the machine: the clock says little, the"
-        " processor's time more. DuckDB parses every column and takes its maximum; holdfast reads,"
+        " processor's time more. DuckDB parses every column and takes its maximum; holdtrue reads,"
         " checks and keeps the columns in a temporary file without a name, then counts every value"
         " of each by class and scores it.\n",
         markdown_table(header, table) + "\n",
@@ -200,7 +200,7 @@ def report(folder: Path) -> None:
         row = read_csv(folder / "interrupted.csv")[0]
         parts += [
             "## Interrupted\n",
-            f"`holdfast rank FILE --target left --out report.html`, interrupted (SIGINT) after "
+            f"`holdtrue rank FILE --target left --out report.html`, interrupted (SIGINT) after "
             f"{row['after_s']:.0f} s: exit code {row['exit_code']}, {row['files_left']} files left "
             f"in the working and temporary folders, {row['seconds_to_stop']:.1f} s to stop.\n",
         ]
@@ -225,7 +225,7 @@ def main() -> None:
     runs = [options.only] if options.only else ["file", "interrupted"]
     if not options.report:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(os.environ.get("HOLDFAST_BENCH_CSV") or Path(folder) / "table.csv")
+            path = Path(os.environ.get("HOLDTRUE_BENCH_CSV") or Path(folder) / "table.csv")
             if not path.exists():
                 write_file(path, options.rows, options.seed)
             for name in runs:

@@ -2,9 +2,9 @@
 
 from importlib.metadata import version as installed_version
 
-project = "holdfast"
-copyright = "2026, the holdfast developers"
-version = release = installed_version("holdfast")
+project = "holdtrue"
+copyright = "2026, the holdtrue developers"
+version = release = installed_version("holdtrue")
 
 extensions = [
     "myst_parser",

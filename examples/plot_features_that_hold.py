@@ -13,8 +13,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from holdfast import DomainsDisplay, TGreedyRegressor
-from holdfast.datasets import make_domains
+from holdtrue import DomainsDisplay, TGreedyRegressor
+from holdtrue.datasets import make_domains
 
 
 def hospitals(seed):

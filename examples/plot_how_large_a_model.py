@@ -13,8 +13,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from holdfast import NestedRegressor, compare_criteria
-from holdfast.datasets import make_curve
+from holdtrue import NestedRegressor, compare_criteria
+from holdtrue.datasets import make_curve
 
 NOISE = 0.1
 grid = np.linspace(-np.pi, np.pi, 1000)[:, None]

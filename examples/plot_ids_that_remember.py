@@ -15,14 +15,14 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from holdfast import (
+from holdtrue import (
     GingerSelector,
     GingerTreeClassifier,
     RankingDisplay,
     audit_importances,
     rank_columns,
 )
-from holdfast.datasets import make_customers
+from holdtrue.datasets import make_customers
 
 data = make_customers(2000, n_new=10_000, random_state=0)
 X, left = pd.DataFrame(data.columns), data.left

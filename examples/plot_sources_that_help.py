@@ -14,9 +14,9 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from holdfast import GreedyTLClassifier, PathDisplay, SourcePool
-from holdfast.datasets import make_sources
-from holdfast.sources import BestSource, ForwardRegression, RegularizedLeastSquares
+from holdtrue import GreedyTLClassifier, PathDisplay, SourcePool
+from holdtrue.datasets import make_sources
+from holdtrue.sources import BestSource, ForwardRegression, RegularizedLeastSquares
 
 task = make_sources(n_samples=20, n_sources=1000, n_helpful=20, random_state=0)
 model = GreedyTLClassifier(task.sources, max_selected=5).fit(task.X, task.y)

@@ -23,9 +23,9 @@ from experiments.records import asked_options, data_file, progress, write_csv
 from joblib import Parallel, delayed
 from scipy.stats import spearmanr
 
-from holdfast import GingerTreeClassifier
-from holdfast.categories import kernel
-from holdfast.categories.counting import score_order
+from holdtrue import GingerTreeClassifier
+from holdtrue.categories import kernel
+from holdtrue.categories.counting import score_order
 
 RESULTS = Path(__file__).parent / "results" / "categories"
 CRITERIA = ("ginger", "majority", "gain_ratio", "gini", "information_gain")

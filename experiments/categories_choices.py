@@ -14,7 +14,7 @@ from experiments.categories import Rows, run
 from experiments.records import markdown_table, read_csv
 from joblib import delayed
 
-from holdfast import GingerSelector, GingerTreeClassifier
+from holdtrue import GingerSelector, GingerTreeClassifier
 
 N_COLUMNS = 100
 

@@ -434,7 +434,7 @@ def rankers(folder: Path) -> str:
 
     figure, ax = plt.subplots(figsize=(9, 4.2), layout="constrained")
     places = np.arange(len(names))
-    shade = ["#0072B2" if name.startswith("holdfast") else "0.55" for name in names]
+    shade = ["#0072B2" if name.startswith("holdtrue") else "0.55" for name in names]
     for at, name in enumerate(names):
         regrets = [row["regret"] for row in own if row["ranker"] == name]
         if regrets:

@@ -30,8 +30,8 @@ from experiments.categories import (
 from experiments.records import data_file
 from joblib import delayed
 
-from holdfast import GingerForestClassifier, GingerSelector, GingerTreeClassifier
-from holdfast.categories.counting import score_order
+from holdtrue import GingerForestClassifier, GingerSelector, GingerTreeClassifier
+from holdtrue.categories.counting import score_order
 
 # --- The five data sets --------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class Inputs(NamedTuple):
     seed: int
 
 
-def by_holdfast(criterion: str) -> Callable[[Inputs], np.ndarray]:
+def by_holdtrue(criterion: str) -> Callable[[Inputs], np.ndarray]:
     return lambda data: GingerSelector(criterion).fit(data.frame, data.y).scores_
 
 
@@ -224,7 +224,7 @@ def by_khiops(data: Inputs) -> np.ndarray:
 
 
 RANKERS: dict[str, Callable[[Inputs], np.ndarray]] = {
-    **{f"holdfast {criterion}": by_holdfast(criterion) for criterion in CRITERIA},
+    **{f"holdtrue {criterion}": by_holdtrue(criterion) for criterion in CRITERIA},
     "feature-engine, 5 folds": by_feature_engine,
     "adjusted mutual information": by_adjusted_mutual_information,
     "χ² p-value": by_chi2,

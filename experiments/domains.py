@@ -29,14 +29,14 @@ from joblib import Parallel, delayed
 from scipy.stats import rankdata
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import TGreedyClassifier, TGreedyRegressor
-from holdfast.domains import kernel
-from holdfast.domains.columns import domains_from_rows
-from holdfast.domains.similarity import AllPairs
+from holdtrue import TGreedyClassifier, TGreedyRegressor
+from holdtrue.domains import kernel
+from holdtrue.domains.columns import domains_from_rows
+from holdtrue.domains.similarity import AllPairs
 
 RESULTS = Path(__file__).parent / "results" / "domains"
 BLOCK = 25  # trials per job
-N_JOBS = int(os.environ.get("HOLDFAST_JOBS", "2"))  # processes of one thread
+N_JOBS = int(os.environ.get("HOLDTRUE_JOBS", "2"))  # processes of one thread
 
 # --- Do the tests hold their level? -------------------------------------------------------------
 
@@ -577,7 +577,7 @@ def rbm_logits(seed: int) -> dict[str, np.ndarray]:
 
     The RBMs learn from 15,000 training images that are not among these, without their labels.
     """
-    folder = Path(os.environ.get("HOLDFAST_CACHE", Path(tempfile.gettempdir()) / "holdfast"))
+    folder = Path(os.environ.get("HOLDTRUE_CACHE", Path(tempfile.gettempdir()) / "holdtrue"))
     path = folder / f"mnist_rbm_{'_'.join(map(str, LAYERS + EPOCHS))}_{seed}.npz"
     if not path.exists():
         images = np.load(data_file("mnist.npz", "MNIST, yann.lecun.com/exdb/mnist"))

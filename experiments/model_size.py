@@ -17,9 +17,9 @@ import numpy as np
 from experiments.records import asked_options, data_file, progress, write_csv
 from joblib import Parallel, delayed
 
-from holdfast import NestedRegressor
-from holdfast.datasets import make_curve
-from holdfast.model_size import bases
+from holdtrue import NestedRegressor
+from holdtrue.datasets import make_curve
+from holdtrue.model_size import bases
 
 RESULTS = Path(__file__).parent / "results" / "model_size"
 N_UNLABELED = 1000

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.model_size import PAPER, PRINTED_MEAN, PRINTED_MEDIAN, PROTOTYPE_MEDIAN
 from experiments.records import markdown_table, read_csv
 
-from holdfast.model_size import kernel
+from holdtrue.model_size import kernel
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -56,7 +56,7 @@ def asked_options(
 def versions(packages: Iterable[str]) -> str:
     """Versions of Python and of the packages, in one line."""
     found = [f"python {platform.python_version()}"]
-    for package in ("holdfast", "numpy", "scipy", "scikit-learn", *packages):
+    for package in ("holdtrue", "numpy", "scipy", "scikit-learn", *packages):
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
@@ -111,13 +111,13 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def data_file(name: str, source: str) -> Path:
-    """Path of a data file in $HOLDFAST_DATA or ../shared/data; the error names where to get it."""
-    folders = [os.environ.get("HOLDFAST_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    """Path of a data file in $HOLDTRUE_DATA or ../shared/data; the error names where to get it."""
+    folders = [os.environ.get("HOLDTRUE_DATA"), Path(__file__).parents[2] / "shared" / "data"]
     for folder in folders:
         if folder and (Path(folder) / name).exists():
             return Path(folder) / name
     raise FileNotFoundError(
-        f"{name}: not found. Set HOLDFAST_DATA to the folder that holds it. Source: {source}."
+        f"{name}: not found. Set HOLDTRUE_DATA to the folder that holds it. Source: {source}."
     )
 
 

@@ -36,11 +36,11 @@ from experiments.sources_tasks import (
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
-from holdfast import GreedyTLClassifier, SourcePool, transfer_matrix
-from holdfast.datasets import make_sources
-from holdfast.sources import RegularizedLeastSquares
+from holdtrue import GreedyTLClassifier, SourcePool, transfer_matrix
+from holdtrue.datasets import make_sources
+from holdtrue.sources import RegularizedLeastSquares
 
-N_JOBS = int(os.environ.get("HOLDFAST_JOBS", "2"))
+N_JOBS = int(os.environ.get("HOLDTRUE_JOBS", "2"))
 RESULTS = Path(__file__).parent / "results" / "sources"
 
 Outcome = dict[str, Any]

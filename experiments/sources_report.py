@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from experiments.records import markdown_table, read_csv
 
-from holdfast import TransferDisplay
+from holdtrue import TransferDisplay
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -24,8 +24,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from holdfast import GreedyTLClassifier, SourcePool
-from holdfast.sources import (
+from holdtrue import GreedyTLClassifier, SourcePool
+from holdtrue.sources import (
     DAM,
     AverageKT,
     BestSource,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import cli
+from holdtrue import cli
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Ended:
 
 
 class CommandLine:
-    """`holdfast ...` in a folder, with the exit code and the output that a shell would see."""
+    """`holdtrue ...` in a folder, with the exit code and the output that a shell would see."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -34,7 +34,7 @@ class CommandLine:
         code = 0
         try:
             with chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
-                sys.argv = ["holdfast", *map(str, arguments)]
+                sys.argv = ["holdtrue", *map(str, arguments)]
                 cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
@@ -51,10 +51,10 @@ class CommandLine:
         assert ended.out == "", ended
         assert ended.err.endswith("\n")
         assert ended.err.count("\n") == 1, ended.err
-        assert ended.err.startswith(f"holdfast {arguments[0]}: "), ended.err
+        assert ended.err.startswith(f"holdtrue {arguments[0]}: "), ended.err
         assert ended.err.rstrip().endswith((".", "?")), ended.err
         assert self.files() == before
-        return ended.err[len(f"holdfast {arguments[0]}: ") :].rstrip("\n")
+        return ended.err[len(f"holdtrue {arguments[0]}: ") :].rstrip("\n")
 
     def files(self) -> dict[str, tuple[int, int]]:
         """Every file of the folder, with its size and time."""
@@ -63,7 +63,7 @@ class CommandLine:
 
 
 @pytest.fixture
-def holdfast(tmp_path: Path) -> CommandLine:
+def holdtrue(tmp_path: Path) -> CommandLine:
     """The command line in the test's own folder."""
     return CommandLine(tmp_path)
 

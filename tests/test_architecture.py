@@ -1,4 +1,4 @@
-"""Who may import whom, and what `import holdfast` may load."""
+"""Who may import whom, and what `import holdtrue` may load."""
 
 import ast
 import subprocess
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import holdtrue
 
-SRC = Path(holdfast.__file__).parent
+SRC = Path(holdtrue.__file__).parent
 FAMILIES = ("categories", "domains", "model_size", "sources")
 
 # Lower layers first; a module imports only from layers below its own. Families are kept apart.
@@ -30,7 +30,7 @@ LAYERS = [
     {"__main__"},
 ]
 PARTS = ("report", "tables")  # one layer each
-KERNEL_MAY_USE = {"numpy", "scipy", "numba", "holdfast"}
+KERNEL_MAY_USE = {"numpy", "scipy", "numba", "holdtrue"}
 
 
 def modules():
@@ -52,7 +52,7 @@ def imported(path):
 
 
 def layer(parts):
-    """Layer of a module of ours, given its path below `holdfast`."""
+    """Layer of a module of ours, given its path below `holdtrue`."""
     name = parts[0] if parts[0] in PARTS or len(parts) == 1 else parts[1]
     for height, names in enumerate(LAYERS):
         if name in names:
@@ -64,12 +64,12 @@ def layer(parts):
 def test_imports_go_downwards_only(path):
     own = path.relative_to(SRC).with_suffix("").parts
     for name in imported(path):
-        if not name.startswith("holdfast."):
+        if not name.startswith("holdtrue."):
             continue
         parts = tuple(name.split(".")[1:])
         if parts[0] in FAMILIES and own[0] in FAMILIES:
             assert parts[0] == own[0], f"{path}: families never import each other ({name})"
-        # `from holdfast.path import SelectionPath` names a thing in a module; find the module.
+        # `from holdtrue.path import SelectionPath` names a thing in a module; find the module.
         while parts and not (SRC.joinpath(*parts).with_suffix(".py")).exists():
             parts = parts[:-1]
         if parts and parts != own and parts[0] != own[0]:
@@ -94,9 +94,9 @@ def test_kernels_open_with_the_paper(path):
     assert places == sorted(places)
 
 
-def test_importing_holdfast_stays_light():
+def test_importing_holdtrue_stays_light():
     heavy = "matplotlib numba duckdb dask pyspark polars pandas onnxruntime pyarrow"
-    code = f"import sys, holdfast; print([m for m in {heavy.split()} if m in sys.modules])"
+    code = f"import sys, holdtrue; print([m for m in {heavy.split()} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
@@ -104,6 +104,6 @@ def test_importing_holdfast_stays_light():
 
 
 def test_public_names_are_those_of_the_package():
-    for name in holdfast.__all__:
-        assert hasattr(holdfast, name)
-        assert getattr(holdfast, name).__doc__
+    for name in holdtrue.__all__:
+        assert hasattr(holdtrue, name)
+        assert getattr(holdtrue, name).__doc__

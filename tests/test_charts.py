@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from holdfast import SelectionPath
-from holdfast.charts import Dots, Heat, Lines, Series, chart_from_dict, number
+from holdtrue import SelectionPath
+from holdtrue.charts import Dots, Heat, Lines, Series, chart_from_dict, number
 
 EVIL = "<script>alert(1)</script>\x07\"'&"
 NAN = math.nan

@@ -17,10 +17,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast import NestedRegressor, SelectionPath, __version__
-from holdfast.datasets import make_curve, make_customers, make_domains
+from holdtrue import NestedRegressor, SelectionPath, __version__
+from holdtrue.datasets import make_curve, make_customers, make_domains
 
-COMMAND = Path(sys.executable).parent / "holdfast"
+COMMAND = Path(sys.executable).parent / "holdtrue"
 COMMANDS = ("rank", "select", "transfer", "size", "report", "demo")
 STEADY, FICKLE = ("age", "pressure", "dose"), ("coding", "ward")
 
@@ -148,7 +148,7 @@ def test_the_installed_command_refuses_a_mistake_with_one_sentence(files, tmp_pa
     )
     assert ended.returncode == 2
     assert ended.stdout == ""
-    sentence = "holdfast rank: no column 'lefd' in customers.csv. Did you mean 'left'?\n"
+    sentence = "holdtrue rank: no column 'lefd' in customers.csv. Did you mean 'left'?\n"
     assert ended.stderr == sentence
 
 
@@ -187,8 +187,8 @@ every_ending = pytest.mark.parametrize("ending", ["csv", "parquet"])
 
 
 @every_ending
-def test_rank_finds_what_predicts_and_what_only_remembers(ending, files, holdfast):
-    found = said(holdfast(*questions(files, ending)["rank"], "--json"))
+def test_rank_finds_what_predicts_and_what_only_remembers(ending, files, holdtrue):
+    found = said(holdtrue(*questions(files, ending)["rank"], "--json"))
     rows = {row["column"]: row for row in found["table"]["rows"]}
     assert {name for name, row in rows.items() if row["predicts"]} == {"plan", "spend"}
     assert found["table"]["rows"][0]["column"] == "plan"
@@ -198,17 +198,17 @@ def test_rank_finds_what_predicts_and_what_only_remembers(ending, files, holdfas
     assert any(note["what"] == "Columns that look like ids" for note in found["wary"])
 
 
-def test_information_gain_is_taken_in_by_the_id(files, holdfast):
+def test_information_gain_is_taken_in_by_the_id(files, holdtrue):
     asked = questions(files)["rank"]
-    found = said(holdfast(*asked, "--criterion", "information_gain", "--json"))
+    found = said(holdtrue(*asked, "--criterion", "information_gain", "--json"))
     assert found["asked"]["criterion"] == "information_gain"
     scores = {row["column"]: row["score"] for row in found["table"]["rows"]}
     assert min(scores, key=scores.get) == "customer"
 
 
 @every_ending
-def test_select_finds_the_steady_features_and_names_those_that_flip(ending, files, holdfast):
-    found = said(holdfast(*questions(files, ending)["select"], "--json"))
+def test_select_finds_the_steady_features_and_names_those_that_flip(ending, files, holdtrue):
+    found = said(holdtrue(*questions(files, ending)["select"], "--json"))
     entered = {row["enters"]: row["feature"] for row in found["table"]["rows"] if row["chosen"]}
     assert {entered[1], entered[2], entered[3]} == set(STEADY)
     (flips,) = (n["why"] for n in found["wary"] if n["what"] == "Features that flip their sign")
@@ -216,15 +216,15 @@ def test_select_finds_the_steady_features_and_names_those_that_flip(ending, file
     assert found["asked"]["domain"] == "hospital (20)"
 
 
-def test_a_strict_rule_keeps_the_steady_features_alone(files, holdfast):
+def test_a_strict_rule_keeps_the_steady_features_alone(files, holdtrue):
     asked = (*questions(files)["select"], "--stop", "bonferroni", "--json")
-    rows = said(holdfast(*asked))["table"]["rows"]
+    rows = said(holdtrue(*asked))["table"]["rows"]
     assert {row["feature"] for row in rows if row["chosen"]} == set(STEADY)
 
 
 @every_ending
-def test_transfer_finds_the_models_of_the_same_task(ending, files, holdfast):
-    found = said(holdfast(*questions(files, ending)["transfer"], "--json"))
+def test_transfer_finds_the_models_of_the_same_task(ending, files, holdtrue):
+    found = said(holdtrue(*questions(files, ending)["transfer"], "--json"))
     sources = [row["name"] for row in found["table"]["rows"] if row["kind"] == "source"]
     assert found["table"]["rows"][0]["name"].startswith("helpful")
     assert {"helpful0", "helpful1"} <= set(sources)
@@ -232,25 +232,25 @@ def test_transfer_finds_the_models_of_the_same_task(ending, files, holdfast):
 
 
 @every_ending
-def test_size_finds_a_curve_of_four_terms(ending, files, holdfast):
-    found = said(holdfast(*questions(files, ending)["size"], "--json"))
+def test_size_finds_a_curve_of_four_terms(ending, files, holdtrue):
+    found = said(holdtrue(*questions(files, ending)["size"], "--json"))
     (dee,) = (row for row in found["table"]["rows"] if row["criterion"] == "dee")
     assert dee["chooses"] in (4, 5)
     assert found["asked"]["points"] == "20"
     assert found["asked"]["points without a target"] == "40"
 
 
-def test_few_rows_without_a_target_are_pointed_out(tmp_path, holdfast):
+def test_few_rows_without_a_target_are_pointed_out(tmp_path, holdtrue):
     table = curve().slice(0, 21)
     pa.csv.write_csv(table, tmp_path / "one.csv")
-    found = said(holdfast("size", tmp_path / "one.csv", "--x", "x", "--y", "y", "--json"))
+    found = said(holdtrue("size", tmp_path / "one.csv", "--x", "x", "--y", "y", "--json"))
     assert found["asked"]["points without a target"] == "1"
     notes = {note["what"]: note["why"] for note in found["wary"]}
     assert "at 1 row only" in notes["Few rows without a target"]
 
 
-def test_size_looks_where_rows_have_no_target_and_not_at_the_points_again(files, holdfast):
-    found = said(holdfast(*questions(files)["size"], "--json"))
+def test_size_looks_where_rows_have_no_target_and_not_at_the_points_again(files, holdtrue):
+    found = said(holdtrue(*questions(files)["size"], "--json"))
     data = make_curve("four_terms", n_samples=20, noise=0.3, n_unlabeled=40, random_state=0)
     model = NestedRegressor(random_state=0).fit(data.X, data.y, X_unlabeled=data.X_unlabeled)
     for row in found["table"]["rows"]:
@@ -260,7 +260,7 @@ def test_size_looks_where_rows_have_no_target_and_not_at_the_points_again(files,
 
 @pytest.mark.parametrize("command", ["rank", "transfer"])
 def test_whole_numbers_that_are_taken_as_many_classes_are_pointed_out(
-    command, files, tmp_path, holdfast
+    command, files, tmp_path, holdtrue
 ):
     ages = np.random.default_rng(0).integers(20, 70, size=24)
     table = task().set_column(6, "label", pa.array(ages))
@@ -269,7 +269,7 @@ def test_whole_numbers_that_are_taken_as_many_classes_are_pointed_out(
     asked[1:4] = [tmp_path / "ages.csv", "--target", "label"]
 
     def wary(*more):
-        return {note["what"]: note["why"] for note in said(holdfast(*asked, *more))["wary"]}
+        return {note["what"]: note["why"] for note in said(holdtrue(*asked, *more))["wary"]}
 
     assert wary()["Numbers as classes"] == (
         f"'label' is taken as {len(set(ages))} classes; pass --target-type numeric if it is a "
@@ -289,28 +289,28 @@ def test_whole_numbers_that_are_taken_as_many_classes_are_pointed_out(
         ([f"c{j}" for j in range(24)], False),  # names
     ],
 )
-def test_only_numbers_that_look_like_a_quantity_are_pointed_out(values, warned, tmp_path, holdfast):
+def test_only_numbers_that_look_like_a_quantity_are_pointed_out(values, warned, tmp_path, holdtrue):
     table = pa.table({"x": np.tile([1.5, 2.5], 12), "y": values})
     pq.write_table(table, tmp_path / "t.parquet")
-    found = said(holdfast("rank", tmp_path / "t.parquet", "--target", "y", "--json"))
+    found = said(holdtrue("rank", tmp_path / "t.parquet", "--target", "y", "--json"))
     assert any(note["what"] == "Numbers as classes" for note in found["wary"]) == warned
 
 
-def test_a_table_with_nothing_to_find_is_said_to_have_nothing(tmp_path, holdfast):
+def test_a_table_with_nothing_to_find_is_said_to_have_nothing(tmp_path, holdtrue):
     rng = np.random.default_rng(0)
     noise = {f"x{j}": rng.normal(size=200) for j in range(5)}
     place = np.repeat(list("abcdefgh"), 25)
     table = pa.table(noise | {"y": rng.normal(size=200), "place": place})
     pq.write_table(table, tmp_path / "noise.parquet")
-    ranked = said(holdfast("rank", "noise.parquet", "-t", "y", "--drop", "place", "--json"))
+    ranked = said(holdtrue("rank", "noise.parquet", "-t", "y", "--drop", "place", "--json"))
     assert ranked["path"]["chosen_size"] == 0
     assert ranked["answer"].startswith("No column of 5 predicts 'y' on new rows")
-    chosen = said(holdfast("select", "noise.parquet", "-t", "y", "-d", "place", "--json"))
+    chosen = said(holdtrue("select", "noise.parquet", "-t", "y", "-d", "place", "--json"))
     assert chosen["path"]["chosen_size"] == 0
 
 
 @pytest.mark.parametrize("ending", ["feather", "jsonl", "duckdb", "tsv", "csv.gz"])
-def test_every_kind_of_file_gives_the_same_ranking(ending, files, tmp_path, holdfast):
+def test_every_kind_of_file_gives_the_same_ranking(ending, files, tmp_path, holdtrue):
     table = customers()
     place = tmp_path / f"customers.{ending}"
     if ending == "feather":
@@ -325,8 +325,8 @@ def test_every_kind_of_file_gives_the_same_ranking(ending, files, tmp_path, hold
         options = pa.csv.WriteOptions(delimiter="\t" if ending == "tsv" else ",")
         with pa.output_stream(place) as stream:  # packs what is called .gz
             pa.csv.write_csv(table, stream, options)
-    found = said(holdfast("rank", place, "-t", "left", "--json"))
-    wanted = said(holdfast(*questions(files, "parquet")["rank"], "--json"))
+    found = said(holdtrue("rank", place, "-t", "left", "--json"))
+    wanted = said(holdtrue(*questions(files, "parquet")["rank"], "--json"))
     if ending in ("jsonl", "feather", "duckdb"):
         assert found["table"] == wanted["table"]
     else:  # where postcodes are numbers for all that the text says
@@ -334,26 +334,26 @@ def test_every_kind_of_file_gives_the_same_ranking(ending, files, tmp_path, hold
         assert ranked[0][:2] == ranked[1][:2]
 
 
-def test_a_query_of_a_duckdb_file_is_a_table(files, tmp_path, holdfast):
+def test_a_query_of_a_duckdb_file_is_a_table(files, tmp_path, holdtrue):
     with duckdb.connect(tmp_path / "shop.duckdb") as connection:
         connection.register("given", customers())
         connection.execute("CREATE TABLE customers AS SELECT * FROM given")
         connection.execute("CREATE TABLE other AS SELECT 1 AS one")
     query = "SELECT plan, spend, \"left\" FROM customers WHERE region = 'north'"
     asked = ("rank", "shop.duckdb", "-t", "left", "--json", "--table")
-    assert len(said(holdfast(*asked, "customers"))["table"]["rows"]) == 5
-    assert len(said(holdfast(*asked, query))["table"]["rows"]) == 2
-    assert "customers" in holdfast.refuses(*asked[:-2])  # two tables: which?
+    assert len(said(holdtrue(*asked, "customers"))["table"]["rows"]) == 5
+    assert len(said(holdtrue(*asked, query))["table"]["rows"]) == 2
+    assert "customers" in holdtrue.refuses(*asked[:-2])  # two tables: which?
 
 
 # --- outputs ------------------------------------------------------------------------------------
 
 
 @every_question
-def test_every_output_tells_the_same(command, files, tmp_path, holdfast):
+def test_every_output_tells_the_same(command, files, tmp_path, holdtrue):
     asked = questions(files)[command]
     outputs = ("--out", "r.html", "--json", "r.json", "--csv", "r.csv", "--quiet")
-    assert holdfast(*asked, *outputs).code == 0
+    assert holdtrue(*asked, *outputs).code == 0
     summary = json.loads((tmp_path / "r.json").read_text("utf-8"))
     assert summary["command"] == command
     rows = list(csv.DictReader(io.StringIO((tmp_path / "r.csv").read_text("utf-8"))))
@@ -368,17 +368,17 @@ def test_every_output_tells_the_same(command, files, tmp_path, holdfast):
 
 @every_question
 @pytest.mark.parametrize("ending", [".html", ".md"])
-def test_report_of_the_json_is_what_out_writes(command, ending, files, tmp_path, holdfast):
+def test_report_of_the_json_is_what_out_writes(command, ending, files, tmp_path, holdtrue):
     asked = questions(files)[command]
-    assert holdfast(*asked, "--out", f"a{ending}", "--json", "a.json", "-q").code == 0
-    assert holdfast("report", "a.json", "--out", f"b{ending}", "-q").code == 0
+    assert holdtrue(*asked, "--out", f"a{ending}", "--json", "a.json", "-q").code == 0
+    assert holdtrue("report", "a.json", "--out", f"b{ending}", "-q").code == 0
     assert (tmp_path / f"a{ending}").read_bytes() == (tmp_path / f"b{ending}").read_bytes()
 
 
-def test_out_of_json_is_what_json_writes(files, tmp_path, holdfast):
+def test_out_of_json_is_what_json_writes(files, tmp_path, holdtrue):
     asked = questions(files)["rank"]
-    first = holdfast(*asked, "--out", "a.json", "-q")
-    piped = holdfast(*asked, "--json")
+    first = holdtrue(*asked, "--out", "a.json", "-q")
+    piped = holdtrue(*asked, "--json")
     assert first.out == first.err == ""
     written, shown = json.loads((tmp_path / "a.json").read_text("utf-8")), json.loads(piped.out)
     for summary in (written, shown):
@@ -386,18 +386,18 @@ def test_out_of_json_is_what_json_writes(files, tmp_path, holdfast):
     assert written == shown
 
 
-def test_report_writes_beside_the_json_and_reads_a_bare_path(tmp_path, holdfast):
+def test_report_writes_beside_the_json_and_reads_a_bare_path(tmp_path, holdtrue):
     path = SelectionPath([1, 0], ["dose", "age"], [1.0, 0.4, 0.5], 1, "the error is least at 1")
     (tmp_path / "path.json").write_text(path.to_json())
-    ended = holdfast("report", "path.json", "--csv", "path.csv")
+    ended = holdtrue("report", "path.json", "--csv", "path.csv")
     assert ended.code == 0
     assert "dose" in ended.out
     assert ended.err.split("wrote ")[1:] == ["path.html\n", "path.csv\n"]
     assert "1 of 2 steps" in (tmp_path / "path.html").read_text("utf-8")
 
 
-def test_csv_goes_to_standard_output_with_nothing_else(files, holdfast):
-    ended = holdfast(*questions(files)["select"], "--csv", "--top", 3)
+def test_csv_goes_to_standard_output_with_nothing_else(files, holdtrue):
+    ended = holdtrue(*questions(files)["select"], "--csv", "--top", 3)
     rows = list(csv.DictReader(io.StringIO(ended.out)))
     assert ended.code == 0
     assert ended.err == ""
@@ -406,46 +406,46 @@ def test_csv_goes_to_standard_output_with_nothing_else(files, holdfast):
     assert all(abs(float(row["t"])) > 0 for row in rows)
 
 
-def test_top_shortens_every_output_alike(files, tmp_path, holdfast):
+def test_top_shortens_every_output_alike(files, tmp_path, holdtrue):
     asked = questions(files)["rank"]
-    ended = holdfast(*asked, "--top", 2, "--out", "r.md", "--json", "r.json", "--csv", "r.csv")
+    ended = holdtrue(*asked, "--top", 2, "--out", "r.md", "--json", "r.json", "--csv", "r.csv")
     assert ended.code == 0
     assert len(json.loads((tmp_path / "r.json").read_text("utf-8"))["table"]["rows"]) == 2
     assert len((tmp_path / "r.csv").read_text("utf-8").splitlines()) == 3
     assert "region" not in ended.out.split("What to be wary")[0]
 
 
-def test_the_terminal_shows_twenty_rows_and_says_how_to_see_more(tmp_path, holdfast):
+def test_the_terminal_shows_twenty_rows_and_says_how_to_see_more(tmp_path, holdtrue):
     rng = np.random.default_rng(0)
     table = {f"x{j}": rng.integers(0, 3, 50) for j in range(30)} | {"y": rng.integers(0, 2, 50)}
     pq.write_table(pa.table(table), tmp_path / "wide.parquet")
-    ended = holdfast("rank", "wide.parquet", "-t", "y")
+    ended = holdtrue("rank", "wide.parquet", "-t", "y")
     assert "and 10 more (--top 30)" in ended.out
-    assert "more (--top" not in holdfast("rank", "wide.parquet", "-t", "y", "--top", 30).out
+    assert "more (--top" not in holdtrue("rank", "wide.parquet", "-t", "y", "--top", 30).out
 
 
 @every_question
-def test_the_first_line_is_the_question(command, files, holdfast):
-    assert holdfast(*questions(files)[command]).out.splitlines()[0].endswith("?")
+def test_the_first_line_is_the_question(command, files, holdtrue):
+    assert holdtrue(*questions(files)[command]).out.splitlines()[0].endswith("?")
 
 
-def test_help_lists_every_criterion(holdfast):
-    from holdfast.categories.kernel import CRITERIA as OF_COLUMNS
-    from holdfast.model_size.table import CRITERIA as OF_SIZES
+def test_help_lists_every_criterion(holdtrue):
+    from holdtrue.categories.kernel import CRITERIA as OF_COLUMNS
+    from holdtrue.model_size.table import CRITERIA as OF_SIZES
 
     for command, criteria in (("rank", OF_COLUMNS), ("size", OF_SIZES)):
-        listed = set(re.findall(r"\w+", holdfast(command, "--help").out))
+        listed = set(re.findall(r"\w+", holdtrue(command, "--help").out))
         assert set(criteria) <= listed
 
 
 @every_question
-def test_quiet_says_nothing(command, files, holdfast):
-    ended = holdfast(*questions(files)[command], "--quiet", "--out", "r.html")
+def test_quiet_says_nothing(command, files, holdtrue):
+    ended = holdtrue(*questions(files)[command], "--quiet", "--out", "r.html")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
 @pytest.mark.parametrize("command", ["transfer", "size", "select"])
-def test_the_same_seed_gives_the_same_bytes(command, files, tmp_path, holdfast):
+def test_the_same_seed_gives_the_same_bytes(command, files, tmp_path, holdtrue):
     extra = ("--candidates", 5) if command == "transfer" else ()
     written = []
     for _ in range(2):
@@ -459,40 +459,40 @@ def test_the_same_seed_gives_the_same_bytes(command, files, tmp_path, holdfast):
             "-q",
             "--force",
         )
-        assert holdfast(*asked).code == 0
+        assert holdtrue(*asked).code == 0
         written.append((tmp_path / "r.html").read_bytes())
     assert written[0] == written[1]
     assert b"<code>7</code>" in written[0]
 
 
-def test_force_replaces_a_file_and_without_it_the_file_stays(files, tmp_path, holdfast):
+def test_force_replaces_a_file_and_without_it_the_file_stays(files, tmp_path, holdtrue):
     asked = questions(files)["rank"]
     (tmp_path / "r.md").write_text("mine")
-    told = holdfast.refuses(*asked, "--out", "r.md")
+    told = holdtrue.refuses(*asked, "--out", "r.md")
     assert told == "r.md exists already. Pass --force to replace it, or another name."
-    assert holdfast(*asked, "--out", "r.md", "--force").code == 0
+    assert holdtrue(*asked, "--out", "r.md", "--force").code == 0
     assert (tmp_path / "r.md").read_text("utf-8").startswith("# Which columns")
 
 
-def test_the_report_says_how_to_make_it_again(files, tmp_path, holdfast):
+def test_the_report_says_how_to_make_it_again(files, tmp_path, holdtrue):
     asked = (*questions(files)["rank"], "--out", "a name.html")
-    assert holdfast(*asked, "--json", "r.json").code == 0
+    assert holdtrue(*asked, "--json", "r.json").code == 0
     reproduce = json.loads((tmp_path / "r.json").read_text("utf-8"))["reproduce"]
-    assert reproduce["command"].startswith("holdfast rank ")
+    assert reproduce["command"].startswith("holdtrue rank ")
     assert reproduce["command"].endswith("--out 'a name.html' --json r.json")
-    assert f"holdfast {__version__}" in reproduce["versions"]
+    assert f"holdtrue {__version__}" in reproduce["versions"]
     assert reproduce["data"].startswith("sha256 ")
     assert reproduce["seed"] == "0"
 
 
-def test_warnings_of_libraries_are_in_the_report_and_not_on_the_terminal(files, tmp_path, holdfast):
+def test_warnings_of_libraries_are_in_the_report_and_not_on_the_terminal(files, tmp_path, holdtrue):
     shelf = tmp_path / "mixed"
     shelf.mkdir()
     for model in (files / "shelf").iterdir():
         (shelf / model.name).symlink_to(model)
     (shelf / "torn.onnx").write_bytes(b"\x08\x01 torn")
     asked = ("transfer", files / "task.csv", "-t", "label", "-s", "mixed", "--skip-broken")
-    found = said(holdfast(*asked, "--json"))
+    found = said(holdtrue(*asked, "--json"))
     assert any("torn.onnx" in note["why"] for note in found["wary"])
     assert found["asked"]["sources"].startswith("8 in")
 
@@ -500,48 +500,48 @@ def test_warnings_of_libraries_are_in_the_report_and_not_on_the_terminal(files, 
 # --- reading ------------------------------------------------------------------------------------
 
 
-def test_type_says_how_a_column_is_read(tmp_path, holdfast):
+def test_type_says_how_a_column_is_read(tmp_path, holdtrue):
     rng = np.random.default_rng(0)
     lines = [f"{rng.integers(100, 104)},{rng.random():.3f},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["zip,spend,y", *lines]))
     kinds = {}
     for given in ([], ["--type", "zip=text"], ["--type", "spend=text", "--type", "zip=number"]):
-        found = said(holdfast("rank", "t.csv", "-t", "y", *given, "--json"))
+        found = said(holdtrue("rank", "t.csv", "-t", "y", *given, "--json"))
         kinds[tuple(given[1::2])] = {r["column"]: r["kind"] for r in found["table"]["rows"]}
     assert kinds[()] == {"zip": "integer", "spend": "number"}
     assert kinds[("zip=text",)] == {"zip": "category", "spend": "number"}
     assert kinds[("spend=text", "zip=number")] == {"zip": "number", "spend": "category"}
 
 
-def test_drop_leaves_columns_out(files, holdfast):
+def test_drop_leaves_columns_out(files, holdtrue):
     asked = (*questions(files)["rank"], "--drop", "customer", "--drop", "postcode")
-    found = said(holdfast(*asked, "--json"))
+    found = said(holdtrue(*asked, "--json"))
     assert {row["column"] for row in found["table"]["rows"]} == {"plan", "region", "spend"}
     assert found["asked"]["left out"] == "customer, postcode"
-    chosen = said(holdfast(*questions(files)["select"], "--drop", "lab0", "--json"))
+    chosen = said(holdtrue(*questions(files)["select"], "--drop", "lab0", "--json"))
     assert "lab0" not in {row["feature"] for row in chosen["table"]["rows"]}
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
-def test_encoding_is_that_of_the_file(encoding, tmp_path, holdfast):
+def test_encoding_is_that_of_the_file(encoding, tmp_path, holdtrue):
     text = "straße,größe,y\n" + "".join(
         f"é{i % 3},{i},{'ñ' if i % 3 else 'n'}\n" for i in range(30)
     )
     (tmp_path / "t.csv").write_bytes(text.encode(encoding))
-    found = said(holdfast("rank", "t.csv", "-t", "y", "--encoding", encoding, "--json"))
+    found = said(holdtrue("rank", "t.csv", "-t", "y", "--encoding", encoding, "--json"))
     assert found["table"]["rows"][0]["column"] == "straße"
     if encoding == "latin-1":
-        assert "--encoding" in holdfast.refuses("rank", "t.csv", "-t", "y")
+        assert "--encoding" in holdtrue.refuses("rank", "t.csv", "-t", "y")
 
 
-def test_names_may_hold_anything(tmp_path, holdfast):
+def test_names_may_hold_anything(tmp_path, holdtrue):
     names = ["[bold]x[/bold]", "<b>&\"'", "a\nb", "\x1b[31mred", "=1+1", "😀", "a|b*c_"]
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(0, 2, 60) for name in names}
     columns["[red]y"] = np.where(columns["<b>&\"'"], "</td><script>", "[/]")
     pq.write_table(pa.table(columns), tmp_path / "odd.parquet")
     asked = ("rank", "odd.parquet", "-t", "[red]y", "--out", "r.html", "--csv", "r.csv")
-    ended = holdfast(*asked)
+    ended = holdtrue(*asked)
     assert ended.code == 0, ended
     assert "[bold]x[/bold]" in ended.out
     assert "\x1b" not in ended.out
@@ -557,39 +557,39 @@ def test_names_may_hold_anything(tmp_path, holdfast):
 # --- help ---------------------------------------------------------------------------------------
 
 
-def test_version_is_told(holdfast):
-    assert holdfast("--version").out == f"holdfast {__version__}\n"
+def test_version_is_told(holdtrue):
+    assert holdtrue("--version").out == f"holdtrue {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches_by_example(command, holdfast):
-    ended = holdfast(command, "--help")
+def test_help_teaches_by_example(command, holdtrue):
+    ended = holdtrue(command, "--help")
     assert ended.code == 0
     assert ended.err == ""
-    assert re.search(rf"\$ holdfast {command}\b", ended.out)
+    assert re.search(rf"\$ holdtrue {command}\b", ended.out)
 
 
-def test_help_lists_every_command(holdfast):
-    ended = holdfast("--help")
+def test_help_lists_every_command(holdtrue):
+    ended = holdtrue("--help")
     assert ended.code == 0
     assert all(f" {command} " in ended.out for command in COMMANDS)
 
 
-def test_nothing_is_said_of_where_an_error_comes_from_unless_asked(files, holdfast):
+def test_nothing_is_said_of_where_an_error_comes_from_unless_asked(files, holdtrue):
     asked = ("rank", files / "customers.csv", "--target", "lefd")
-    assert "Traceback" not in holdfast(*asked).err
+    assert "Traceback" not in holdtrue(*asked).err
     with pytest.raises(ValueError, match="no column 'lefd'"):
-        holdfast(*asked, "--debug")
+        holdtrue(*asked, "--debug")
 
 
 # --- demo ---------------------------------------------------------------------------------------
 
 
-def test_demo_tells_four_stories_and_leaves_a_page(tmp_path, holdfast):
-    ended = holdfast("demo")
+def test_demo_tells_four_stories_and_leaves_a_page(tmp_path, holdtrue):
+    ended = holdtrue("demo")
     assert ended.code == 0
     assert ended.err == ""
-    page = tmp_path / "holdfast-demo.html"
+    page = tmp_path / "holdtrue-demo.html"
     assert ended.out.rstrip().replace("\n", "").endswith(str(page))
     assert ended.out.count("On fresh data: ") == 4
     assert "and 34 more (in the report)" in ended.out
@@ -597,6 +597,6 @@ def test_demo_tells_four_stories_and_leaves_a_page(tmp_path, holdfast):
     assert page.read_text("utf-8").count("<article") == 4
     assert page.stat().st_size < 1_000_000
     first = page.read_bytes()
-    assert "exists already" in holdfast.refuses("demo")
-    assert holdfast("demo", "--force", "--quiet").out == ""
+    assert "exists already" in holdtrue.refuses("demo")
+    assert holdtrue("demo", "--force", "--quiet").out == ""
     assert page.read_bytes() == first

@@ -33,7 +33,7 @@ class Hostile:
 
 
 @pytest.fixture
-def ask(holdfast, tmp_path):
+def ask(holdtrue, tmp_path):
     """Refusal of a command that is given a file with this content."""
     (tmp_path / "shelf").mkdir()
     dump(LinearRegression().fit([[0.0, 0.0], [1.0, 2.0]], [0.0, 1.0]), tmp_path / "shelf/sum.skops")
@@ -41,7 +41,7 @@ def ask(holdfast, tmp_path):
     def refusal(command, content, *extra, name="t.csv"):
         place = tmp_path / name
         place.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return holdfast.refuses(command, name, *NEEDS[command], *extra)
+        return holdtrue.refuses(command, name, *NEEDS[command], *extra)
 
     return refusal
 
@@ -83,16 +83,16 @@ def test_a_truncated_parquet_file_is_named(command, ask, tmp_path):
 
 
 @every_command
-def test_a_missing_file_is_named(command, holdfast):
-    told = holdfast.refuses(command, "nowhere.csv", *NEEDS[command])
+def test_a_missing_file_is_named(command, holdtrue):
+    told = holdtrue.refuses(command, "nowhere.csv", *NEEDS[command])
     assert told.startswith("no file 'nowhere.csv'. Pass the path of a CSV, Parquet")
 
 
 @pytest.mark.parametrize("file", [".", "empty"])
-def test_a_folder_without_tables_is_refused(file, holdfast, tmp_path):
+def test_a_folder_without_tables_is_refused(file, holdtrue, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "note.txt").write_text("no table")
-    assert holdfast.refuses("rank", file, "-t", "y")
+    assert holdtrue.refuses("rank", file, "-t", "y")
 
 
 def test_options_of_other_kinds_of_files_are_refused(ask, tmp_path):
@@ -123,9 +123,9 @@ def test_options_of_other_kinds_of_files_are_refused(ask, tmp_path):
     ],
     ids=" ".join,
 )
-def test_an_unknown_column_is_named_with_the_nearest_one(arguments, holdfast, tmp_path):
+def test_an_unknown_column_is_named_with_the_nearest_one(arguments, holdtrue, tmp_path):
     (tmp_path / "t.csv").write_text(GOOD.replace("z", "target"))
-    told = holdfast.refuses(*arguments)
+    told = holdtrue.refuses(*arguments)
     assert "'Targt'" in told
     assert "Did you mean 'target'?" in told
 
@@ -139,9 +139,9 @@ def test_an_unknown_column_is_named_with_the_nearest_one(arguments, holdfast, tm
     ],
     ids=" ".join,
 )
-def test_one_column_cannot_play_two_parts(arguments, holdfast, tmp_path):
+def test_one_column_cannot_play_two_parts(arguments, holdtrue, tmp_path):
     (tmp_path / "t.csv").write_text(GOOD)
-    assert "must name different columns" in holdfast.refuses(*arguments)
+    assert "must name different columns" in holdtrue.refuses(*arguments)
 
 
 @pytest.mark.parametrize("command", ["rank", "select", "transfer"])
@@ -181,10 +181,10 @@ def test_a_single_domain_is_refused(ask):
     assert "needs at least 2 domains, got 1 ('a'" in ask("select", "\n".join(single))
 
 
-def test_text_where_numbers_are_needed_is_refused(holdfast, ask):
+def test_text_where_numbers_are_needed_is_refused(holdtrue, ask):
     told = ask("size", GOOD.replace("\n1", "\none"), "--x", "place")
     assert "column 'place' must hold numbers. Got string" in told
-    assert "--drop place" in holdfast.refuses("transfer", "t.csv", "-t", "y", "-s", "shelf")
+    assert "--drop place" in holdtrue.refuses("transfer", "t.csv", "-t", "y", "-s", "shelf")
 
 
 @every_command
@@ -245,44 +245,44 @@ def test_a_wrong_value_is_refused_and_the_right_ones_are_told(command, option, v
     assert told in ask(command, GOOD, option, value)
 
 
-def test_a_wrong_option_is_refused_with_the_nearest_one(ask, holdfast):
+def test_a_wrong_option_is_refused_with_the_nearest_one(ask, holdtrue):
     told = ask("rank", GOOD, "--quite")
-    assert told == "no option --quite. Did you mean '--quiet'? See holdfast rank --help."
-    assert "missing option '--target'" in holdfast.refuses("rank", "t.csv")
-    assert "'--seed' requires an argument" in holdfast.refuses("rank", "t.csv", "--seed")
-    ended = holdfast("rnk", "t.csv")
+    assert told == "no option --quite. Did you mean '--quiet'? See holdtrue rank --help."
+    assert "missing option '--target'" in holdtrue.refuses("rank", "t.csv")
+    assert "'--seed' requires an argument" in holdtrue.refuses("rank", "t.csv", "--seed")
+    ended = holdtrue("rnk", "t.csv")
     assert ended.code == 2
-    assert ended.err.startswith("holdfast: no such command 'rnk'")
+    assert ended.err.startswith("holdtrue: no such command 'rnk'")
 
 
 # --- outputs ------------------------------------------------------------------------------------
 
 
 @every_command
-def test_an_output_that_cannot_be_written_is_refused_before_any_work(command, holdfast, tmp_path):
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(command, holdtrue, tmp_path):
     (tmp_path / "there.html").write_text("mine")
     asked = (
         command,
         "nowhere.csv",
         *NEEDS[command],
     )  # no file either: the output is looked at first
-    assert "there.html exists already" in holdfast.refuses(*asked, "--out", "there.html")
-    assert "no folder 'no/where'" in holdfast.refuses(*asked, "--out", "no/where/r.html")
-    assert "must end in .html, .md or .json" in holdfast.refuses(*asked, "--out", "r.pdf")
-    told = holdfast.refuses(*asked, "--out", "r.json", "--json", "r.json")
+    assert "there.html exists already" in holdtrue.refuses(*asked, "--out", "there.html")
+    assert "no folder 'no/where'" in holdtrue.refuses(*asked, "--out", "no/where/r.html")
+    assert "must end in .html, .md or .json" in holdtrue.refuses(*asked, "--out", "r.pdf")
+    told = holdtrue.refuses(*asked, "--out", "r.json", "--json", "r.json")
     assert "each output needs a file of its own" in told
-    assert "cannot both go to standard output" in holdfast.refuses(*asked, "--json", "--csv")
+    assert "cannot both go to standard output" in holdtrue.refuses(*asked, "--json", "--csv")
     assert (tmp_path / "there.html").read_text() == "mine"
 
 
-def test_the_input_is_never_replaced(holdfast, tmp_path):
+def test_the_input_is_never_replaced(holdtrue, tmp_path):
     (tmp_path / "t.csv").write_text(GOOD)
     (tmp_path / "same.csv").symlink_to("t.csv")
     for name in ("t.csv", "same.csv"):
-        told = holdfast.refuses("rank", "t.csv", "-t", "y", "--csv", name, "--force")
+        told = holdtrue.refuses("rank", "t.csv", "-t", "y", "--csv", name, "--force")
         assert f"{name} is the input" in told
     (tmp_path / "s.json").write_text("{}")
-    assert "is the input" in holdfast.refuses("report", "s.json", "--out", "s.json", "--force")
+    assert "is the input" in holdtrue.refuses("report", "s.json", "--out", "s.json", "--force")
     assert (tmp_path / "t.csv").read_text() == GOOD
 
 
@@ -296,19 +296,19 @@ def test_a_disk_that_refuses_is_named_and_nothing_is_left(ask, tmp_path, monkeyp
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("holdfast.files.os.fsync", full)
+    monkeypatch.setattr("holdtrue.files.os.fsync", full)
     assert "No space left on device" in ask("rank", GOOD, "--out", "r.html")
 
 
 # --- transfer -----------------------------------------------------------------------------------
 
 
-def test_a_folder_of_sources_that_is_missing_or_empty_is_refused(holdfast, ask, tmp_path):
+def test_a_folder_of_sources_that_is_missing_or_empty_is_refused(holdtrue, ask, tmp_path):
     (tmp_path / "shelf" / "sum.skops").rename(tmp_path / "shelf" / "readme.txt")
     assert "no model files in 'shelf'" in ask("transfer", GOOD)
     asked = ("transfer", "t.csv", "-t", "y", "--drop", "place", "-s")
-    assert "must be a folder of models. Got 'nowhere'" in holdfast.refuses(*asked, "nowhere")
-    assert "must be a folder of models. Got 't.csv'" in holdfast.refuses(*asked, "t.csv")
+    assert "must be a folder of models. Got 'nowhere'" in holdtrue.refuses(*asked, "nowhere")
+    assert "must be a folder of models. Got 't.csv'" in holdtrue.refuses(*asked, "t.csv")
 
 
 @pytest.mark.parametrize("ending", [".onnx", ".skops", ".pkl", ".joblib"])
@@ -344,56 +344,56 @@ def test_a_model_that_is_broken_is_named(skip, ask, tmp_path):
         b'"text"',
         b"\xff\xfe\x00",
         b'{"format": "other"}',
-        b'{"format": "holdfast.Summary"}',
-        b'{"format": "holdfast.Summary", "version": 2}',
-        b'{"format": "holdfast.Summary", "version": 1}',
-        b'{"format": "holdfast.SelectionPath"}',
-        b'{"format": "holdfast.SelectionPath", "version": 1, "order": "x"}',
+        b'{"format": "holdtrue.Summary"}',
+        b'{"format": "holdtrue.Summary", "version": 2}',
+        b'{"format": "holdtrue.Summary", "version": 1}',
+        b'{"format": "holdtrue.SelectionPath"}',
+        b'{"format": "holdtrue.SelectionPath", "version": 1, "order": "x"}',
         b"[" * 100_000,
-        b'{"format": "holdfast.Summary", "version": 1, "table": NaN}',
+        b'{"format": "holdtrue.Summary", "version": 1, "table": NaN}',
     ],
     ids=lambda content: content[:50].decode("latin-1"),
 )
-def test_a_json_file_that_is_no_summary_is_refused(content, holdfast, tmp_path):
+def test_a_json_file_that_is_no_summary_is_refused(content, holdtrue, tmp_path):
     (tmp_path / "s.json").write_bytes(content)
-    told = holdfast.refuses("report", "s.json")
+    told = holdtrue.refuses("report", "s.json")
     assert "s.json" in told
 
 
-def test_a_damaged_summary_is_refused_wherever_it_is_damaged(holdfast, tmp_path):
+def test_a_damaged_summary_is_refused_wherever_it_is_damaged(holdtrue, tmp_path):
     (tmp_path / "t.csv").write_text(GOOD)
-    assert holdfast("select", "t.csv", "-t", "y", "-d", "place", "--json", "s.json", "-q").code == 0
+    assert holdtrue("select", "t.csv", "-t", "y", "-d", "place", "--json", "s.json", "-q").code == 0
     whole = json.loads((tmp_path / "s.json").read_text("utf-8"))
     for key in set(whole) - {"command", "question", "answer"}:
         for value in (None, 3, "text", [3], {"a": 3}):
             (tmp_path / "bad.json").write_text(json.dumps(whole | {key: value}))
-            ended = holdfast("report", "bad.json", "--out", "r.html", "--force", "-q")
+            ended = holdtrue("report", "bad.json", "--out", "r.html", "--force", "-q")
             assert ended.code in (0, 2), (key, value, ended)
             assert ended.code == 2 or key in ("asked", "reproduce", "wary", "charts"), (key, value)
-    assert holdfast.refuses("report", "nowhere.json").startswith("no file 'nowhere.json'")
+    assert holdtrue.refuses("report", "nowhere.json").startswith("no file 'nowhere.json'")
 
 
 # --- odd but right ------------------------------------------------------------------------------
 
 
-def test_whole_numbers_beyond_64_bits_are_read_or_refused(holdfast, tmp_path):
+def test_whole_numbers_beyond_64_bits_are_read_or_refused(holdtrue, tmp_path):
     lines = [f"{10**30 + i},{i},{i * 3 % 5},{'ab'[i % 2]}" for i in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["big,x,y,place", *lines]))
     for asked in (("rank", "t.csv", "-t", "y"), ("select", "t.csv", "-t", "y", "-d", "place")):
-        assert holdfast(*asked, "--quiet").code == 0
-    assert holdfast.refuses("size", "t.csv", "--x", "big", "--y", "y")
-    ended = holdfast("size", "t.csv", "--x", "big", "--y", "y", "--type", "big=number", "-q")
+        assert holdtrue(*asked, "--quiet").code == 0
+    assert holdtrue.refuses("size", "t.csv", "--x", "big", "--y", "y")
+    ended = holdtrue("size", "t.csv", "--x", "big", "--y", "y", "--type", "big=number", "-q")
     assert ended.code in (0, 2)
     pq.write_table(
         pa.table({"x": pa.array([2**64 - 1 - i for i in range(40)], pa.uint64()), "y": range(40)}),
         tmp_path / "t.parquet",
     )
-    assert holdfast("rank", "t.parquet", "-t", "y", "-q").code == 0
-    assert holdfast("size", "t.parquet", "--x", "x", "--y", "y", "-q").code in (0, 2)
+    assert holdtrue("rank", "t.parquet", "-t", "y", "-q").code == 0
+    assert holdtrue("size", "t.parquet", "--x", "x", "--y", "y", "-q").code in (0, 2)
 
 
-def test_a_cache_that_is_a_file_is_refused(holdfast, tmp_path):
+def test_a_cache_that_is_a_file_is_refused(holdtrue, tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n")
     (tmp_path / "shelf").mkdir()
     asked = ("transfer", "t.csv", "-t", "y", "-s", "shelf", "--cache", "t.csv")
-    assert "--cache must be a folder. Got 't.csv'." in holdfast.refuses(*asked)
+    assert "--cache must be a folder. Got 't.csv'." in holdtrue.refuses(*asked)

@@ -122,11 +122,11 @@ def questions(draw, names):
 
 @fuzzed
 @given(data=st.data())
-def test_any_table_gets_an_answer_or_one_sentence(data, holdfast, shelf):
+def test_any_table_gets_an_answer_or_one_sentence(data, holdtrue, shelf):
     table = data.draw(readable())
-    pq.write_table(table, holdfast.folder / "t.parquet")
+    pq.write_table(table, holdtrue.folder / "t.parquet")
     command, *asked = data.draw(questions(table.column_names))
-    check(holdfast, [command, "t.parquet", *asked])
+    check(holdtrue, [command, "t.parquet", *asked])
 
 
 # --- text that is broken -------------------------------------------------------------------------
@@ -170,24 +170,24 @@ def broken(draw):
 
 @fuzzed
 @given(data=st.data())
-def test_a_broken_csv_gets_an_answer_or_one_sentence(data, holdfast, shelf):
+def test_a_broken_csv_gets_an_answer_or_one_sentence(data, holdtrue, shelf):
     names, content = data.draw(broken())
-    (holdfast.folder / "t.csv").write_bytes(content)
+    (holdtrue.folder / "t.csv").write_bytes(content)
     command, *asked = data.draw(questions(names))
-    check(holdfast, [command, "t.csv", *asked])
+    check(holdtrue, [command, "t.csv", *asked])
 
 
 @pytest.mark.parametrize("command", ["rank", "select"])
-def test_thousands_of_columns_are_no_trouble(command, holdfast):
+def test_thousands_of_columns_are_no_trouble(command, holdtrue):
     rng = np.random.default_rng(0)
     lines = [",".join(["y", "place", *(f"c{j}" for j in range(2000))])]
     lines += [
         ",".join(["01"[i % 2], "abc"[i % 3], *map(str, rng.integers(0, 9, 2000))])
         for i in range(12)
     ]
-    (holdfast.folder / "t.csv").write_text("\n".join(lines))
+    (holdtrue.folder / "t.csv").write_text("\n".join(lines))
     place = ("--domain", "place", "--max-steps", "5") if command == "select" else ()
-    assert check(holdfast, [command, "t.csv", "--target", "y", *place])
+    assert check(holdtrue, [command, "t.csv", "--target", "y", *place])
 
 
 # --- what every run must hold to ------------------------------------------------------------------
@@ -214,17 +214,17 @@ class Tags(HTMLParser):
             self.odd.append((tag, attributes))
 
 
-def check(holdfast, asked):
+def check(holdtrue, asked):
     """Run a command; it must answer, with a page that is sound, or refuse with one sentence."""
-    page, summary = (holdfast.folder / name for name in ("r.html", "r.json"))
+    page, summary = (holdtrue.folder / name for name in ("r.html", "r.json"))
     page.unlink(missing_ok=True)
     summary.unlink(missing_ok=True)
     with warnings.catch_warnings():  # as outside of tests: kept for the report, not raised
         warnings.simplefilter("default")
-        ended = holdfast(*asked, "--out", page.name, "--json", summary.name, "--csv", "-")
+        ended = holdtrue(*asked, "--out", page.name, "--json", summary.name, "--csv", "-")
     assert ended.code in (0, 2), (asked, ended)
     if ended.code == 2:
-        assert re.fullmatch(rf"holdfast {asked[0]}: [^\n]+[.?]\n", ended.err), (asked, ended)
+        assert re.fullmatch(rf"holdtrue {asked[0]}: [^\n]+[.?]\n", ended.err), (asked, ended)
         assert ended.out == ""
         assert not page.exists()
         assert not summary.exists()
@@ -236,5 +236,5 @@ def check(holdfast, asked):
     assert tags.odd == []
     assert not re.search("[\x00-\x08\x0b-\x1f]", page.read_text("utf-8"))
     json.loads(summary.read_text("utf-8"), parse_constant=pytest.fail)
-    assert holdfast("report", summary.name, "--out", page.name, "--force", "-q").code == 0
+    assert holdtrue("report", summary.name, "--out", page.name, "--force", "-q").code == 0
     return True

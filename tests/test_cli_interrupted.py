@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-COMMAND = Path(sys.executable).parent / "holdfast"
+COMMAND = Path(sys.executable).parent / "holdtrue"
 COPIES = 60
 
 pytestmark = pytest.mark.slow
@@ -95,7 +95,7 @@ def test_a_command_that_is_ended_while_it_reads_leaves_nothing(
     ended, out, err = running.ended_by(sign)
     assert ended == code, err
     assert out == ""
-    told = f"holdfast {command}: interrupted. No file was left half-written.\n"
+    told = f"holdtrue {command}: interrupted. No file was left half-written.\n"
     assert err == (told if sign == signal.SIGINT else "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.html", "temporary"]
     assert list((tmp_path / "temporary").iterdir()) == []
@@ -117,16 +117,16 @@ def test_a_command_that_is_ended_at_any_time_leaves_nothing(sign, seconds, large
 def test_an_interruption_while_libraries_are_imported_is_no_traceback(tmp_path):
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
     ended = subprocess.run(
-        [sys.executable, "-m", "holdfast", "rank", "t.csv"],
+        [sys.executable, "-m", "holdtrue", "rank", "t.csv"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert ended.returncode == 130
-    assert ended.stderr == "holdfast: interrupted before anything was done.\n"
+    assert ended.stderr == "holdtrue: interrupted before anything was done.\n"
 
 
-def test_python_m_holdfast_is_the_command():
-    asked = [sys.executable, "-m", "holdfast", "--version"]
-    assert subprocess.run(asked, capture_output=True, check=True).stdout.startswith(b"holdfast ")
+def test_python_m_holdtrue_is_the_command():
+    asked = [sys.executable, "-m", "holdtrue", "--version"]
+    assert subprocess.run(asked, capture_output=True, check=True).stdout.startswith(b"holdtrue ")

@@ -14,7 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
-from holdfast import (
+from holdtrue import (
     GingerForestClassifier,
     GingerSelector,
     GingerTreeClassifier,
@@ -27,7 +27,7 @@ from holdfast import (
     TGreedyRegressor,
     TGreedySelector,
 )
-from holdfast.model_size.bases import NAMES
+from holdtrue.model_size.bases import NAMES
 
 ESTIMATORS = [
     GingerForestClassifier(n_trees=10),

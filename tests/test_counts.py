@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from holdfast import Counts
+from holdtrue import Counts
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
@@ -253,7 +253,7 @@ def test_a_column_of_lists_is_refused_by_name(frame):
 
 
 def test_a_table_beyond_the_limit_is_refused_with_both_numbers(monkeypatch):
-    monkeypatch.setattr("holdfast.tally._MAX_CELLS", 5)
+    monkeypatch.setattr("holdtrue.tally._MAX_CELLS", 5)
     with pytest.raises(ValueError, match=r"3 values by 2 classes make a table of .* GB, above"):
         Counts.from_arrays(objects(["a", "b", "c"]), [0, 1, 1])
 

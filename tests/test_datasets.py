@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.datasets import make_curve, make_domains, make_sources
+from holdtrue.datasets import make_curve, make_domains, make_sources
 
 
 @pytest.mark.parametrize("target", ["sinc", "step", "parabola", "four_terms"])

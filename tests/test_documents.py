@@ -1,6 +1,6 @@
 """README and examples: every block of code runs, and commands print what the pages show.
 
-Run with HOLDFAST_WRITE_DOCS=1 to put the commands' present output into the pages.
+Run with HOLDTRUE_WRITE_DOCS=1 to put the commands' present output into the pages.
 """
 
 import os
@@ -43,9 +43,9 @@ def printed(block, folder):
     for line in block.splitlines():
         if line.startswith("$ "):
             command = shlex.split(line[2:])
-            assert command[0] == "holdfast", line
+            assert command[0] == "holdtrue", line
             done = subprocess.run(
-                [Path(sys.executable).with_name("holdfast"), *command[1:]],
+                [Path(sys.executable).with_name("holdtrue"), *command[1:]],
                 cwd=folder,
                 env={**os.environ, "COLUMNS": "90", "NO_COLOR": "1"},
                 capture_output=True,
@@ -65,9 +65,9 @@ def printed(block, folder):
 def test_commands_of_a_document_print_what_it_shows(document, tmp_path):
     text = document.read_text(encoding="utf-8")
     if "demo --data try" not in text:
-        printed("$ holdfast demo --data try", tmp_path)
+        printed("$ holdtrue demo --data try", tmp_path)
     now = CONSOLE.sub(lambda found: f"```console\n{printed(found[1], tmp_path)}```", text)
-    if os.environ.get("HOLDFAST_WRITE_DOCS"):
+    if os.environ.get("HOLDTRUE_WRITE_DOCS"):
         document.write_text(now, encoding="utf-8")
     assert now == text
 

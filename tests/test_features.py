@@ -7,9 +7,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from holdfast import Moments, TGreedyClassifier, TGreedyRegressor, features
-from holdfast.features import moments_of
-from holdfast.tables import open_table
+from holdtrue import Moments, TGreedyClassifier, TGreedyRegressor, features
+from holdtrue.features import moments_of
+from holdtrue.tables import open_table
 
 
 @pytest.fixture

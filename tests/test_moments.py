@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from holdfast import Moments
+from holdtrue import Moments
 
 FIELDS = ("n_samples", "mean_x", "scatter_xx", "mean_y", "scatter_xy", "scatter_yy")
 
@@ -174,7 +174,7 @@ def test_foreign_and_broken_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"Moments\.load"):
         Moments.load(path)
     fields = {name: getattr(sums, name) for name in FIELDS}
-    head = {"format": "holdfast.Moments", "version": 1, "names": None}
+    head = {"format": "holdtrue.Moments", "version": 1, "names": None}
     for changes, message in (
         ({"head": np.array(json.dumps({**head, "version": 2}))}, "version 2"),
         ({"mean_x": np.full((1, 3), np.nan)}, "mean_x does not hold finite numbers"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import SelectionPath
+from holdtrue import SelectionPath
 
 
 def example(**changes):
@@ -96,8 +96,8 @@ def test_any_path_survives_json(steps, reason):
         ("[" * 100_000, "not JSON"),
         ("[1, 2]", "expected an object"),
         ('{"format": "other"}', "expected an object"),
-        ('{"format": "holdfast.SelectionPath", "version": 2}', "reads version 1"),
-        ('{"format": "holdfast.SelectionPath", "version": 1}', "missing"),
+        ('{"format": "holdtrue.SelectionPath", "version": 2}', "reads version 1"),
+        ('{"format": "holdtrue.SelectionPath", "version": 1}', "missing"),
         (example().to_json().replace("[2, 0, 2]", '["2", 0, 2]'), "wrong type"),
         (example().to_json().replace("[2, 0, 2]", "[2.5, 0, 2]"), "wrong type"),
         (example().to_json().replace('"age"', "3"), "wrong type"),

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from holdfast import progress
+from holdtrue import progress
 
 
 class Terminal(io.StringIO):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("HOLDTRUE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not DATA.is_dir(), reason="no folder of real data: set HOLDFAST_DATA (see experiments)"
+        not DATA.is_dir(), reason="no folder of real data: set HOLDTRUE_DATA (see experiments)"
     ),
 ]
 
@@ -21,7 +21,7 @@ pytestmark = [
 def asked(*arguments, cwd):
     """What the installed command finds, and that its report is whole."""
     done = subprocess.run(
-        [Path(sys.executable).with_name("holdfast"), *map(str, arguments)]
+        [Path(sys.executable).with_name("holdtrue"), *map(str, arguments)]
         + ["--json", "found.json", "--out", "found.html", "--quiet"],
         cwd=cwd,
         capture_output=True,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast import Moments
+from holdtrue import Moments
 
 
 def rows(seed=0, n=60, p=3):

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from holdfast import grouping, tally, values
-from holdfast.tally import Target, counted
+from holdtrue import grouping, tally, values
+from holdtrue.tally import Target, counted
 
 small = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from holdfast import grouping, values
-from holdfast.values import array_column, columns_of, distinct, python_values
+from holdtrue import grouping, values
+from holdtrue.values import array_column, columns_of, distinct, python_values
 
 TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
 

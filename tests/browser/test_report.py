@@ -18,7 +18,7 @@ from selenium.webdriver.common.keys import Keys
 from sklearn.linear_model import LinearRegression
 from skops.io import dump
 
-from holdfast import SelectionPath
+from holdtrue import SelectionPath
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 AXE = Path(__file__).parents[2] / ".venv/node_modules/axe-core/axe.min.js"
@@ -63,7 +63,7 @@ def browser(tmp_path_factory):
 def pages(tmp_path_factory, command_line):
     """A report of each command, and of a path with scores that are missing or infinite."""
     folder = tmp_path_factory.mktemp("reports")
-    holdfast = command_line(folder)
+    holdtrue = command_line(folder)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 4))
     table = pa.table(
@@ -89,14 +89,14 @@ def pages(tmp_path_factory, command_line):
         "transfer": ("-t", "<b>target", "-s", shelf.name, *few),
         "size": ("--x", SCRIPT, "--y", "<b>target"),
     }.items():
-        ended = holdfast(command, file, *asked, "--out", f"{command}.html", "--quiet")
+        ended = holdtrue(command, file, *asked, "--out", f"{command}.html", "--quiet")
         assert ended.code == 0, ended
     scores = [10.0, 9.0, np.nan, np.inf, -1.0, 2.0, 100.0]
     names = [SCRIPT, IMAGE, "zebra", "Apple", "10", "9"]
     path = SelectionPath(range(6), names, scores, 4, f"because {SCRIPT}")
     (folder / "path.json").write_text(path.to_json())
-    assert holdfast("report", "path.json", "--quiet").code == 0
-    assert holdfast("demo", "--out", "demo.html", "--quiet").code == 0
+    assert holdtrue("report", "path.json", "--quiet").code == 0
+    assert holdtrue("demo", "--out", "demo.html", "--quiet").code == 0
     return folder
 
 

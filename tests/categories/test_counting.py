@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from holdfast import Counts
-from holdfast.categories import kernel
-from holdfast.categories.counting import (
+from holdtrue import Counts
+from holdtrue.categories import kernel
+from holdtrue.categories.counting import (
     Scoring,
     categorical_mask,
     column_estimate,

@@ -12,8 +12,8 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from holdfast import Counts, GingerForestClassifier, GingerSelector, GingerTreeClassifier
-from holdfast.categories import OneColumnClassifier, kernel
+from holdtrue import Counts, GingerForestClassifier, GingerSelector, GingerTreeClassifier
+from holdtrue.categories import OneColumnClassifier, kernel
 
 
 def make_people(n=600, seed=0):
@@ -307,7 +307,7 @@ def test_an_interrupted_fit_says_so(people, monkeypatch):
         raise KeyboardInterrupt
 
     selector = GingerSelector().fit(*people)
-    monkeypatch.setattr("holdfast.categories.estimator.column_estimate", interrupt)
+    monkeypatch.setattr("holdtrue.categories.estimator.column_estimate", interrupt)
     with pytest.raises(KeyboardInterrupt):
         selector.fit(*people)
     assert selector.path_.reason == "interrupted"

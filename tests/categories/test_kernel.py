@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from holdfast import Counts
-from holdfast.categories import kernel, numeric
+from holdtrue import Counts
+from holdtrue.categories import kernel, numeric
 
 LEAVE_ONE_OUT = ("ginger", "majority")
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from holdfast import values
-from holdfast.categories import large
-from holdfast.categories.counting import Scoring, column_estimate
-from holdfast.tables import open_table
-from holdfast.tally import Target, counted
-from holdfast.values import column_kind
+from holdtrue import values
+from holdtrue.categories import large
+from holdtrue.categories.counting import Scoring, column_estimate
+from holdtrue.tables import open_table
+from holdtrue.tally import Target, counted
+from holdtrue.values import column_kind
 
 
 @pytest.fixture

@@ -15,15 +15,15 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectKBest
 
-from holdfast import (
+from holdtrue import (
     Counts,
     GingerSelector,
     GingerTreeClassifier,
     audit_importances,
     rank_columns,
 )
-from holdfast.categories import OneColumnClassifier, ginger_score
-from holdfast.tables import open_table
+from holdtrue.categories import OneColumnClassifier, ginger_score
+from holdtrue.tables import open_table
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from holdfast import GingerTreeClassifier
-from holdfast.categories import OneColumnClassifier, kernel
+from holdtrue import GingerTreeClassifier
+from holdtrue.categories import OneColumnClassifier, kernel
 
 
 # Its accuracy on two-dimensional blobs is that of one dimension: no single column reaches what

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast.categories import growing
-from holdfast.categories.growing import grow_tree
-from holdfast.categories.kernel import ginger_gain
-from holdfast.categories.tree import (
+import holdtrue
+from holdtrue.categories import growing
+from holdtrue.categories.growing import grow_tree
+from holdtrue.categories.kernel import ginger_gain
+from holdtrue.categories.tree import (
     CRITERIA,
     LeafTerms,
     Sample,
@@ -25,7 +25,7 @@ from holdfast.categories.tree import (
     staged_scores,
 )
 
-SRC = Path(holdfast.__file__).parent
+SRC = Path(holdtrue.__file__).parent
 every_criterion = pytest.mark.parametrize("criterion", CRITERIA)
 
 
@@ -186,15 +186,15 @@ def test_columns_may_have_more_values_than_a_byte_or_two_hold(compiled):
 
 def test_compiled_loops_run_where_nothing_can_be_written(tmp_path):
     # Where a file bears a folder's name nobody can write into that folder, root included.
-    package = tmp_path / "holdfast"
+    package = tmp_path / "holdtrue"
     shutil.copytree(SRC, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "categories" / "__pycache__").touch()
     (tmp_path / "home").touch()
     code = """
         import numpy as np
-        from holdfast.categories import loops
-        from holdfast.categories.growing import grow_tree
-        from holdfast.categories.tree import Sample
+        from holdtrue.categories import loops
+        from holdtrue.categories.growing import grow_tree
+        from holdtrue.categories.tree import Sample
         codes = np.array([[0], [0], [1], [1]])
         tree = grow_tree(Sample.from_codes(codes, codes[:, 0]), compiled=True)
         print(tree.n_splits, loops.__file__)
@@ -215,8 +215,8 @@ def test_compiled_loops_run_where_nothing_can_be_written(tmp_path):
 def test_small_data_never_wait_for_numba():
     code = """
         import sys, numpy as np
-        from holdfast.categories.growing import grow_tree
-        from holdfast.categories.tree import Sample
+        from holdtrue.categories.growing import grow_tree
+        from holdtrue.categories.tree import Sample
         codes = np.array([[0], [0], [1], [1]])
         grow_tree(Sample.from_codes(codes, codes[:, 0]))
         print("numba" in sys.modules)

@@ -14,16 +14,16 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from holdfast import (
+from holdtrue import (
     GingerForestClassifier,
     GingerSelector,
     GingerTreeClassifier,
     TreeDisplay,
     export_text,
 )
-from holdfast.categories import growing, tree_estimator
-from holdfast.categories.columns import ColumnEncoder
-from holdfast.categories.tree import CRITERIA
+from holdtrue.categories import growing, tree_estimator
+from holdtrue.categories.columns import ColumnEncoder
+from holdtrue.categories.tree import CRITERIA
 
 
 def pandas_frame(columns):
@@ -409,7 +409,7 @@ def test_the_forest_shows_its_progress_on_a_terminal(n_jobs, monkeypatch, capsys
     forest.fit(pl.DataFrame(columns), y)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("holdfast.progress._PATIENCE", -1.0)
+    monkeypatch.setattr("holdtrue.progress._PATIENCE", -1.0)
     forest.fit(pl.DataFrame(columns), y)
     assert capsys.readouterr().err.endswith("# 4/4\n")
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdfast import (
+from holdtrue import (
     Moments,
     SimilarityLearner,
     TGreedyClassifier,
@@ -24,8 +24,8 @@ from holdfast import (
     TGreedySelector,
     progress,
 )
-from holdfast.datasets import make_domains
-from holdfast.domains import kernel
+from holdtrue.datasets import make_domains
+from holdtrue.domains import kernel
 
 RULES = ("greedy", "t", "moderated")
 

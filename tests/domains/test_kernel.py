@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 from scipy.special import polygamma
 
-from holdfast import Moments
-from holdfast.datasets import make_domains
-from holdfast.domains import bounds, kernel
-from holdfast.domains.columns import domains_from_moments, domains_from_rows
+from holdtrue import Moments
+from holdtrue.datasets import make_domains
+from holdtrue.domains import bounds, kernel
+from holdtrue.domains.columns import domains_from_moments, domains_from_rows
 
 
 def made(seed=0, n_domains=6, n_rows=30, p=8):

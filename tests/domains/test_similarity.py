@@ -7,9 +7,9 @@ import sklearn
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from holdfast import SimilarityLearner
-from holdfast.domains import kernel
-from holdfast.domains.similarity import AllPairs, SampledPairs
+from holdtrue import SimilarityLearner
+from holdtrue.domains import kernel
+from holdtrue.domains.similarity import AllPairs, SampledPairs
 
 
 def classes(seed=0, sizes=(4, 6, 5, 1), p=3):

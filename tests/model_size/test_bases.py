@@ -5,8 +5,8 @@ import pytest
 from sklearn.linear_model import lars_path, orthogonal_mp
 from sklearn.preprocessing import PolynomialFeatures
 
-from holdfast import SelectionPath
-from holdfast.model_size import bases
+from holdtrue import SelectionPath
+from holdtrue.model_size import bases
 
 
 def rows(n=30, p=1, seed=0, unlabeled=0):

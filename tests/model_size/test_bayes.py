@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from holdfast.model_size import bayes as module
-from holdfast.model_size import kernel
-from holdfast.model_size.bases import cosine
-from holdfast.model_size.bayes import bayes, prior_grid
+from holdtrue.model_size import bayes as module
+from holdtrue.model_size import kernel
+from holdtrue.model_size.bases import cosine
+from holdtrue.model_size.bayes import bayes, prior_grid
 
 
 def problem(n=20, n_terms=8, seed=0):

@@ -17,10 +17,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from holdfast import NestedRegressor, SelectionPath
-from holdfast.datasets import make_curve
-from holdfast.model_size import bases, kernel
-from holdfast.model_size.table import CRITERIA, UNITS
+from holdtrue import NestedRegressor, SelectionPath
+from holdtrue.datasets import make_curve
+from holdtrue.model_size import bases, kernel
+from holdtrue.model_size.table import CRITERIA, UNITS
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_without_unlabelled_rows_the_kernel_density_serves_as_well(curve):
 
 def test_many_unlabelled_rows_are_summed_in_batches(curve, monkeypatch):
     whole = NestedRegressor(random_state=0).fit(curve.X, curve.y, X_unlabeled=curve.X_unlabeled)
-    monkeypatch.setattr("holdfast.model_size.estimator._BATCH", 7)
+    monkeypatch.setattr("holdtrue.model_size.estimator._BATCH", 7)
     parts = NestedRegressor(random_state=0).fit(curve.X, curve.y, X_unlabeled=curve.X_unlabeled)
     np.testing.assert_allclose(whole.criteria_["dee"], parts.criteria_["dee"], rtol=1e-9)
     np.testing.assert_allclose(whole.predict(curve.X), parts.predict(curve.X))

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import gaussian_kde
 
-from holdfast.model_size import kernel
-from holdfast.model_size.bases import fourier, legendre
-from holdfast.model_size.table import CRITERIA, UNITS, criteria
+from holdtrue.model_size import kernel
+from holdtrue.model_size.bases import fourier, legendre
+from holdtrue.model_size.table import CRITERIA, UNITS, criteria
 
 
 def problem(n=12, n_terms=5, seed=0, weights=False):

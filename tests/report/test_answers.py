@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast import GreedyTLClassifier, NestedRegressor, SourcePool, TGreedyRegressor, rank_columns
-from holdfast.categories.kernel import UNITS
-from holdfast.datasets import make_curve, make_customers, make_domains, make_sources
-from holdfast.report.answers import rank_summary, select_summary, size_summary, transfer_summary
+from holdtrue import GreedyTLClassifier, NestedRegressor, SourcePool, TGreedyRegressor, rank_columns
+from holdtrue.categories.kernel import UNITS
+from holdtrue.datasets import make_curve, make_customers, make_domains, make_sources
+from holdtrue.report.answers import rank_summary, select_summary, size_summary, transfer_summary
 
 
 def notes(summary):

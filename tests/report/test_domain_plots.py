@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from holdfast import DomainsDisplay, SimilarityLearner, TGreedyClassifier, TGreedyRegressor
-from holdfast.datasets import make_domains
+from holdtrue import DomainsDisplay, SimilarityLearner, TGreedyClassifier, TGreedyRegressor
+from holdtrue.datasets import make_domains
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
-from holdfast import (
+from holdtrue import (
     GingerSelector,
     NestedRegressor,
     PathDisplay,
@@ -15,7 +15,7 @@ from holdfast import (
     SelectionPath,
     compare_criteria,
 )
-from holdfast.datasets import make_curve
+from holdtrue.datasets import make_curve
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -142,5 +142,5 @@ def test_the_criterion_that_chose_is_named_whatever_was_set_since(model):
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'holdfast\[plot\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'holdtrue\[plot\]'"):
         PathDisplay.from_path(path())

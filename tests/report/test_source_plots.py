@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from holdfast import GreedyTLClassifier, TransferDisplay, transfer_matrix
-from holdfast.datasets import make_sources
-from holdfast.sources import RegularizedLeastSquares
+from holdtrue import GreedyTLClassifier, TransferDisplay, transfer_matrix
+from holdtrue.datasets import make_sources
+from holdtrue.sources import RegularizedLeastSquares
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

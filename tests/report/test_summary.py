@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast import SelectionPath
-from holdfast.charts import Heat, number
-from holdfast.report.outputs import Outputs
-from holdfast.report.render import to_csv, to_html, to_markdown
-from holdfast.report.summary import Summary, Table
-from holdfast.report.terminal import show
+from holdtrue import SelectionPath
+from holdtrue.charts import Heat, number
+from holdtrue.report.outputs import Outputs
+from holdtrue.report.render import to_csv, to_html, to_markdown
+from holdtrue.report.summary import Summary, Table
+from holdtrue.report.terminal import show
 
 EVIL = "</script><script>alert(1)</script>"
 
@@ -34,7 +34,7 @@ def summary(name=EVIL, **changed):
         charts=(path.chart(), Heat(name, name, [name], [name], [[0.5]], [True])),
         wary=((f"Ids: {name}", f"{name} looks like an id."),),
         asked={"target": name},
-        reproduce={"command": f"holdfast rank x.csv --target {name}"},
+        reproduce={"command": f"holdtrue rank x.csv --target {name}"},
     )
     return replace(made, **changed)
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from holdfast.sources import bounds
-from holdfast.sources.targets import standardised
+from holdtrue.sources import bounds
+from holdtrue.sources.targets import standardised
 
 
 def test_guarantees_by_hand():

@@ -16,10 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from holdfast import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
-from holdfast.datasets import make_sources
-from holdfast.sources import DAM, AverageKT, RegularizedLeastSquares, estimator, targets
-from holdfast.sources.base import LAMBDAS
+from holdtrue import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
+from holdtrue.datasets import make_sources
+from holdtrue.sources import DAM, AverageKT, RegularizedLeastSquares, estimator, targets
+from holdtrue.sources.base import LAMBDAS
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_the_penalty_can_be_chosen_by_leave_one_out(task):
 
 def test_leave_one_out_shows_its_progress_in_a_terminal(task, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("holdfast.progress._PATIENCE", -1.0)
+    monkeypatch.setattr("holdtrue.progress._PATIENCE", -1.0)
     GreedyTLClassifier(task.sources, lam="loo", max_selected=2).fit(task.X, task.y)
     assert "leave-one-out" in (said := capsys.readouterr().err)
     assert "40/40" in said  # 20 rows, with sources and without

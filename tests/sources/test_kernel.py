@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.sources import kernel, targets
+from holdtrue.sources import kernel, targets
 
 both_routes = pytest.mark.parametrize("compiled", [False, True], ids=["numpy", "compiled"])
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.sources import leave_one_out, targets
+from holdtrue.sources import leave_one_out, targets
 
 
 def standardise(*arrays, weight=None):

@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from holdfast import GreedyTLClassifier, SourcePool
-from holdfast.sources import pool as pool_module
+from holdtrue import GreedyTLClassifier, SourcePool
+from holdtrue.sources import pool as pool_module
 
 FILES = all(importlib.util.find_spec(name) for name in ("onnxruntime", "skl2onnx", "skops"))
 needs_files = pytest.mark.skipif(not FILES, reason="onnxruntime, skl2onnx or skops is missing")
@@ -419,7 +419,7 @@ def test_progress_is_shown_in_a_terminal_only(rows, monkeypatch, capsys):
     counting(30)[1].scores(X)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("holdfast.progress._PATIENCE", -1.0)
+    monkeypatch.setattr("holdtrue.progress._PATIENCE", -1.0)
     counting(30)[1].scores(X)
     assert "30/30" in capsys.readouterr().err
 
@@ -574,7 +574,7 @@ def test_a_missing_reader_is_named(name, package, tmp_path, monkeypatch):
     else:
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr("schema.json", "{}")
-    with pytest.raises(ImportError, match=rf"pip install 'holdfast\[{name}\]'"):
+    with pytest.raises(ImportError, match=rf"pip install 'holdtrue\[{name}\]'"):
         _ = SourcePool([file]).names
 
 

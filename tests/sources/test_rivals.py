@@ -6,8 +6,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from holdfast.datasets import make_sources
-from holdfast.sources import (
+from holdtrue.datasets import make_sources
+from holdtrue.sources import (
     DAM,
     AverageKT,
     BestSource,
@@ -17,7 +17,7 @@ from holdfast.sources import (
     SourcePool,
     hinge,
 )
-from holdfast.sources.base import LAMBDAS
+from holdtrue.sources.base import LAMBDAS
 
 ALL = [
     RegularizedLeastSquares(),

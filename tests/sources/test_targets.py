@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.sources import targets
+from holdtrue.sources import targets
 
 
 def search(p, **changes):

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from holdfast.tables import delimited, inference, open_table, text
-from holdfast.tables.delimited import Delimited
+from holdtrue.tables import delimited, inference, open_table, text
+from holdtrue.tables.delimited import Delimited
 
 UTC = dt.timezone.utc  # noqa: UP017
 
@@ -278,7 +278,7 @@ def test_a_second_reading_is_needed_only_where_values_turn_into_text(tmp_path, m
     monkeypatch.setattr(
         delimited,
         "Spill",
-        lambda: passes.append(1) or pytest.importorskip("holdfast.tables.spill").Spill(),
+        lambda: passes.append(1) or pytest.importorskip("holdtrue.tables.spill").Spill(),
     )
     column_of(tmp_path, ["", "1", "2.5", "NA"], 1)
     column_of(tmp_path, ["2024-01-01", "2024-01-01 10:00"], 1)

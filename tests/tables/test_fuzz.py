@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from holdfast import rank_columns
-from holdfast.tables import open_table
+from holdtrue import rank_columns
+from holdtrue.tables import open_table
 
 ODD = st.sampled_from(
     ["", " ", "NA", "?", "-", ".", "1", "-7", "007", "0x1F", "1.5", "1e400", "-1e-400", "inf",

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from holdfast.tables.json_lines import JsonLines
-from holdfast.tables.text import BLOCK
+from holdtrue.tables.json_lines import JsonLines
+from holdtrue.tables.text import BLOCK
 
 VALUES = {
     "n": st.one_of(st.none(), st.integers(-9, 9), st.floats(-1, 1)),

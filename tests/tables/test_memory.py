@@ -19,7 +19,7 @@ MAX_MB = 250
 RANK = """
 import json, resource, sys
 from pathlib import Path
-from holdfast import rank_columns
+from holdtrue import rank_columns
 table = rank_columns(sys.argv[1], "left")
 status = Path("/proc/self/status")
 if status.exists():  # getrusage's would include the memory of the program that started this one
@@ -74,7 +74,7 @@ def test_an_interruption_leaves_no_file_behind(tmp_path, how):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     code = (
-        "import sys\nfrom holdfast.tables import open_table, spill\nspill._PART = 1 << 20\n"
+        "import sys\nfrom holdtrue.tables import open_table, spill\nspill._PART = 1 << 20\n"
         "spill.IN_MEMORY = 0\nprint('ready', flush=True)\n"
         "while True: open_table('us', sys.argv[1])"
     )

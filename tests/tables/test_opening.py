@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from holdfast.tables import open_table, opening
+from holdtrue.tables import open_table, opening
 
 
 @pytest.fixture

@@ -1,5 +1,0 @@
-"""How large a model can thirty points afford? (Chapelle, Vapnik & Bengio 2002)."""
-
-from holdfast.model_size.estimator import NestedRegressor
-
-__all__ = ["NestedRegressor"]

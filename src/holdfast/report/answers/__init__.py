@@ -1,8 +1,0 @@
-"""From a fitted family to a `Summary`: the answer in two sentences, and what to be wary of."""
-
-from holdfast.report.answers.rank import rank_summary
-from holdfast.report.answers.select import columns_notes, select_summary
-from holdfast.report.answers.size import size_summary
-from holdfast.report.answers.transfer import transfer_summary
-
-__all__ = ["columns_notes", "rank_summary", "select_summary", "size_summary", "transfer_summary"]

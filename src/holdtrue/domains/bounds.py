@@ -1,0 +1,120 @@
+"""What holds with probability ``1 - δ``: Theorem 1 and Corollary 3.
+
+Paper
+-----
+Foster, Kakade & Salakhutdinov, "Domain Adaptation: Overfitting and Small Sample Statistics" (2011).
+
+Notation
+--------
+Of `holdtrue.domains.kernel`, and
+
+==========  =======================================================
+paper       here
+==========  =======================================================
+δ           ``delta``
+q, [σ̂_S]²   size of the subset, spread in its orthonormal basis
+==========  =======================================================
+
+Where to find it
+----------------
+===========  ==========================================================
+Theorem 1    `bound_factor`, `domains_needed`
+Corollary 3  `regret_bound`, `regret_domains_needed`
+===========  ==========================================================
+
+Departures
+----------
+1. Theorem 2 prints ``exp(-t/2)``; its proof gives ``2 exp(-t/2)``, which Theorem 1 rests on.
+2. Corollary 3 prints ``log(2/δ)``; Theorem 1 with ``|F| = q p^q`` gives ``4 log(2/δ)``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from holdtrue.domains.kernel import Walk, effects
+
+
+def bound_factor(n_candidates: float, delta: float) -> float:
+    """``sqrt(4 log(2|F|/δ))`` of Theorem 1."""
+    return math.sqrt(4 * math.log(2 * n_candidates / delta))
+
+
+def domains_needed(log_candidates: float, delta: float) -> int:
+    """Least n with ``|F| ≤ (δ/2) e^{n/8}``, the condition of Theorem 1."""
+    return math.ceil(8 * (log_candidates + math.log(2 / delta)))
+
+
+def regret_domains_needed(q: int, n_features: int, delta: float) -> int:
+    """Least n for Corollary 3: that of Theorem 1 with ``|F| = q p^q``."""
+    return domains_needed(math.log(q) + q * math.log(n_features), delta) if q else 2
+
+
+def regret_bound(
+    g: np.ndarray, weight: np.ndarray, gram: np.ndarray, n_features: int, delta: float
+) -> float:
+    """Corollary 3 for one subset: the bound on ``L(μ̂_S) - L(μ_S)``.
+
+    ``(Σ_i [σ̂_S]_i²)(8 q log p + 4 log(2/δ))/n``, given the domains it needs. It covers the
+    least-squares weights of the subset, not those of a stagewise walk. Of features that depend
+    linearly on one another, q counts those that do not: they span the same.
+
+    Parameters
+    ----------
+    g : ndarray of shape (n_domains, q)
+        ``E[X_S Y | d]``.
+    weight : ndarray of shape (n_domains,)
+    gram : ndarray of shape (q, q)
+        ``E[X_S X_Sᵀ]``.
+    n_features : int
+    delta : float
+    """
+    if not g.shape[1]:
+        return 0.0
+    # The sum of variances is the same in every orthonormal basis of the subset.
+    scale = np.sqrt(np.diag(gram))
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    kept = values > 1e-10 * values[-1]
+    q = int(kept.sum())
+    _, s2 = effects((g / scale) @ vectors[:, kept] / np.sqrt(values[kept]), weight)
+    # Departure 2.
+    factor = 8 * q * math.log(n_features) + 4 * math.log(2 / delta)
+    return float(s2.sum()) * factor / float(weight.sum())
+
+
+def guarantees(walk: Walk, coefficients: np.ndarray, delta: float) -> dict[str, int | np.ndarray]:
+    """Both, for a walk's effects and its chosen features; infinite with too few domains.
+
+    Parameters
+    ----------
+    walk : Walk
+    coefficients : ndarray of shape (n_targets, n_features)
+        Chosen are those that are not 0.
+    delta : float
+    """
+    n, p = float(walk.weight.sum()), coefficients.shape[1]
+    n_effects = max(1, int(walk.usable.sum())) * len(walk.start)
+    needed = domains_needed(math.log(n_effects), delta)
+    factor = bound_factor(n_effects, delta) if n >= needed else math.inf
+    low, high, regret, regret_needed = [], [], [], []
+    for start, own in zip(walk.start, coefficients, strict=True):
+        mu, s2 = effects(start, walk.weight)
+        half = np.sqrt(np.maximum(s2, np.finfo(float).tiny) / n) * factor
+        low.append(mu - half)
+        high.append(mu + half)
+        at = np.flatnonzero(own).tolist()
+        regret_needed.append(regret_domains_needed(len(at), p, delta))
+        regret.append(
+            regret_bound(start[:, at], walk.weight, walk.mean_gram(at), p, delta)
+            if n >= regret_needed[-1]
+            else math.inf
+        )
+    return {
+        "effect_low": np.array(low),
+        "effect_high": np.array(high),
+        "effect_domains_needed": needed,
+        "regret": np.array(regret),
+        "regret_domains_needed": np.array(regret_needed),
+    }

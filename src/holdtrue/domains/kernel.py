@@ -1,0 +1,471 @@
+"""Which features hold in a domain nobody has seen: greedy selection by T-statistics over domains.
+
+Paper
+-----
+Foster, Kakade & Salakhutdinov, "Domain Adaptation: Overfitting and Small Sample Statistics" (2011),
+in two versions. The moderated T is from Smyth, "Linear models and empirical Bayes methods for
+assessing differential expression in microarray experiments" (2004).
+
+Notation
+--------
+===========================  =================================================================
+paper                        here
+===========================  =================================================================
+n                            ``weight.sum()``: every domain counts once; a row that is its own
+                             domain counts with its weight; a domain of weight 0 is held out
+p, F                         features, the set of them
+E[X_i (Y - w·X) | d_k]       ``g[k, d, i]``, for target k: the classes one against the rest
+E[X Xᵀ | d]                  ``column(i)``, shape (n_domains, n_features): column i, every domain
+Ê[X_i²]                      ``e2``, or that of unlabelled rows: the unbiased version
+μ̂_i, σ̂_i², T_i               ``mu``, ``s2``, ``t``
+===========================  =================================================================
+
+Where to find it
+----------------
+==============================  ====================================
+§3.1: μ̂, σ̂², T                  `effects`, `t_statistic`
+Smyth's moderation              `moderated_t`, `inverse_trigamma`
+§3.3 T-Greedy                   `Walk`
+Theorem 1, Corollary 3          `holdtrue.domains.bounds`
+Bonferroni's level (§5)         `chance_level`
+flips of whole domains          `sign_patterns`, `sign_flip_p_value`
+==============================  ====================================
+
+Departures
+----------
+1. ``|T|`` where §3.3 prints T: a negative effect is as good as a positive one. Ties go to the
+   first feature.
+2. Rows are centred with the mean over domains unless told not to; the papers have no intercept.
+3. Effects that are rounding error of the target are zero, and spreads are at least that, so that
+   a walk ends where nothing is left to explain.
+4. Several targets share the Gram columns. A step takes the best pair of feature and target, which
+   interleaves the walks that each target would take alone.
+5. Stepwise, a feature that depends linearly on the picked ones is passed over.
+6. A feature that is quiet in all domains but one (which has 9 tenths of its second moment) is no
+   candidate: only that domain can judge it, and without that domain its weight is made of little
+   and its prediction there extrapolates without limit. A held-out domain's inputs, not its target,
+   take part in this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import digamma, stdtrit, zeta
+
+RULES = ("greedy", "t", "moderated")
+
+_TINY = float(np.finfo(np.float64).tiny)
+_MAX_EXACT = 16
+_MOST = 0.9
+_PATTERN_CELLS = 1_000_000
+
+
+class Columns(Protocol):
+    """Where the columns of every domain's covariance matrix come from."""
+
+    eps: float
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain, shape (n_domains, n_features).
+
+        ``strength`` says how likely each feature is to be asked for next.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """What a walk needs of the data, domain by domain.
+
+    Attributes
+    ----------
+    mean_x : ndarray of shape (n_domains, n_features)
+    var_x : ndarray of shape (n_domains, n_features)
+        Variances about the domain's own mean.
+    mean_y : ndarray of shape (n_targets, n_domains)
+    cov_xy : ndarray of shape (n_targets, n_domains, n_features)
+    var_y : ndarray of shape (n_targets, n_domains)
+    columns : Columns or None
+        Covariances about the domain's own mean; None if all are 0 (one row per domain).
+    """
+
+    mean_x: np.ndarray
+    var_x: np.ndarray
+    mean_y: np.ndarray
+    cov_xy: np.ndarray
+    var_y: np.ndarray
+    columns: Columns | None
+
+
+# --- §3.1: one feature --------------------------------------------------------------------------
+
+
+def effects(g: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance ``μ̂, σ̂²`` over the domains of each feature's effect.
+
+    Parameters
+    ----------
+    g : ndarray of shape (n_domains, n_features)
+    weight : ndarray of shape (n_domains,)
+        How many domains each row stands for.
+    """
+    n = weight.sum()
+    mu = weight @ g / n
+    deviation = g - mu
+    np.square(deviation, out=deviation)
+    return mu, weight @ deviation / (n - 1)
+
+
+def t_statistic(mu: np.ndarray, s2: np.ndarray, n: float) -> np.ndarray:
+    """``T = μ̂/(σ̂/√n)``."""
+    return mu * math.sqrt(n) / np.sqrt(s2)
+
+
+def moderated_t(
+    mu: np.ndarray, s2: np.ndarray, e2: np.ndarray, n: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Smyth's moderated T and its degrees of freedom, for each row of features.
+
+    With ``v = σ̂²/e2`` and ``df = n - 1``: ``v ~ s0² F(df, d0)`` is fitted by the mean and the
+    variance of ``log v``; then ``ṽ = (d0 s0² + df v)/(d0 + df)`` and ``T̃ = (μ̂/√e2)/√(ṽ/n)``.
+
+    Parameters
+    ----------
+    mu, s2 : ndarray of shape (..., n_features)
+        s2 is positive.
+    e2 : ndarray of shape (n_features,)
+    n : float
+
+    Returns
+    -------
+    t : ndarray of shape (..., n_features)
+    df : ndarray of shape (...)
+        ``min(d0 + df, n_features · df)``.
+    """
+    df, p = n - 1, mu.shape[-1]
+    if p < 2:  # no other feature to learn the spread from
+        return t_statistic(mu, s2, n), np.full(mu.shape[:-1], df)
+    v = s2 / e2
+    if v.min() < 1e-5 * v.max():  # else the floor is below them all
+        v = np.maximum(v, 1e-5 * np.median(v, axis=-1, keepdims=True))
+    e = np.log(v)
+    mean_e = e.sum(axis=-1, keepdims=True) / p
+    e -= mean_e
+    excess = np.einsum("...i,...i->...", e, e)[..., None] / (p - 1) - zeta(2, df / 2)
+    if mu.ndim == 1:  # plain numbers where there is one row: a walk spends its time here
+        excess, mean_e = excess[0], mean_e[0]
+        if excess <= 0:
+            return mu * np.sqrt(n / e2) / math.sqrt(v.sum() / p), np.array(p * df)
+    d0 = 2 * inverse_trigamma(np.where(excess > 0, excess, 1.0)[()])
+    s0 = np.exp(mean_e + np.log(df / d0) + digamma(d0 / 2) - digamma(df / 2))
+    shrunk, total = (d0 * s0 + df * v) / (d0 + df), np.minimum(d0 + df, p * df)
+    if mu.ndim > 1:
+        shrunk = np.where(excess > 0, shrunk, v.mean(axis=-1, keepdims=True))
+        total = np.where(excess > 0, total, p * df)[..., 0]
+    return mu * np.sqrt(n / e2) / np.sqrt(shrunk), total
+
+
+def inverse_trigamma(x: np.ndarray) -> np.ndarray:
+    """Y with ``ψ'(y) = x``, by Newton's method on ``1/ψ'`` (Smyth 2004, appendix)."""
+    inside = np.minimum(np.maximum(x, 1e-6), 1e7)
+    y = 0.5 + 1 / inside
+    for _ in range(50):
+        trigamma = zeta(2, y)
+        step = trigamma * (1 - trigamma / inside) / (-2 * zeta(3, y))
+        y = y + step
+        if (abs(step) <= 1e-8 * y).all():
+            break
+    # Beyond, the first term of the series is all that is left.
+    return np.where(x > 1e7, 1 / np.sqrt(x), np.where(x < 1e-6, 1 / x, y))[()]
+
+
+def strengths(
+    mu: np.ndarray, s2: np.ndarray, e2: np.ndarray, n: float, rule: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """T, what the rule maximises, and the degrees of freedom of T, for each row of features."""
+    if rule == "moderated":
+        t, df = moderated_t(mu, s2, e2, n)
+        return t, np.abs(t), df
+    t = t_statistic(mu, s2, n)
+    return t, np.abs(t) if rule == "t" else mu**2 / e2, np.full(mu.shape[:-1], n - 1)
+
+
+# --- when to stop ----------------------------------------------------------------------------
+
+
+def chance_level(alpha: float, df: float, n_candidates: int) -> float:
+    """Bonferroni's level: the quantile of Student's t at ``alpha/(2 n_candidates)``."""
+    return -float(stdtrit(df, alpha / (2 * n_candidates)))
+
+
+def sign_patterns(n_domains: int, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
+    """Signs of the domains, shape (n_patterns, n_domains), the identity first.
+
+    All ``2^(n-1)`` patterns up to 16 domains (a pattern and its opposite give the same |T|), else
+    ``n_draws`` of them at random.
+    """
+    if n_domains <= _MAX_EXACT:
+        codes = np.arange(2 ** (n_domains - 1))[:, None] >> np.arange(n_domains)
+        return 1.0 - 2.0 * (codes & 1)
+    signs = rng.choice([-1.0, 1.0], size=(n_draws, n_domains))
+    signs[0] = 1.0
+    return signs
+
+
+def sign_flip_p_value(
+    g: np.ndarray, e2: np.ndarray, floor: np.ndarray, rule: str, signs: np.ndarray
+) -> float:
+    """Share of the patterns whose strongest feature is at least as strong as the identity's.
+
+    Exact if the domains are independent and their effects symmetric about 0.
+
+    Parameters
+    ----------
+    g : ndarray of shape (n_targets, n_domains, n_features)
+    e2 : ndarray of shape (n_features,)
+    floor : ndarray of shape (n_targets, n_features)
+        Least variance that is no rounding error.
+    rule : {"greedy", "t", "moderated"}
+    signs : ndarray of shape (n_patterns, n_domains)
+        From `sign_patterns`.
+    """
+    n = g.shape[1]
+    strongest = np.zeros(len(signs))
+    rows = max(1, _PATTERN_CELLS // g.shape[2])
+    for own, least in zip(g, floor, strict=True):
+        squares = np.einsum("dp,dp->p", own, own)
+        for start in range(0, len(signs), rows):
+            block = slice(start, start + rows)
+            mu = signs[block] @ own / n
+            s2 = np.maximum((squares - n * mu**2) / (n - 1), least)
+            strength = strengths(mu, s2, e2, n, rule)[1]
+            strongest[block] = np.maximum(strongest[block], strength.max(axis=1))
+    # A pattern that ties with the identity counts, whatever the last bit says.
+    return float(np.mean(strongest >= strongest[0] * (1 - 1e-9)))
+
+
+# --- §3.3: the walk -----------------------------------------------------------------------------
+
+
+class Walk:
+    """T-Greedy, step by step; what has been walked stays readable if it is interrupted.
+
+    Parameters
+    ----------
+    domains : Domains
+    weight : ndarray of shape (n_domains,)
+        0 holds a domain out: it decides nothing, and ``losses`` has its error.
+    rule : {"greedy", "t", "moderated"}
+    stepwise : bool
+        Refit the weights of all picked features at each step; each is picked once.
+    centre : bool
+        Centre with the mean over domains (departure 2).
+    unlabelled : pair of ndarray of shape (n_features,), optional
+        Mean and variance of the features over rows without labels.
+    fixed : sequence of int
+        Features that enter first, by least squares.
+
+    Attributes
+    ----------
+    order, targets : list of int
+        Feature and target of each step; target -1 is all of them.
+    t, levels : list of float
+        T of each step's feature as it enters, and Bonferroni's level; nan for fixed features.
+    losses : list of ndarray of shape (n_domains,)
+        Mean squared error in every domain, from the empty selection on.
+    ended : bool
+        Whether nothing is left to explain.
+    start : ndarray of shape (n_targets, n_domains, n_features)
+        ``E[X Y | d]`` about the centre, before any step.
+    scale : ndarray of shape (n_targets, n_features)
+        ``sqrt(E[Y²] e2)``, the unit of an effect.
+    first_t : ndarray of shape (n_targets, n_features)
+        T before any step.
+    """
+
+    def __init__(
+        self,
+        domains: Domains,
+        weight: np.ndarray,
+        *,
+        rule: str,
+        stepwise: bool = False,
+        centre: bool = True,
+        unlabelled: tuple[np.ndarray, np.ndarray] | None = None,
+        fixed: Sequence[int] = (),
+        alpha: float = 0.05,
+    ):
+        self.domains, self.weight = domains, weight
+        self.rule, self.stepwise, self.alpha = rule, stepwise, alpha
+        n = self._n = float(weight.sum())
+        n_features = domains.mean_x.shape[1]
+        self.centre_x = weight @ domains.mean_x / n if centre else np.zeros(n_features)
+        self.centre_y = domains.mean_y @ weight / n if centre else np.zeros(len(domains.mean_y))
+        self._shift = domains.mean_x - self.centre_x
+        shift_y = domains.mean_y - self.centre_y[:, None]
+        self._g = domains.cov_xy + shift_y[:, :, None] * self._shift
+        self.start = self._g.copy()
+        self._square_y = domains.var_y + shift_y**2
+
+        second = domains.var_x + self._shift**2
+        own = weight @ second / n
+        e2 = own if unlabelled is None else unlabelled[1] + (unlabelled[0] - self.centre_x) ** 2
+        # A constant feature's variance is rounding error of its mean.
+        large = weight @ domains.mean_x**2 / n
+        self.usable = (own > 1e-24 * large) & (e2 > 0)
+        self.e2 = np.where(self.usable, e2, 1.0)
+        eps = np.finfo(np.float64).eps if domains.columns is None else domains.columns.eps
+        self.scale = np.sqrt(np.outer(self._square_y @ weight / n, self.e2))
+        # Departure 3.
+        self._tol = 100 * eps
+        self._floor = (self._tol * self.scale) ** 2 + _TINY
+        # Departure 6; of two domains neither is the odd one.
+        copies = np.where(weight > 0, weight, 1.0)
+        most = (np.minimum(copies, 1.0)[:, None] * second).max(axis=0)
+        judged = self.usable & ((most <= _MOST * (copies @ second)) | (len(weight) < 3))
+        self.n_candidates = max(1, int(judged.sum())) * len(self._g)
+        self._open = np.tile(judged, (len(self._g), 1))
+        self._mean_column: dict[int, np.ndarray] = {}
+
+        self.w = np.zeros(self._open.shape)
+        self._picked: list[list[int]] = [[] for _ in self._g]
+        self._changes: list[list[tuple[int, list[int], np.ndarray]]] = []
+        self._loss = self._square_y.copy()
+        self.order: list[int] = []
+        self.targets: list[int] = []
+        self.t: list[float] = []
+        self.levels: list[float] = []
+        self.losses: list[np.ndarray] = [self._loss.mean(axis=0)]
+        self.ended = False
+
+        shape = self._open.shape
+        self._mu, self._t, self._strength = np.empty(shape), np.empty(shape), np.empty(shape)
+        self._df = np.empty(shape[0])
+        for k in range(shape[0]):
+            self._measure(k)
+        self.first_t = np.where(self.usable, self._t, 0.0)
+        for i in fixed:
+            self._enter_fixed(int(i))
+
+    def _measure(self, k: int) -> None:
+        """T and strength of every feature for target k."""
+        if not self.usable.any():
+            self._mu[k] = self._t[k] = self._strength[k] = 0.0
+            return
+        at = slice(None) if self.usable.all() else self.usable
+        mu, s2 = effects(self._g[k][:, at], self.weight)
+        self._mu[k, at] = mu
+        self._t[k, at], self._strength[k, at], self._df[k] = strengths(
+            mu, np.maximum(s2, self._floor[k, at]), self.e2[at], self._n, self.rule
+        )
+        nothing = (np.abs(self._mu[k]) <= self._tol * self.scale[k]) | ~self._open[k]
+        self._strength[k, nothing] = 0.0
+
+    def step(self) -> bool:
+        """Take the strongest feature; False if there is none."""
+        while True:
+            k, i = divmod(int(np.argmax(self._strength)), len(self.e2))
+            if not self._strength[k, i] > 0:
+                self.ended = True
+                return False
+            if not self.stepwise or self._is_independent(k, i):
+                break
+            self._open[k, i] = False
+            self._strength[k, i] = 0.0
+        self.t.append(float(self._t[k, i]))
+        self.levels.append(chance_level(self.alpha, float(self._df[k]), self.n_candidates))
+        if self.stepwise:
+            self._picked[k].append(i)
+            self._open[k, i] = False
+            self._refit(k)
+        else:
+            delta = float(self._mu[k, i] / self.e2[i])
+            column = self._column(i)
+            self._loss[k] += delta * (delta * column[:, i] - 2 * self._g[k][:, i])
+            self._g[k] -= delta * column
+            self.w[k, i] += delta
+        self._record(i, k, [i])
+        return True
+
+    def p_value(self, signs: np.ndarray, copies: np.ndarray) -> float:
+        """Sign-flip p-value of the step that comes next; ``copies`` index the training domains."""
+        left = self._open.any(axis=0)
+        if not left.any():
+            return 1.0
+        g = self._g[:, copies][:, :, left]
+        return sign_flip_p_value(g, self.e2[left], self._floor[:, left], self.rule, signs)
+
+    def coefficients(self, size: int) -> np.ndarray:
+        """Weights after ``size`` steps, shape (n_targets, n_features)."""
+        w = np.zeros(self._open.shape)
+        for changes in self._changes[:size]:
+            for k, at, values in changes:
+                w[k, at] = values
+        return w
+
+    def mean_gram(self, features: Sequence[int]) -> np.ndarray:
+        """``E[X_S X_Sᵀ]`` over the training domains, shape (q, q)."""
+        at = list(features)
+        return np.array([self._averaged(i)[at] for i in at]).reshape(len(at), len(at))
+
+    def _enter_fixed(self, i: int) -> None:
+        for k in range(len(self._g)):
+            if self.usable[i] and self._is_independent(k, i):
+                self._picked[k].append(i)
+                self._open[k, i] = not self.stepwise
+                self._refit(k)
+        self.t.append(math.nan)
+        self.levels.append(math.nan)
+        self._record(i, -1)
+
+    def _record(self, i: int, k: int, changed: list[int] | None = None) -> None:
+        targets = range(len(self._g)) if k < 0 else [k]
+        changes = []
+        for target in targets:
+            at = list(self._picked[target]) if self.stepwise or changed is None else changed
+            changes.append((target, at, self.w[target, at]))
+            self._measure(target)
+        self._changes.append(changes)
+        self.losses.append(np.maximum(self._loss, 0.0).mean(axis=0))
+        self.targets.append(k)
+        self.order.append(i)  # last: what is read after an interruption is as long as this
+
+    def _column(self, i: int) -> np.ndarray:
+        """``E[X X_i | d]`` about the centre, shape (n_domains, n_features)."""
+        outer = self._shift * self._shift[:, i, None]
+        if self.domains.columns is None:
+            return outer
+        outer += self.domains.columns.get(i, self._strength.max(axis=0))
+        return outer
+
+    def _averaged(self, i: int) -> np.ndarray:
+        if i not in self._mean_column:
+            self._mean_column[i] = self.weight @ self._column(i) / self._n
+        return self._mean_column[i]
+
+    def _is_independent(self, k: int, i: int) -> bool:
+        column = self._averaged(i)
+        at = self._picked[k]
+        if i in at:
+            return False
+        if not at:
+            return True
+        cross = column[at]
+        left = column[i] - cross @ cho_solve(cho_factor(self.mean_gram(at)), cross)
+        return bool(left > max(1e-10, self._tol) * column[i])
+
+    def _refit(self, k: int) -> None:
+        """Least squares on the averaged moments of the picked features."""
+        at = self._picked[k]
+        mean = self.weight @ self.start[k][:, at] / self._n
+        w = cho_solve(cho_factor(self.mean_gram(at)), mean)
+        self.w[k, at] = w
+        self._g[k] = self.start[k]
+        for i, own in zip(at, w, strict=True):
+            self._g[k] -= own * self._column(i)
+        self._loss[k] = self._square_y[k] - (self.start[k] + self._g[k])[:, at] @ w

@@ -1,0 +1,443 @@
+"""SimilarityLearner: a similarity that holds for classes nobody has seen."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn import get_config
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from holdtrue.domains import kernel
+from holdtrue.domains.base import plain
+from holdtrue.domains.columns import CombinedColumns, RowColumns, StoredColumns, domains_from_rows
+from holdtrue.domains.held_out import (
+    Plan,
+    check_parameters,
+    default_steps,
+    interval,
+    path_of,
+    resolved_stop,
+    select,
+)
+from holdtrue.path import ShowsPath
+from holdtrue.validation import check_magnitude, is_number, numeric_rows
+
+_ALPHA = 0.05
+
+
+class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
+    """Learn ``s(x, x') = Σ w_i x_i x'_i``: +1 for rows of one class, -1 for rows of two.
+
+    For classes that were not seen (zero-shot): the features are those whose products tell same from
+    different in every class, each class being a domain of T-Greedy [1]_.
+
+    Parameters
+    ----------
+    rule : {"moderated", "t", "greedy", "auto"}, default="moderated"
+        What a step maximises; see `TGreedySelector`.
+    pairs : "all" or int, default="all"
+        ``"all"``: every pair of rows, in closed form from the moments of the classes. A number: so
+        many pairs of one class, and as many of two, drawn for each class, as in the papers.
+    stop : str, default="auto"
+        When to stop; see `TGreedySelector`. ``"auto"`` is ``"held_out_domain"`` with 3 classes or
+        more, a held-out class taking no part in the other classes' pairs.
+    max_steps : int, optional
+        Default: ``min(3 n_features, 300)``.
+    random_state : int, RandomState or None, default=None
+        Draws pairs; not used with ``pairs="all"``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights w.
+    classes_ : ndarray of shape (n_classes,)
+    domains_ : ndarray
+        The classes that served as domains. One with a single row has no pair of its own and serves
+        in the other classes' pairs only.
+    signs_ : ndarray of shape (n_chosen,)
+        Signs of the chosen weights; see `transform`.
+    path_ : SelectionPath
+        Features in order of entry, with the squared error on held-out classes.
+    support_, ranking_ : ndarray of shape (n_features,)
+    rule_ : str
+        The rule that was used.
+    t_statistics_, chance_levels_ : ndarray of shape (n_steps,)
+        T of each step's feature as it enters, and Bonferroni's level for it.
+    domain_effects_ : ndarray of shape (n_features, n_domains)
+        Effect of each feature's product in each class before any step, in units of its root mean
+        square: positive if rows of that class agree more with each other than with the rest.
+    held_out_scores_ : ndarray of shape (n_steps + 1, n_domains)
+        Squared error over the pairs of each class, of the walk that did not see it.
+    new_domain_score_ : float
+        Squared error to expect on a new class; rule and length are chosen without it. nan with
+        too few classes.
+    new_domain_interval_ : (float, float)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        When the columns of X have names.
+
+    See Also
+    --------
+    TGreedyClassifier : Classes that are all known, in domains that are not.
+
+    Notes
+    -----
+    When **not** to use it: when the classes to come are those of the fit, a classifier knows more.
+    It has one weight per feature and no products of two features, so features should be ready-made
+    (a network's, say); centre and scale them first, since ``x_i x'_i`` of a feature that is large
+    everywhere is large for every pair. A feature that hardly varies but in one class is no
+    candidate.
+
+    A class's pairs of two contain rows of the other classes: the domains are not independent, and
+    the levels of ``"bonferroni"`` and ``"sign_flip"`` are rough.
+
+    References
+    ----------
+    .. [1] D. Foster, S. Kakade, R. Salakhutdinov, "Domain Adaptation: Overfitting and Small Sample
+       Statistics" (2011), section 4.2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from holdtrue import SimilarityLearner
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X = X[:, X.std(axis=0) > 2]
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> seen = y < 8
+    >>> learner = SimilarityLearner().fit(X[seen], y[seen])
+    >>> {digit: round(a, 1) for digit, a in learner.zero_shot_auroc(X[~seen], y[~seen]).items()}
+    {8: 0.7, 9: 0.8}
+    """
+
+    def __init__(
+        self,
+        rule: str = "moderated",
+        *,
+        pairs: str | int = "all",
+        stop: str = "auto",
+        max_steps: int | None = None,
+        random_state: Any = None,
+    ):
+        self.rule = rule
+        self.pairs = pairs
+        self.stop = stop
+        self.max_steps = max_steps
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SimilarityLearner:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class of each row.
+
+        Returns
+        -------
+        self : SimilarityLearner
+        """
+        who = "SimilarityLearner"
+        check_parameters(who, self.rule, self.stop, self.max_steps)
+        if self.pairs != "all" and not (
+            is_number(self.pairs, numbers.Integral) and int(self.pairs) >= 1
+        ):
+            raise ValueError(
+                f"{who}: pairs must be 'all' or a whole number of at least 1. Got {self.pairs!r}."
+            )
+        X, y = numeric_rows(self, X, y, reset=True, y_numeric=False)
+        X = np.ascontiguousarray(X)  # sums do not depend on the layout
+        check_magnitude(
+            who, "X", np.array([X.max(), X.min()]).reshape(-1, 1), dtype=X.dtype, power=4
+        )
+        check_classification_targets(y)
+        self.classes_, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{who}.fit: needs at least 2 classes. Got 1 class, {plain(self.classes_[0])!r}."
+            )
+        plural = np.flatnonzero(counts > 1)
+        if len(plural) < 2:
+            raise ValueError(
+                f"{who}.fit: needs at least 2 classes with 2 rows or more, since a row is never "
+                f"paired with itself. Got {len(plural)} of {len(self.classes_)} classes in "
+                f"{len(y)} sample{'s' if len(y) != 1 else ''}."
+            )
+        self.domains_ = self.classes_[plural]
+        stop = resolved_stop(
+            who,
+            self.rule,
+            self.stop,
+            grouped=True,
+            n=len(plural),
+            n_candidates=X.shape[1],
+            alpha=_ALPHA,
+        )
+        steps = self.max_steps or default_steps(X.shape[1], 1, stepwise=False)
+        plan = Plan(stop, steps, 0, _ALPHA, stop != "max_steps", None)
+        rows = [X[codes == c] for c in range(len(self.classes_))]
+        max_bytes = get_config()["working_memory"] * 2**20
+        pairs: AllPairs | SampledPairs
+        if self.pairs == "all":
+            pairs = AllPairs(rows, plural, max_bytes)
+        else:
+            rng = check_random_state(self.random_state)
+            pairs = SampledPairs(rows, plural, int(self.pairs), rng, max_bytes)
+        weight = np.ones(len(plural))
+
+        def walk_without(rule: str, held: np.ndarray) -> kernel.Walk:
+            kept = weight.copy()
+            kept[held] = 0.0
+            return kernel.Walk(pairs.without(held), kept, rule=rule, centre=False, alpha=_ALPHA)
+
+        rules = ("moderated", "t", "greedy") if self.rule == "auto" else (self.rule,)
+        walks = {rule: walk_without(rule, np.empty(0, int)) for rule in rules}
+        try:
+            selection = select(walks, walk_without, weight, plan)
+        except KeyboardInterrupt:
+            walk = max(walks.values(), key=lambda walk: len(walk.order))
+            self.path_ = path_of(self, walk, weight, None, 0, "interrupted")
+            raise
+        walk = walks[selection.rule]
+        reason = f"{selection.reason}; {len(plural)} classes as domains"
+        self.path_ = path_of(self, walk, weight, selection.held_out, selection.size, reason)
+        self.support_ = self.path_.support(X.shape[1])
+        self.ranking_ = self.path_.ranking(X.shape[1])
+        self.rule_ = selection.rule
+        self.t_statistics_, self.chance_levels_ = np.array(walk.t), np.array(walk.levels)
+        self.domain_effects_ = (walk.start / walk.scale[:, None])[0].T
+        self.held_out_scores_ = selection.held_out
+        nested = np.full(2, np.nan) if selection.nested is None else selection.nested
+        self.new_domain_score_ = float(nested.mean())
+        self.new_domain_interval_ = interval(nested, _ALPHA)
+        self.coef_ = walk.coefficients(selection.size)[0]
+        self.signs_ = np.where(self.coef_[self.support_] < 0, -1.0, 1.0)
+        return self
+
+    def similarity(self, X1: Any, X2: Any) -> np.ndarray:
+        """``s(x, x')`` of every row of X1 with every row of X2, shape (n_1, n_2)."""
+        first, second = self._rows(X1), self._rows(X2)
+        return (first * self.coef_.astype(first.dtype)) @ second.T
+
+    def pair_score(self, pairs: Any) -> np.ndarray:
+        """Similarity of each pair, shape (n_pairs,).
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            As in metric-learn.
+        """
+        check_is_fitted(self, "coef_")
+        given = check_array(pairs, dtype=np.float64, allow_nd=True, input_name="pairs")
+        if given.ndim != 3 or given.shape[1:] != (2, self.n_features_in_):
+            raise ValueError(
+                "SimilarityLearner.pair_score: pairs must have shape (n_pairs, 2, "
+                f"{self.n_features_in_}). Got shape {given.shape}."
+            )
+        return np.einsum("ij,ij,j->i", given[:, 0], given[:, 1], self.coef_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Chosen features times ``sqrt(|w_i|)``, shape (n_samples, n_chosen).
+
+        Where all weights are positive, the inner product of two rows is their similarity. A
+        negative weight has no real root: then it is ``a @ (signs_ * b)``, and methods that take
+        plain inner products or distances (nearest neighbours, say) ignore the signs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        rows = self._rows(X)
+        root = np.sqrt(np.abs(self.coef_[self.support_]))
+        return rows[:, self.support_] * root.astype(rows.dtype)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the chosen features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names to use where the columns of X had none.
+        """
+        check_is_fitted(self, "coef_")
+        names = getattr(self, "feature_names_in_", input_features)
+        if names is None:
+            names = [f"x{j}" for j in range(self.n_features_in_)]
+        if len(names) != self.n_features_in_ or (
+            input_features is not None and list(names) != list(input_features)
+        ):
+            raise ValueError(
+                "SimilarityLearner: input_features is not equal to feature_names_in_: it should "
+                f"have length equal to the {self.n_features_in_} features of the fit, in order."
+            )
+        return np.asarray(names, dtype=object)[self.support_]
+
+    def zero_shot_auroc(self, X: Any, y: Any, X_others: Any = None) -> dict[Any, float]:
+        """AUROC of same against different for each class of y, over all pairs of its rows.
+
+        For judging on classes that the fit has not seen. Pairs of one class are told from pairs of
+        one of its rows and a row of any other class, of X or of ``X_others``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        X_others : array-like of shape (n_others, n_features), optional
+            Rows of further classes, such as those of the fit.
+
+        Returns
+        -------
+        auroc : dict
+            Of the classes with two rows or more. 0.5 is chance.
+        """
+        rows, labels = self._rows(X), np.asarray(y)
+        if labels.shape != (len(rows),):
+            raise ValueError(
+                f"SimilarityLearner.zero_shot_auroc: y must have shape ({len(rows)},). "
+                f"Got shape {labels.shape}."
+            )
+        others = rows[:0] if X_others is None else self._rows(X_others)
+        scores = {}
+        for name in np.unique(labels):
+            own, rest = rows[labels == name], np.vstack([rows[labels != name], others])
+            if len(own) < 2:
+                continue
+            if not len(rest):
+                raise ValueError(
+                    f"SimilarityLearner.zero_shot_auroc: class {plain(name)!r} has no other rows "
+                    "to be told from. Pass rows of other classes as X_others."
+                )
+            weighted = own * self.coef_.astype(own.dtype)
+            same = (weighted @ own.T)[np.triu_indices(len(own), 1)]
+            different = (weighted @ rest.T).ravel()
+            ranks = rankdata(np.concatenate([same, different]))[: len(same)]
+            above = ranks.sum() - len(same) * (len(same) + 1) / 2
+            scores[plain(name)] = float(above / (len(same) * len(different)))
+        return scores
+
+    def _rows(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "coef_")
+        return np.ascontiguousarray(numeric_rows(self, X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class AllPairs:
+    """Moments of the products over all pairs, class by class, from the moments of the classes.
+
+    With the class's mean m, second moment M, and ``Q = E[x_i² x_j²]``, over N rows: pairs of one
+    class have ``E[x x'] = (N m² - diag M)/(N - 1)`` and second moment ``(N M² - Q)/(N - 1)``; pairs
+    of two ``m m₋`` and ``M M₋``, the minus marking the average over the other classes. Both kinds
+    count half. Moments are about zero: a similarity has no intercept.
+    """
+
+    def __init__(self, rows: list[np.ndarray], plural: np.ndarray, max_bytes: float):
+        self._plural = plural
+        self._size = np.array([len(block) for block in rows], dtype=np.float64)
+        self._mean = np.array([block.mean(axis=0, dtype=np.float64) for block in rows])
+        squares = [block**2 for block in rows]
+        self._square = np.array([block.mean(axis=0, dtype=np.float64) for block in squares])
+        fourth = np.array([(block**2).mean(axis=0, dtype=np.float64) for block in squares])
+        self._fourth = fourth[plural]
+        self._parts = [
+            _second_moments(rows, self._size, max_bytes / 2),
+            _second_moments([squares[c] for c in plural], self._size[plural], max_bytes / 2),
+        ]
+
+    def without(self, held: np.ndarray) -> kernel.Domains:
+        """What a walk needs where these domains, by index, are in no other class's pairs."""
+        plural, n_classes = self._plural, len(self._size)
+        other = np.ones((n_classes, n_classes))
+        other[:, plural[held]] = 0.0
+        np.fill_diagonal(other, 0.0)
+        other = (other / other.sum(axis=1, keepdims=True))[plural]
+        size = self._size[plural][:, None]
+
+        def second(M: np.ndarray, Q: np.ndarray) -> np.ndarray:
+            own = M[plural]
+            return ((size * own**2 - Q) / (size - 1) + own * (other @ M)) / 2
+
+        m, M = self._mean, self._square
+        same = (size * m[plural] ** 2 - M[plural]) / (size - 1)
+        different = m[plural] * (other @ m)
+        nothing = np.zeros(same.shape)
+        return kernel.Domains(
+            mean_x=nothing,
+            var_x=second(M, self._fourth),
+            mean_y=nothing[:, 0][None],
+            cov_xy=((same - different) / 2)[None],
+            var_y=np.ones((1, len(plural))),
+            columns=CombinedColumns(self._parts, second),
+        )
+
+
+class SampledPairs:
+    """Moments of the products over pairs that are drawn, class by class."""
+
+    def __init__(
+        self,
+        rows: list[np.ndarray],
+        plural: np.ndarray,
+        n_pairs: int,
+        rng: np.random.RandomState,
+        max_bytes: float,
+    ):
+        self._plural, self._max_bytes = plural, max_bytes
+        products, targets, domains, partners = [], [], [], []
+        for d, c in enumerate(plural):
+            block = rows[c]
+            one = rng.randint(len(block), size=n_pairs)
+            other = (one + rng.randint(1, len(block), size=n_pairs)) % len(block)
+            products.append(block[one] * block[other])
+            mine = block[rng.randint(len(block), size=n_pairs)]
+            classes = np.delete(np.arange(len(rows)), c)[rng.randint(len(rows) - 1, size=n_pairs)]
+            theirs = np.empty_like(mine)
+            for b in np.unique(classes):
+                at = np.flatnonzero(classes == b)
+                theirs[at] = rows[b][rng.randint(len(rows[b]), size=len(at))]
+            products.append(mine * theirs)
+            targets += [np.ones(n_pairs), -np.ones(n_pairs)]
+            domains.append(np.full(2 * n_pairs, d))
+            partners += [np.full(n_pairs, c), classes]
+        self._products = np.concatenate(products)
+        self._targets = np.concatenate(targets)
+        self._domains, self._partners = np.concatenate(domains), np.concatenate(partners)
+
+    def without(self, held: np.ndarray) -> kernel.Domains:
+        """What a walk needs where these domains, by index, are in no other class's pairs."""
+        away = np.isin(self._partners, self._plural[held]) & (self._targets < 0)
+        # Both kinds go on counting half.
+        key = 2 * self._domains + (self._targets > 0)
+        left = np.bincount(key[~away], minlength=int(key.max()) + 1)
+        weight = np.where(away, 0.0, 1.0) / np.maximum(left, 1)[key]
+        used = weight > 0
+        return domains_from_rows(
+            self._products[used],
+            self._targets[used, None],
+            self._domains[used],
+            weight[used],
+            n_columns=self._products.shape[1],
+            max_bytes=self._max_bytes,
+        )
+
+
+def _second_moments(
+    rows: list[np.ndarray], size: np.ndarray, max_bytes: float
+) -> StoredColumns | RowColumns:
+    """Columns of ``E[x xᵀ]`` of each class, about zero; stored whole if they fit."""
+    n, p, dtype = len(rows), rows[0].shape[1], rows[0].dtype
+    if n * p**2 * dtype.itemsize <= max_bytes:
+        return StoredColumns(np.array([block.T @ block for block in rows]), size)
+    weights = [np.ones(len(block)) for block in rows]
+    zeros = np.zeros((n, p))
+    return RowColumns(rows, weights, zeros, zeros, p, max_bytes)

@@ -1,0 +1,150 @@
+"""From a `Summary` to what people read: HTML in one file, Markdown, CSV."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from holdtrue import __version__
+from holdtrue.charts import number, printable
+from holdtrue.report.summary import Summary, Table
+
+__all__ = ["cell", "numeric_columns", "to_csv", "to_html", "to_markdown"]
+
+_MAX_ROWS = 1000  # rows of a table in HTML, which must stay below 1 MB
+_MAX_CHARACTERS = 200  # of a name from the data
+
+
+def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: str = "") -> str:
+    """One page that holds all it needs: no script, style, font or picture from elsewhere.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+    title : str, optional
+        Default: the command and the data of the first.
+    intro : str
+        A sentence or two below the title.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("holdtrue.report"),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+        finalize=lambda given: printable(given) if type(given) is str else given,
+    )
+    style, script = (_part(name) for name in ("report.css", "report.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = environment.get_template("report.html").render(
+        summaries=summaries,
+        title=title or _title(summaries[0]),
+        intro=intro,
+        version=__version__,
+        style=Markup(style),
+        script=Markup(script),
+        # Only this script may run, whatever stands in the data.
+        script_hash=f"sha256-{digest}",
+        drawn=lambda chart: Markup(chart.svg()),
+        numeric=numeric_columns,
+        cell=cell,
+        exact=_exact,
+        max_rows=_MAX_ROWS,
+    )
+    return str(page)
+
+
+def _title(summary: Summary) -> str:
+    data = summary.asked.get("data")
+    return f"{summary.command}: {data}" if data else summary.command
+
+
+def to_markdown(summary: Summary, *, top: int | None = None) -> str:
+    """The summary as Markdown, without its charts."""
+    lines = [f"# {_inline(summary.question)}", "", _inline(summary.answer), ""]
+    if summary.asked:
+        lines += [f"- {_inline(k)}: {_inline(v)}" for k, v in summary.asked.items()] + [""]
+    if summary.wary:
+        lines += ["## What to be wary of", ""]
+        lines += [f"- **{_inline(what)}.** {_inline(why)}" for what, why in summary.wary] + [""]
+    table, numbers = summary.table, numeric_columns(summary.table)
+    lines += [f"## {_inline(table.caption)}", ""]
+    lines.append("| " + " | ".join(_inline(label) for label in table.columns.values()) + " |")
+    lines.append("|" + "|".join("--:" if key in numbers else ":--" for key in table.columns) + "|")
+    for row in table.rows[:top]:
+        lines.append("| " + " | ".join(_inline(cell(row[key])) for key in table.columns) + " |")
+    if summary.reproduce:
+        lines += ["", "## How to reproduce", ""]
+        lines += [
+            f"- {_inline(k)}: `{printable(v).replace('`', ' ')}`"
+            for k, v in summary.reproduce.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """The table as CSV with exact numbers; what is missing is empty.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([_csv_cell(row[key]) for key in table.columns])
+    return out.getvalue()
+
+
+def cell(value: Any) -> str:
+    """What a cell of a table says to a reader."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        return number(value)
+    text = str(value)
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+
+
+def numeric_columns(table: Table) -> set[str]:
+    """Keys of the columns that hold numbers."""
+
+    def is_numeric(value: Any) -> bool:
+        return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+    return {key for key in table.columns if all(is_numeric(row[key]) for row in table.rows)}
+
+
+def _exact(value: Any) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, repr(value))
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return "'" + value
+    return value
+
+
+def _inline(text: str) -> str:
+    """Text that cannot be taken for markup, on one line."""
+    text = printable(text)
+    for sign in "\\`*_{}[]<>#|":
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def _part(name: str) -> str:
+    return resources.files("holdtrue.report").joinpath("templates", name).read_text("utf-8")

@@ -1,0 +1,311 @@
+"""From a model, a callable or a file to columns of scores. Files are opened here, and only here."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import types
+import uuid
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from holdtrue.validation import did_you_mean
+
+_PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+class Refused(Exception):  # noqa: N818  (not an error yet: the pool decides)
+    """A source that cannot be used; the message continues "source 'name' ..."."""
+
+
+class Output:
+    """One column of scores: the model that makes it, and which of its columns it is."""
+
+    def __init__(
+        self,
+        name: str,
+        model: Callable[[Any], Any],
+        fingerprint: Callable[[], str],
+        *,
+        position: int = 0,
+        width: int = 1,
+        wants_names: bool = False,
+    ):
+        self.name = name
+        self.model = model
+        self.fingerprint = fingerprint
+        self.position = position
+        self.width = width
+        self.wants_names = wants_names
+
+
+class Column:
+    """A column of X that holds scores already."""
+
+    def __init__(self, key: str | int):
+        self.key = key
+
+    def place(self, n_columns: int, names: Sequence[str] | None) -> int:
+        """Which column of X it is."""
+        if isinstance(self.key, str):
+            known = [] if names is None else [str(name) for name in names]
+            if self.key not in known:
+                hint = did_you_mean(self.key, known) or " Name a column of the fitted table."
+                raise Refused(f"must be a column of X.{hint}")
+            return known.index(self.key)
+        if not 0 <= self.key < n_columns:
+            raise Refused(f"must be a column of X, from 0 to {n_columns - 1}.")
+        return self.key
+
+    def scores(self, X: Any, names: Sequence[str] | None) -> Any:
+        """The column, shape (n_rows, 1)."""
+        column = X[:, [self.place(X.shape[1], names)]]
+        return column.toarray() if sparse.issparse(column) else column
+
+
+def model_names(name: str, model: Any) -> list[str]:
+    """Names of a model's columns of scores: one, or one for each of K > 2 classes."""
+    if isinstance(model, Column) or not hasattr(model, "predict"):
+        return [name]
+    classes = getattr(model, "classes_", None) if _method(model) != "predict" else None
+    if classes is None or len(classes) <= 2:
+        return [name]
+    return [f"{name}: {label}" for label in classes]
+
+
+def model_outputs(name: str, model: Any) -> list[Output]:
+    """Outputs of a fitted estimator, a callable or a column."""
+    if isinstance(model, Column) or not hasattr(model, "predict"):
+        return [Output(name, model, lambda: f"{name}/{_fingerprint(model)}")]
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
+    except TypeError:
+        pass  # not of scikit-learn's kind: its own predict will tell
+    score = _Scorer(model)
+    names = model_names(name, model)
+
+    options: dict[str, Any] = {
+        "fingerprint": lambda: _fingerprint(model),
+        "width": len(names),
+        "wants_names": hasattr(model, "feature_names_in_"),
+    }
+    return [Output(own, score, position=j, **options) for j, own in enumerate(names)]
+
+
+def scored(model: Callable[[Any], Any], rows: Any) -> Any:
+    """Scores of a model that may change its rows, but not its caller's: read-only, or a copy."""
+    if not isinstance(rows, np.ndarray):  # frames that cannot be changed have no copy
+        return model(rows.copy() if hasattr(rows, "copy") else rows)
+    view = rows.view()
+    view.flags.writeable = False
+    try:
+        return model(view)
+    except Exception as error:
+        if not any(said in str(error) for said in ("read-only", "readonly")):
+            raise
+    return model(rows.copy())
+
+
+def _method(model: Any) -> str:
+    """The method that gives a model's most telling score."""
+    return next(
+        name for name in ("decision_function", "predict_proba", "predict") if hasattr(model, name)
+    )
+
+
+class _Scorer:
+    """Scores of a fitted estimator: decision function, log-odds or predictions."""
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.method = _method(model)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        made = np.asarray(getattr(self.model, self.method)(X))
+        if self.method == "predict_proba":
+            return _log_odds(made)
+        if self.method == "predict" and made.dtype.kind not in "fiub":
+            raise Refused("returned labels that are not numbers. A source must return scores.")
+        return made
+
+
+def _log_odds(probability: np.ndarray) -> np.ndarray:
+    """``log(p/(1 - p))`` of each class, of the second where there are two; bounded at 1e-15."""
+    if probability.ndim == 2 and probability.shape[1] == 2:
+        probability = probability[:, 1]
+    p = np.clip(probability.astype(np.float64), 1e-15, 1 - 1e-15)
+    return np.log(p) - np.log1p(-p)
+
+
+def _fingerprint(source: Any) -> str:
+    """What the cache knows a source by; new each time for one that cannot be pickled."""
+    try:
+        return str(joblib.hash(_content(source, {})))
+    except Exception:  # a pickle may fail with anything
+        return uuid.uuid4().hex
+
+
+def _content(value: Any, seen: dict[int, int]) -> Any:
+    """The value, with functions taken apart: code, defaults and what they enclose."""
+    if id(value) in seen:  # a function that calls itself
+        return f"function {seen[id(value)]}"
+    parts: Iterable[Any]
+    if isinstance(value, types.FunctionType):
+        seen[id(value)] = len(seen)
+        cells = tuple(cell.cell_contents for cell in value.__closure__ or ())
+        parts = (value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+    elif isinstance(value, types.CodeType):
+        parts = (value.co_code, value.co_consts, value.co_names)
+    elif isinstance(value, types.MethodType):
+        parts = (value.__func__, value.__self__)
+    elif isinstance(value, functools.partial):
+        parts = (value.func, value.args, value.keywords)
+    elif type(value) is dict:
+        return {key: _content(own, seen) for key, own in value.items()}
+    elif type(value) in (tuple, list):
+        parts = value
+    elif isinstance(value, types.ModuleType):
+        return value.__name__
+    else:
+        call = type(value).__call__ if callable(value) else None
+        return (_content(call, seen), value) if isinstance(call, types.FunctionType) else value
+    return tuple(_content(part, seen) for part in parts)
+
+
+def _said(error: BaseException) -> str:
+    return f"{str(error).strip().rstrip('.')}."
+
+
+# --- files ---
+
+
+def _check_format(file: Path, *, starts: tuple[bytes, ...], wanted: str) -> None:
+    """Refuse a file whose first bytes are not those of its format, without reading further."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(8)
+    except OSError as error:
+        raise Refused(f"cannot be read: {_said(error)}") from error
+    if not head:
+        raise Refused(f"({file.name}) is empty.")
+    if not head.startswith(starts):
+        looks = " It looks like a pickle, which runs code when loaded." if head[0] == 0x80 else ""
+        raise Refused(f"({file.name}) is not {wanted}, whatever its name says.{looks}")
+
+
+def _pickle_outputs(name: str, file: Path, allow_pickle: bool) -> list[Output]:
+    if not allow_pickle:
+        raise Refused(
+            f"({file.name}) is a pickle, and loading one runs whatever code it holds. Save the "
+            "model as .onnx or .skops, or pass allow_pickle=True if you trust who wrote it."
+        )
+    try:
+        model = joblib.load(file)  # reads plain pickles too
+    except Exception as error:
+        raise Refused(f"({file.name}) cannot be loaded: {_said(error)}") from error
+    return model_outputs(name, model)
+
+
+def _skops_outputs(name: str, file: Path, _: bool) -> list[Output]:
+    _check_format(file, starts=(b"PK\x03\x04",), wanted="a skops file")
+    with zipfile.ZipFile(file) if zipfile.is_zipfile(file) else _no_zip(file) as archive:
+        if "schema.json" not in archive.namelist():
+            raise Refused(f"({file.name}) is a zip archive, not a skops file.")
+    try:
+        from skops import io
+    except ImportError as error:
+        raise ImportError(
+            f"SourcePool: reading {file.name} needs skops, which is not installed. "
+            "Run `pip install 'holdtrue[skops]'`."
+        ) from error
+    try:
+        unknown = io.get_untrusted_types(file=file)
+        if unknown:
+            raise Refused(
+                f"({file.name}) holds types that skops does not know as safe: "
+                f"{', '.join(map(str, unknown))}. Look at them; if you trust them, load the file "
+                "with skops.io.load(file, trusted=[...]) and pass the model itself."
+            )
+        model = io.load(file, trusted=[])
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"({file.name}) cannot be loaded: {_said(error)}") from error
+    return model_outputs(name, model)
+
+
+def _no_zip(file: Path) -> zipfile.ZipFile:
+    raise Refused(f"({file.name}) is not a skops file, whatever its name says.")
+
+
+def _onnx_outputs(name: str, file: Path, _: bool) -> list[Output]:
+    # The first field of an ONNX model is its ir_version: tag 0x08.
+    _check_format(file, starts=(b"\x08",), wanted="an ONNX model")
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            f"SourcePool: reading {file.name} needs onnxruntime, which is not installed. "
+            "Run `pip install 'holdtrue[onnx]'`."
+        ) from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(
+            file, sess_options=options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        raise Refused(f"({file.name}) cannot be opened as ONNX: {_said(error)}") from error
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    floats = [o for o in outputs if o.type in ("tensor(float)", "tensor(double)")]
+    if len(inputs) != 1 or inputs[0].type not in ("tensor(float)", "tensor(double)"):
+        raise Refused(f"({file.name}) must have one input of numbers.")
+    if not floats:
+        raise Refused(
+            f"({file.name}) gives no table of numbers. Convert a classifier with "
+            "options={'zipmap': False}."
+        )
+    kind = np.float32 if inputs[0].type == "tensor(float)" else np.float64
+    output = floats[0]
+    # A label beside it makes the numbers those of a classifier.
+    classifier = len(outputs) > len(floats)
+    odds = classifier and "prob" in output.name.lower()
+    shape = output.shape
+    width = shape[1] if len(shape) == 2 and isinstance(shape[1], int) else 1
+    if classifier and width == 2:
+        width = 1
+
+    def score(X: Any) -> np.ndarray:
+        rows = X.toarray() if sparse.issparse(X) else X
+        made = session.run([output.name], {inputs[0].name: np.asarray(rows, dtype=kind)})[0]
+        if odds:
+            return _log_odds(made)
+        # Two raw scores of a classifier are -s and s.
+        return made[:, 1] if classifier and made.ndim == 2 and made.shape[1] == 2 else made
+
+    def fingerprint() -> str:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+
+    if width == 1:
+        return [Output(name, score, fingerprint)]
+    return [
+        Output(f"{name}: {j}", score, fingerprint, position=j, width=width) for j in range(width)
+    ]
+
+
+FILES: dict[str, Callable[[str, Path, bool], list[Output]]] = {
+    ".onnx": _onnx_outputs,
+    ".skops": _skops_outputs,
+    **dict.fromkeys(_PICKLES, _pickle_outputs),
+}

@@ -1,0 +1,508 @@
+"""SourcePool: trained models as columns of scores, run when they are needed and not before."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing, gen_batches
+
+from holdtrue.progress import progress_bar
+from holdtrue.sources.formats import (
+    FILES,
+    Column,
+    Output,
+    Refused,
+    model_names,
+    model_outputs,
+    scored,
+)
+from holdtrue.validation import check_choice, unfit_sizes
+
+__all__ = ["SourcePool"]
+
+_BATCH = 10_000
+_FORMATS = tuple(FILES)
+# Scores of one pool on some rows, and the key of each row of scores.
+_MATRIX = ("scores.npy", "keys.npy")
+
+
+class SourcePool:
+    """Trained models, each a column of scores or, with K > 2 classes, K columns.
+
+    A model that no fit asks for is never run. Files are opened, a millisecond each, when the pool
+    is first used, to see how many columns each gives; models in memory are not looked into before a
+    fit asks for them.
+
+    Parameters
+    ----------
+    sources : iterable of (name, source) or of sources
+        A source is one of
+
+        - a fitted estimator: its ``decision_function``, else the log-odds of ``predict_proba``,
+          else ``predict``. With K > 2 classes it gives K sources, ``"name: class"``;
+        - a callable: rows in, one score per row out. The rows are read-only; one that fails because
+          of that is run on a copy;
+        - the path of a file: ``.onnx`` (needs ``holdtrue[onnx]``), ``.skops`` (needs
+          ``holdtrue[skops]``), or ``.pkl``, ``.pickle`` and ``.joblib`` with ``allow_pickle``.
+    allow_pickle : bool, default=False
+        Whether files may be unpickled. **Unpickling runs whatever code the file holds**, with your
+        rights, before anything can be checked: pass True only for files that you or people you
+        trust have written and nobody else could have changed. ONNX and skops files run no code of
+        theirs; skops files with types that skops does not know as safe are refused all the same.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a source that cannot be opened, fails, returns NaN or the wrong shape:
+        raise an error that names it, or leave it out with a warning.
+    cache : path, optional
+        Folder in which scores are kept, in one memory-mapped matrix for each pool and set of rows.
+        A second fit on the same rows runs no source again, and an interrupted one goes on where it
+        stopped. Scores are known by the rows, the content of a file, and all that a model holds
+        when a fit asks for it; a callable by its name, code, defaults and what it encloses, or what
+        the object holds. Global variables that it reads, and functions that it calls by name, are
+        **not** looked at: empty the folder when they change. What cannot be pickled is run at every
+        fit. Default: scores live as long as the fit.
+
+    Attributes
+    ----------
+    n_runs : int
+        How often a source was run on a batch of rows since the pool was made.
+
+    See Also
+    --------
+    GreedyTLClassifier : Chooses among the sources of a pool.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdtrue import SourcePool
+    >>> pool = SourcePool([("sum", lambda X: X.sum(axis=1)), ("first", lambda X: X[:, 0])])
+    >>> pool.names
+    ['sum', 'first']
+    >>> pool.scores(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[3., 1.], [7., 3.]])
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[Any],
+        *,
+        allow_pickle: bool = False,
+        on_error: str = "raise",
+        cache: Any = None,
+    ):
+        check_choice("SourcePool", "on_error", on_error, ("raise", "skip"))
+        if not isinstance(allow_pickle, bool):
+            raise ValueError(
+                f"SourcePool: allow_pickle must be True or False. Got {allow_pickle!r}."
+            )
+        self.allow_pickle = allow_pickle
+        self.on_error = on_error
+        self.cache = None if cache is None else Path(cache)
+        self.n_runs = 0
+        self._given = [_named(i, source) for i, source in enumerate(_listed(sources))]
+        _check_names([name for name, _ in self._given])
+        self._columns = [i for i, pair in enumerate(self._given) if isinstance(pair[1], Column)]
+        # What may give several columns of scores; a callable gives one.
+        self._wide = [
+            i
+            for i, (_, given) in enumerate(self._given)
+            if hasattr(given, "predict") or _is_file(given)
+        ]
+        self._forget()
+
+    @classmethod
+    def from_columns(cls, columns: Iterable[str | int]) -> SourcePool:
+        """Pool of columns of X that hold scores already, by name or by number.
+
+        These columns are sources and no longer features.
+
+        Examples
+        --------
+        >>> from holdtrue import SourcePool
+        >>> SourcePool.from_columns(["cars_2019", "dogs"]).names
+        ['cars_2019', 'dogs']
+        """
+        if isinstance(columns, str):
+            columns = [columns]
+        return cls([(str(column), Column(column)) for column in columns])
+
+    @classmethod
+    def from_folder(cls, path: Any, **options: Any) -> SourcePool:
+        """Pool of the model files in a folder, sorted by name; other files are left alone.
+
+        Parameters
+        ----------
+        path : path
+        **options
+            ``allow_pickle``, ``on_error`` and ``cache`` of the pool.
+        """
+        folder = Path(path)
+        if not folder.is_dir():
+            raise ValueError(f"SourcePool.from_folder: {str(folder)!r} is not a folder.")
+        files = sorted(file for file in folder.iterdir() if file.suffix.lower() in _FORMATS)
+        if not files:
+            raise ValueError(
+                f"SourcePool.from_folder: no model files in {str(folder)!r}. "
+                f"Expected names that end in {', '.join(_FORMATS)}."
+            )
+        stems = [file.stem for file in files]
+        names = [f.name if stems.count(f.stem) > 1 else f.stem for f in files]
+        return cls(list(zip(names, files, strict=True)), **options)
+
+    # --- what the pool holds ---
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the sources, one for each column of scores. Opens files, runs nothing."""
+        return list(self._layout()[0])
+
+    @property
+    def columns(self) -> list[str | int]:
+        """The columns of X that are sources, for a pool made with `from_columns`."""
+        return [self._given[i][1].key for i in self._columns]
+
+    def __len__(self) -> int:
+        return len(self._layout()[0])
+
+    def __repr__(self) -> str:
+        return f"SourcePool({len(self._given)} models)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Sessions of onnxruntime cannot be copied: a copy opens its files anew.
+        state = self.__dict__.copy()
+        for name in ("_opened", "_names", "_first"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._opened: dict[int, list[Output]] = {}
+        self._names: list[str] = []
+        self._first: np.ndarray | None = None
+
+    def _layout(self) -> tuple[list[str], np.ndarray]:
+        """Names of the columns, and where those of each model begin."""
+        if self._first is None:
+            names: list[Any] = [name for name, _ in self._given]
+            width = np.ones(len(names), dtype=np.intp)
+            if self._wide:
+                for i in self._wide:
+                    names[i] = self._names_of(i)
+                    width[i] = len(names[i])
+                names = [n for own in names for n in ([own] if isinstance(own, str) else own)]
+                _check_names(names)
+            self._names = names
+            self._first = np.concatenate([[0], np.cumsum(width)])
+        return self._names, self._first
+
+    def _names_of(self, i: int) -> list[str]:
+        name, given = self._given[i]
+        if not isinstance(given, Path):
+            return model_names(name, given)
+        try:
+            return [output.name for output in self._open(i)]
+        except Refused as error:
+            self._fail(i, name, error, skip=self.on_error == "skip")
+            return []
+
+    def _open(self, i: int) -> list[Output]:
+        if i not in self._opened:
+            name, given = self._given[i]
+            if isinstance(given, Path):
+                made = FILES[given.suffix.lower()](name, given, self.allow_pickle)
+            else:
+                made = model_outputs(name, given)
+            self._opened[i] = made
+        return self._opened[i]
+
+    def output(self, column: int) -> Output:
+        """The output that makes a column of scores; opens its model if need be."""
+        _, first = self._layout()
+        i = int(np.searchsorted(first, column, side="right")) - 1
+        return self._open(i)[column - first[i]]
+
+    def _fail(self, i: int, name: str, error: Refused, *, skip: bool) -> None:
+        message = f"SourcePool: source {i} ({name!r}) {error}"
+        if not skip:
+            raise ValueError(message) from error
+        warnings.warn(f"{message} It is left out.", UserWarning, stacklevel=2)
+
+    # --- scores ---
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of all sources for the rows of X, shape (n_samples, n_sources)."""
+        rows = X if sparse.issparse(X) else np.asarray(X)
+        return PoolOn(self, rows, X, getattr(X, "columns", None)).columns(np.arange(len(self)))
+
+
+class PoolOn:
+    """A pool on given rows: columns of scores, each computed when it is first asked for.
+
+    Parameters
+    ----------
+    pool : SourcePool
+    X : ndarray or sparse matrix
+    given : array-like, frame or sparse matrix
+        The same rows as the caller passed them, for models that were fitted on named columns.
+    names : sequence of str or None
+        Names of the columns of X, for a pool of columns.
+    predicting : bool
+        Every source asked for is needed: an error is raised whatever ``on_error`` says. Nothing is
+        kept.
+    dtype : dtype, optional
+        What the scores will be kept in, to be squared in float64: a source whose scores do not fit
+        fails. Default: any size is taken.
+    """
+
+    def __init__(
+        self,
+        pool: SourcePool,
+        X: Any,
+        given: Any,
+        names: Sequence[str] | None,
+        *,
+        predicting: bool = False,
+        dtype: Any = None,
+    ):
+        self.pool = pool
+        self.dtype = dtype
+        self.X = X
+        self.given = given
+        self.names = names
+        self.skip = pool.on_error == "skip" and not predicting
+        self.skipped: set[int] = set()
+        self._asked: set[int] = set()
+        self._scores: _Scores | _KeptScores = (
+            _Scores() if pool.cache is None or predicting else _KeptScores(pool, pool.cache, X)
+        )
+
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        """Scores of the given sources, shape (n_rows, len(indices)); zeros where one failed."""
+        new = [int(i) for i in indices if int(i) not in self._asked]
+        self._asked.update(new)
+        for i in new:  # before any is run
+            try:
+                self.pool.output(i)
+            except Refused as error:
+                self._fail(i, 1, error)
+        wanted = [i for i in new if i not in self.skipped and i not in self._scores]
+        with progress_bar("sources", len(wanted)) as tick:
+            for i in wanted:
+                # A model of several classes was run for all of them at once.
+                if i not in self._scores and i not in self.skipped:
+                    self._run(i)
+                tick()
+        made = np.zeros((self.X.shape[0], len(indices)))
+        for column, i in enumerate(indices):
+            if i not in self.skipped:
+                made[:, column] = self._scores[int(i)]
+        if self.dtype is not None:
+            self._check_sizes(indices, made)
+        return made
+
+    def _check_sizes(self, indices: np.ndarray, scores: np.ndarray) -> None:
+        single = self.dtype == np.float32
+        for column, size in unfit_sizes(scores, dtype=self.dtype, power=1 if single else 2):
+            goal = "for float32, the type of X" if single else "to be squared in float64"
+            way_out = ", or pass X in float64" if single else ""
+            said = f"returned scores of size {size:g}, too large or too small {goal}."
+            self._fail(int(indices[column]), 1, Refused(f"{said} Scale them{way_out}."))
+            scores[:, column] = 0
+
+    def _run(self, i: int) -> None:
+        output = self.pool.output(i)
+        first = i - output.position
+        try:
+            made = self._batches(output)
+            if not np.isfinite(made).all():
+                bad = int((~np.isfinite(made)).sum())
+                raise Refused(f"returned {bad} scores that are NaN or infinite.")
+        except Refused as error:
+            self._fail(first, output.width, error)
+            return
+        for j in range(output.width):
+            self._scores[first + j] = made[:, j]
+
+    def _fail(self, first: int, width: int, error: Refused) -> None:
+        self.pool._fail(first, self.pool._layout()[0][first], error, skip=self.skip)
+        self.skipped.update(range(first, first + width))
+
+    def constant(self) -> list[int]:
+        """Sources that were asked for and gave one score in every row."""
+        return sorted(
+            i for i in self._asked - self.skipped if np.ptp(np.asarray(self._scores[i])) == 0
+        )
+
+    def _batches(self, output: Output) -> np.ndarray:
+        n_rows = self.X.shape[0]
+        named = output.wants_names and hasattr(self.given, "columns")
+        rows = self.given if named else self.X
+        made = np.empty((n_rows, output.width))
+        for batch in gen_batches(n_rows, _BATCH):
+            part = rows if n_rows <= _BATCH else _safe_indexing(rows, batch)
+            self.pool.n_runs += 1
+            try:
+                if isinstance(output.model, Column):
+                    scores = output.model.scores(part, self.names)
+                else:
+                    scores = scored(output.model, part)
+                scores = np.asarray(scores, dtype=np.float64)
+            except Refused:
+                raise
+            except Exception as error:
+                raise Refused(f"failed: {type(error).__name__}: {error}.") from error
+            expected = (batch.stop - batch.start, output.width)
+            if scores.shape == expected[:1] and output.width == 1:
+                scores = scores[:, None]
+            if scores.shape != expected:
+                wanted = expected if output.width > 1 else expected[:1]
+                raise Refused(
+                    f"returned shape {scores.shape}, expected {wanted}. "
+                    "A source must return one score per row."
+                )
+            made[batch] = scores
+        return made
+
+
+def _listed(sources: Any) -> list[Any]:
+    if _is_file(sources):
+        raise ValueError(
+            f"SourcePool: expected a list of sources. Got the path {str(sources)!r}. "
+            "Call SourcePool.from_folder for a folder, or pass [path] for one file."
+        )
+    try:
+        if hasattr(sources, "predict"):  # a Pipeline can be listed, but into its steps
+            raise TypeError
+        return list(sources)
+    except TypeError as error:
+        raise ValueError(
+            f"SourcePool: expected a list of (name, source). Got {type(sources).__name__}."
+        ) from error
+
+
+def _is_file(source: Any) -> bool:
+    return isinstance(source, (str, Path))
+
+
+def _named(i: int, source: Any) -> tuple[str, Any]:
+    if type(source) is tuple and len(source) == 2:
+        name, model = source
+        if type(name) is str and callable(model) and not isinstance(model, type):
+            return source  # nothing to change, nothing to allocate
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str):
+        name, source = str(source[0]), source[1]
+    else:
+        name = Path(source).stem if _is_file(source) else f"source{i}"
+    if _is_file(source):
+        source = Path(source)
+        if source.suffix.lower() not in _FORMATS:
+            raise ValueError(
+                f"SourcePool: source {name!r} must be a file that ends in {', '.join(_FORMATS)}. "
+                f"Got {source.name!r}."
+            )
+    elif isinstance(source, type) or not (
+        isinstance(source, Column) or hasattr(source, "predict") or callable(source)
+    ):
+        raise ValueError(
+            f"SourcePool: source {name!r} must be a fitted model, a callable or the path of a "
+            f"file. Got {source!r}."
+        )
+    return name, source
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) == len(names):
+        return
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"SourcePool: names must differ. Got {name!r} twice. Rename one of the sources."
+            )
+        seen.add(name)
+
+
+# --- scores that are kept ---
+
+
+class _Scores(dict[int, np.ndarray]):
+    """Scores by source, in memory."""
+
+
+class _KeptScores:
+    """Scores by source in a memory-mapped matrix (n_sources, n_rows), for one pool and its rows.
+
+    Beside it stands the key of each row that is filled: the fingerprint of its source. What other
+    pools have computed for the same rows is taken over.
+    """
+
+    def __init__(self, pool: SourcePool, folder: Path, X: Any):
+        self._pool = pool
+        self._fingerprints: dict[Callable[[], str], str] = {}
+        parts = (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
+        place = folder / f"rows-{joblib.hash(parts)}"
+        named = hashlib.sha256("\n".join(pool.names).encode()).hexdigest()[:32]
+        own = place / f"pool-{named}"
+        _make_matrix(own, len(pool), X.shape[0])
+        self._values, self._keys = (np.load(own / name, mmap_mode="r+") for name in _MATRIX)
+        self._known: dict[bytes, tuple[np.ndarray, int]] = {}
+        for other in set(place.glob("pool-*")) - {own}:
+            values, keys = (np.load(other / name, mmap_mode="r") for name in _MATRIX)
+            for j in np.flatnonzero(keys != b""):
+                self._known[bytes(keys[j])] = values, int(j)
+
+    def _key(self, i: int) -> bytes:
+        output = self._pool.output(i)
+        # Once, before the first run: it may change what a source holds, a count of its runs say.
+        if output.fingerprint not in self._fingerprints:
+            self._fingerprints[output.fingerprint] = output.fingerprint()
+        key = f"{self._fingerprints[output.fingerprint]}/{output.position}"
+        return hashlib.sha256(key.encode()).hexdigest().encode()
+
+    def __contains__(self, i: int) -> bool:
+        key = self._key(i)
+        if self._keys[i] != key and key in self._known:
+            matrix, row = self._known[key]
+            self._keep(i, key, matrix[row])
+        return bool(self._keys[i] == key)
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        return self._values[i]
+
+    def __setitem__(self, i: int, scores: np.ndarray) -> None:
+        self._keep(i, self._key(i), scores)
+
+    def _keep(self, i: int, key: bytes, scores: np.ndarray) -> None:
+        self._keys[i] = b""
+        self._values[i] = scores
+        # The scores must be on disk before the key that says so.
+        self._values.flush()
+        self._keys[i] = key
+
+
+def _make_matrix(folder: Path, n_sources: int, n_rows: int) -> None:
+    """Folder with an empty matrix and its keys, unless it is there."""
+    if folder.exists():
+        return
+    # Made under another name and moved: another process may be making the same.
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mine = Path(tempfile.mkdtemp(prefix="new-", dir=folder.parent))
+    for name, kind, shape in zip(
+        _MATRIX, ("f8", "S64"), ((n_sources, n_rows), (n_sources,)), strict=True
+    ):
+        np.lib.format.open_memmap(mine / name, mode="w+", dtype=kind, shape=shape).flush()
+    try:
+        mine.rename(folder)
+    except OSError:
+        shutil.rmtree(mine)  # the other was first

@@ -1,0 +1,470 @@
+"""Other ways to use a pool of sources, to compare with GreedyTL: the baselines of its paper.
+
+All are classifiers on the same pool, with balanced weights by default, standardised columns, and
+penalties chosen over the paper's grids by leave-one-out where none is given. Without sources they
+take the columns of X for sources.
+"""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from typing import Any
+
+import numpy as np
+
+from holdtrue.sources.base import LAMBDAS, Candidates, TransferRival, sources_of
+from holdtrue.sources.hinge import least_hinge, left_out_scale, rows_inverse
+from holdtrue.sources.leave_one_out import ridge_leave_one_out
+from holdtrue.sources.targets import Search, fit_target, standardised
+from holdtrue.validation import is_number, shown
+
+__all__ = [
+    "AverageKT",
+    "BestSource",
+    "DAM",
+    "ForwardRegression",
+    "MultiKT",
+    "RegularizedLeastSquares",
+]
+
+TAUS = tuple(10.0**power for power in range(-3, 4))
+
+
+def _ridge(Z: np.ndarray, y: np.ndarray, n: float, lam: float) -> np.ndarray:
+    """Weights that minimise ``(1/m)‖Zw - y‖² + λ‖w‖²``, through the rows."""
+    return Z.T @ np.linalg.solve(Z @ Z.T + n * lam * np.eye(len(y)), y)
+
+
+class RegularizedLeastSquares(TransferRival):
+    """Ridge regression on all sources and features: RLS src+feat, or no transfer.
+
+    ``min (1/m) Σ (h(x_i) - y_i)² + λ‖w‖²``. Without sources it is the paper's *no transfer*, with
+    ``passthrough=False`` it uses the sources alone.
+
+    Parameters
+    ----------
+    sources : SourcePool or list of (name, source), default=()
+    lam : float or "loo", default="loo"
+        λ per row; ``"loo"`` takes the best of 10⁻⁴, ..., 10⁴.
+    class_weight : "balanced", dict or None, default="balanced"
+    passthrough : bool, default=True
+        Whether the columns of X take part.
+
+    Attributes
+    ----------
+    lam_ : list of float
+        The penalty of each target.
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdtrue.datasets import make_sources
+    >>> from holdtrue.sources import RegularizedLeastSquares
+    >>> data = make_sources(random_state=0)
+    >>> model = RegularizedLeastSquares(data.sources).fit(data.X, data.y)
+    >>> int((model.source_weights_ != 0).sum())
+    1000
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        lam: Any = "loo",
+        class_weight: Any = "balanced",
+        passthrough: bool = True,
+    ):
+        self.sources = sources
+        self.lam = lam
+        self.class_weight = class_weight
+        self.passthrough = passthrough
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As in `GreedyTLClassifier.fit`."""
+        self.lam_: list[float] = []
+        return super().fit(X, y, sample_weight)
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        n = weight.sum()
+        columns = candidates.columns(slice(None)).astype(np.float64)
+        Z, mean, scale = standardised(columns, weight)
+        centre = weight @ y / n
+        target = np.sqrt(weight) * (y - centre)
+        lam = self.lam
+        if lam == "loo":
+            left_out = ridge_leave_one_out(Z, target, weight, LAMBDAS, one)
+            errors = (left_out + centre - y) ** 2 @ weight
+            lam = LAMBDAS[int(np.argmin(errors))]
+        self.lam_.append(float(lam))
+        weights = _ridge(Z, target, n, float(lam)) / scale
+        return float(centre - weights @ mean), weights
+
+
+class BestSource(TransferRival):
+    """The one source that classifies the rows of the fit best, as it is.
+
+    The paper picks it by its score on the test rows, which is a ceiling and no method; here it is
+    the largest weighted accuracy of the scores' signs on the rows of the fit, then the largest
+    correlation with the class.
+
+    Parameters
+    ----------
+    sources : SourcePool or list of (name, source), default=()
+    class_weight : "balanced", dict or None, default="balanced"
+
+    Attributes
+    ----------
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdtrue.datasets import make_sources
+    >>> from holdtrue.sources import BestSource
+    >>> data = make_sources(n_sources=20, n_helpful=5, random_state=0)
+    >>> model = BestSource(data.sources).fit(data.X, data.y)
+    >>> model.source_names_[model.source_weights_.argmax()] in data.helpful
+    True
+    """
+
+    def __init__(self, sources: Any = (), *, class_weight: Any = "balanced"):
+        self.sources = sources
+        self.class_weight = class_weight
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        scores, places = sources_of(candidates, self._owner)
+        right = weight @ (np.where(scores > 0, 1.0, -1.0) == y[:, None])
+        Z, _, _ = standardised(scores, weight)
+        correlation = (np.sqrt(weight) * y) @ Z
+        best = np.lexsort((correlation, np.round(right, 9)))[-1]
+        weights = np.zeros(len(candidates))
+        weights[places[best]] = 1.0
+        return 0.0, weights
+
+
+class AverageKT(TransferRival):
+    """The mean of all sources' scores, for two classes.
+
+    Parameters
+    ----------
+    sources : SourcePool or list of (name, source), default=()
+    class_weight : "balanced", dict or None, default="balanced"
+        Without effect: nothing is fitted.
+
+    Attributes
+    ----------
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdtrue.datasets import make_sources
+    >>> from holdtrue.sources import AverageKT
+    >>> data = make_sources(n_sources=5, n_helpful=5, random_state=0)
+    >>> AverageKT(data.sources).fit(data.X, data.y).score(data.X_test, data.y_test) > 0.95
+    True
+    """
+
+    def __init__(self, sources: Any = (), *, class_weight: Any = "balanced"):
+        self.sources = sources
+        self.class_weight = class_weight
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "AverageKT: needs 2 classes, because all classes would get the same score. "
+                f"Got {len(self.classes_)} classes."
+            )
+        _, places = sources_of(candidates, self._owner)
+        weights = np.zeros(len(candidates))
+        weights[places] = 1.0 / len(places)
+        return 0.0, weights
+
+
+class MultiKT(TransferRival):
+    """Sources weighted so that the leave-one-out error of the rest is least, ``‖β‖ ≤ τ``.
+
+    ``h(x) = w·x + b + Σ β_j s_j(x)``, where w and b are the ridge regression of ``y - Sβ`` on the
+    features. With ``P`` the rows' block of the inverse of that regression's system, the left-out
+    prediction is ``y_i - (P(y - Sβ))_i / P_ii``: linear in β. β minimises the hinge loss of it, by
+    projected subgradient steps [1]_.
+
+    Parameters
+    ----------
+    sources : SourcePool or list of (name, source), default=()
+    norm : {1, 2}, default=2
+        Of β.
+    lam : float or "loo", default="loo"
+        Penalty of w; ``"loo"`` takes it from 10⁻⁴, ..., 10⁴.
+    tau : float or "loo", default="loo"
+        Bound on β; ``"loo"`` takes it from 10⁻³, ..., 10³. As the error never rises with τ, the
+        smallest τ within 0.001 of the least error is taken.
+    class_weight : "balanced", dict or None, default="balanced"
+
+    Attributes
+    ----------
+    lam_, tau_ : list of float
+        Of each target.
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    References
+    ----------
+    .. [1] T. Tommasi, F. Orabona, B. Caputo, "Learning Categories from Few Examples with Multi
+       Model Knowledge Transfer", IEEE Transactions on Pattern Analysis and Machine Intelligence 36
+       (2014) 928-941.
+
+    Examples
+    --------
+    >>> from holdtrue.datasets import make_sources
+    >>> from holdtrue.sources import MultiKT
+    >>> data = make_sources(n_sources=20, n_helpful=5, random_state=0)
+    >>> MultiKT(data.sources, norm=1).fit(data.X, data.y).score(data.X_test, data.y_test) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        norm: int = 2,
+        lam: Any = "loo",
+        tau: Any = "loo",
+        class_weight: Any = "balanced",
+    ):
+        self.sources = sources
+        self.norm = norm
+        self.lam = lam
+        self.tau = tau
+        self.class_weight = class_weight
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not (is_number(self.norm) and self.norm in (1, 2)):
+            raise ValueError(f"MultiKT: norm must be 1 or 2. Got {shown(self.norm)}.")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As in `GreedyTLClassifier.fit`."""
+        self.lam_: list[float] = []
+        self.tau_: list[float] = []
+        return super().fit(X, y, sample_weight)
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        scores, places = sources_of(candidates, self._owner)
+        root = np.sqrt(weight)[:, None]
+        S, s_mean, s_scale = standardised(scores, weight)
+        features = candidates.feature_columns(slice(None)).astype(np.float64)
+        F, f_mean, f_scale = standardised(features, weight)
+        S, F = S / root, F / root
+        n = weight.sum()
+        lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
+        taus = TAUS if self.tau == "loo" else (float(self.tau),)
+        tried = []
+        for lam in lams:
+            P = rows_inverse(F, weight, lam)
+            scaled = y / left_out_scale(P, weight, lam, one)
+            offset, slopes = scaled * (P @ y), scaled[:, None] * (P @ S)
+            for tau in taus:
+                beta, error = least_hinge(offset, slopes, weight / n, tau, self.norm)
+                tried.append((error, tau, -lam, beta))
+        least = min(error for error, *_ in tried)
+        _, tau, lam, beta = min(
+            (entry for entry in tried if entry[0] <= least + 1e-3), key=lambda entry: entry[1:3]
+        )
+        lam = -lam
+        self.lam_.append(lam)
+        self.tau_.append(tau)
+        rest = y - S @ beta
+        dual = rows_inverse(F, weight, lam) @ rest
+        w = F.T @ dual
+        weights = np.zeros(len(candidates))
+        weights[: len(candidates.features)] = w / f_scale
+        weights[places] += beta / s_scale
+        centre = weight @ (rest - F @ w) / n
+        return float(centre - w / f_scale @ f_mean - beta / s_scale @ s_mean), weights
+
+
+class DAM(TransferRival):
+    """Ridge regression on the features, drawn towards the sources' opinion.
+
+    ``min (1/m) Σ (f(x_i) - y_i)² + τ/m Σ (f(x_i) - s̄(x_i))² + λ‖w‖²`` with ``s̄ = Σ γ_j s_j``, the
+    sources' weighted mean [1]_. Sources are not run at prediction. The original sets γ_j by how
+    close a source's *rows* lie to the target's. They are not at hand here, so γ_j falls with the
+    source's own squared error d_j, as ``exp(-d_j)``; and the second sum is over the labelled rows.
+
+    Parameters
+    ----------
+    sources : SourcePool or list of (name, source), default=()
+    lam : float or "loo", default="loo"
+        Penalty of w; ``"loo"`` takes it from 10⁻⁴, ..., 10⁴.
+    tau : float or "loo", default="loo"
+        Weight of the sources' opinion; ``"loo"`` takes it from 10⁻³, ..., 10³.
+    class_weight : "balanced", dict or None, default="balanced"
+
+    Attributes
+    ----------
+    lam_, tau_ : list of float
+        Of each target.
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    References
+    ----------
+    .. [1] L. Duan, I. W. Tsang, D. Xu, T.-S. Chua, "Domain Adaptation from Multiple Sources via
+       Auxiliary Classifiers", ICML 2009, 289-296.
+
+    Examples
+    --------
+    >>> from holdtrue.datasets import make_sources
+    >>> from holdtrue.sources import DAM
+    >>> data = make_sources(n_sources=20, n_helpful=5, random_state=0)
+    >>> model = DAM(data.sources).fit(data.X, data.y)
+    >>> model.source_weights_.any(), model.feature_weights_.any()  # it learns from the sources
+    (np.False_, np.True_)
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        lam: Any = "loo",
+        tau: Any = "loo",
+        class_weight: Any = "balanced",
+    ):
+        self.sources = sources
+        self.lam = lam
+        self.tau = tau
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As in `GreedyTLClassifier.fit`."""
+        self.lam_: list[float] = []
+        self.tau_: list[float] = []
+        return super().fit(X, y, sample_weight)
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        scores, _ = sources_of(candidates, self._owner)
+        n, root = weight.sum(), np.sqrt(weight)
+        S = standardised(scores, weight)[0] / root[:, None]
+        distance = weight @ (S - y[:, None]) ** 2 / n
+        gamma = np.exp(-(distance - distance.min()))
+        opinion = S @ (gamma / gamma.sum())
+        features = candidates.feature_columns(slice(None)).astype(np.float64)
+        F, mean, scale = standardised(features, weight)
+        lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
+        taus = TAUS if self.tau == "loo" else (float(self.tau),)
+
+        def blend(tau: float) -> tuple[np.ndarray, float]:
+            """The one target that both squares amount to, and its mean."""
+            made = (y + tau * opinion) / (1 + tau)
+            centre = float(weight @ made / n)
+            return root * (made - centre), centre
+
+        errors = {}
+        for tau in taus:
+            target, centre = blend(tau)
+            # Both squares together weigh 1 + τ, so the penalty counts as λ/(1 + τ).
+            shrunk = [lam / (1 + tau) for lam in lams]
+            left_out = ridge_leave_one_out(F, target, weight, shrunk, one) + centre
+            for lam, row in zip(lams, left_out, strict=True):
+                errors[lam, tau] = float(weight @ (row - y) ** 2)
+        lam, tau = min(itertools.product(lams, taus), key=lambda pair: errors[pair])
+        self.lam_.append(lam)
+        self.tau_.append(tau)
+        target, centre = blend(tau)
+        w = _ridge(F, target, n, lam / (1 + tau)) / scale
+        weights = np.zeros(len(candidates))
+        weights[: len(candidates.features)] = w
+        return float(centre - w @ mean), weights
+
+
+class ForwardRegression(TransferRival):
+    """Greedy least squares without a penalty: GreedyTL with λ = 0.
+
+    Parameters
+    ----------
+    sources : SourcePool or list of (name, source), default=()
+    max_selected : int, optional
+        Most candidates to choose. Default: as many as ``tol`` lets in.
+    tol : float, default=1e-4
+        A candidate that lowers the error by less, where the target's variance is 1, stays out.
+    class_weight : "balanced", dict or None, default="balanced"
+    passthrough : bool, default=True
+        Whether the columns of X are candidates beside the sources.
+
+    Attributes
+    ----------
+    source_weights_, feature_weights_, intercept_, source_names_, classes_
+        As in `GreedyTLClassifier`.
+    n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
+
+    Examples
+    --------
+    >>> from holdtrue.datasets import make_sources
+    >>> from holdtrue.sources import ForwardRegression
+    >>> data = make_sources(random_state=0)
+    >>> model = ForwardRegression(data.sources, max_selected=2).fit(data.X, data.y)
+    >>> int((model.source_weights_ != 0).sum() + (model.feature_weights_ != 0).sum())
+    2
+    """
+
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        max_selected: int | None = None,
+        tol: float = 1e-4,
+        class_weight: Any = "balanced",
+        passthrough: bool = True,
+    ):
+        self.sources = sources
+        self.max_selected = max_selected
+        self.tol = tol
+        self.class_weight = class_weight
+        self.passthrough = passthrough
+
+    def _check_parameters(self) -> None:
+        most = self.max_selected
+        if most is not None and not (is_number(most, numbers.Integral) and most >= 1):
+            raise ValueError(
+                "ForwardRegression: max_selected must be a whole number of at least 1, or None. "
+                f"Got {shown(most)}."
+            )
+        if not (is_number(self.tol) and self.tol >= 0):
+            raise ValueError(
+                f"ForwardRegression: tol must be a number of at least 0. Got {shown(self.tol)}."
+            )
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        total = len(candidates)
+        most = total if self.max_selected is None else int(self.max_selected)
+        search = Search(0.0, most, float(self.tol), total)
+        fit = fit_target(candidates.columns, y, weight, search)
+        weights = np.zeros(total)
+        intercept, weights[fit.greedy.order] = fit.raw()
+        return intercept, weights
