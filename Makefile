@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser check format lint floor bench experiments docs clean
+ATTACK_SECONDS ?= 600
+.PHONY: help demo test attack browser cluster check format lint floor bench experiments docs pictures clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,7 +22,10 @@ demo: $(READY) ## four questions with their answers and pictures, in seconds
 	@$(BIN)/holdtrue demo --force
 
 test: $(READY) ## the tests, the docstrings' and README's examples
-	$(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2  # two processes of one thread each
+
+attack: $(READY) ## hostile inputs, kills and interruptions for ATTACK_SECONDS (600), seeds printed (ATTACK_SEED)
+	$(BIN)/python tests/attack.py $(ATTACK_SECONDS) $(ATTACK_SEED)
 
 browser: $(READY) ## what the browser tests need (Debian's chromium, axe-core)
 	@test -x /usr/bin/chromium -a -x /usr/bin/chromedriver || \
@@ -29,6 +33,14 @@ browser: $(READY) ## what the browser tests need (Debian's chromium, axe-core)
 	    $$sudo apt-get update -q && $$sudo apt-get install -qy chromium chromium-driver; }
 	@test -f $(VENV)/node_modules/axe-core/axe.min.js || \
 	  npm install --silent --no-fund --no-audit --prefix $(VENV) axe-core@4
+
+cluster: ## engines on real clusters: Spark (Java from Debian), workers killed again and again
+	@java -version >/dev/null 2>&1 || \
+	  { sudo="$$(test "$$(id -u)" = 0 || echo sudo)"; \
+	    $$sudo apt-get update -q && $$sudo apt-get install -qy openjdk-17-jre-headless; }
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	HOLDTRUE_CLUSTER=1 OMP_NUM_THREADS=1 .venv-cluster/bin/python -m pytest -q tests/engine
 
 check: format lint test ## what to run before a commit
 
@@ -45,7 +57,7 @@ floor: ## the tests on the oldest dependencies that pyproject.toml admits
 	$(PYTHON) -m venv .venv-floor
 	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
 	  -c tests/floor.txt
-	.venv-floor/bin/python -m pytest -q -n 2 -o filterwarnings=default # old libraries warn of one another
+	OMP_NUM_THREADS=1 .venv-floor/bin/python -m pytest -q -n 2 -o filterwarnings=default # old libraries warn of one another
 
 experiments: $(READY) ## the papers' tables and figures, into experiments/results (minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
@@ -61,11 +73,16 @@ bench: $(READY) ## speed beside the peers, into benchmarks/results (minutes)
 	$(BIN)/python -m benchmarks.domains
 	$(BIN)/python -m benchmarks.sources
 	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python -m benchmarks.scale
 
-docs: $(READY) ## the manual, into docs/_build/html
+docs: $(READY) ## the site, into docs/_build/html; its links and, with make browser, its pages checked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W -q -b html $(SPHINX) docs docs/_build/html
+	$(BIN)/python docs/check_site.py $(LOOK)
+
+pictures: $(READY) browser ## the committed pictures of README, manual and home page
+	OMP_NUM_THREADS=1 $(BIN)/python docs/make_images.py
 
 clean: ## remove what the commands above made (not the results)
-	rm -rf $(VENV) .venv-floor docs/_build docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) .venv-floor .venv-cluster docs/_build docs/gallery docs/generated build dist .pytest_cache .mypy_cache .ruff_cache \
 	  holdtrue-demo.html

@@ -21,7 +21,10 @@ from holdtrue import NestedRegressor, SelectionPath, __version__
 from holdtrue.datasets import make_curve, make_customers, make_domains
 
 COMMAND = Path(sys.executable).parent / "holdtrue"
-COMMANDS = ("rank", "select", "transfer", "size", "report", "demo")
+COMMANDS = (
+    *("rank", "select", "compare", "transfer", "size"),
+    *("predict", "check", "sums", "report", "demo"),
+)
 STEADY, FICKLE = ("age", "pressure", "dose"), ("coding", "ward")
 
 
@@ -98,6 +101,10 @@ def questions(files, ending="csv"):
             *("select", files / f"hospitals.{ending}"),
             *("--target", "recovery", "--domain", "hospital"),
         ),
+        "compare": (
+            *("compare", files / f"hospitals.{ending}"),
+            *("--target", "recovery", "--domain", "hospital", "--models", "mean,ridge"),
+        ),
         "transfer": (
             *("transfer", files / f"task.{ending}"),
             *("--target", "label", "--sources", files / "shelf", "--max-selected", 4),
@@ -106,7 +113,9 @@ def questions(files, ending="csv"):
     }
 
 
-every_question = pytest.mark.parametrize("command", ["rank", "select", "transfer", "size"])
+every_question = pytest.mark.parametrize(
+    "command", ["rank", "select", "compare", "transfer", "size"]
+)
 
 
 def said(ended):
@@ -181,6 +190,17 @@ def test_a_closed_pipe_is_no_error_however_much_is_still_to_be_written(files, tm
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("file", ["/dev/stdin", "<(cat '{}')"])
+def test_a_pipe_is_a_file_like_any_other(file, files, tmp_path):
+    place = files / "customers.csv"
+    line = f"cat '{place}' | '{COMMAND}' rank {file.format(place)} -t left --csv"
+    ended = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines()[1].startswith("1,plan,")
+
+
 # --- right answers ------------------------------------------------------------------------------
 
 every_ending = pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -198,10 +218,25 @@ def test_rank_finds_what_predicts_and_what_only_remembers(ending, files, holdtru
     assert any(note["what"] == "Columns that look like ids" for note in found["wary"])
 
 
+def test_a_quantity_is_no_id_and_names_are_not_read_as_numbers(tmp_path, holdtrue):
+    rng = np.random.default_rng(0)
+    heavy = rng.random(400) < 0.5
+    weight = np.where(heavy, rng.integers(3500, 5200, 400), rng.integers(1600, 3000, 400))
+    names = [f"{'V8' if h else 'mini'} {i if i % 4 else 'x'}" for i, h in enumerate(heavy)]
+    columns = {"Weight_in_lbs": weight, "Name": names, "number": rng.permutation(400)}
+    pq.write_table(pa.table(columns | {"heavy": heavy}), tmp_path / "cars.parquet")
+    found = said(holdtrue("rank", "cars.parquet", "-t", "heavy", "--json"))
+    rows = {row["column"]: row for row in found["table"]["rows"]}
+    assert rows["Weight_in_lbs"]["says"] == "predicts"
+    assert rows["Name"]["says"].startswith("looks like an id; predicts")
+    assert "as a number" not in json.dumps(found)
+    assert "looks like an id" in rows["number"]["says"]
+
+
 def test_information_gain_is_taken_in_by_the_id(files, holdtrue):
     asked = questions(files)["rank"]
     found = said(holdtrue(*asked, "--criterion", "information_gain", "--json"))
-    assert found["asked"]["criterion"] == "information_gain"
+    assert found["asked"]["judged by"].startswith("entropy left on the rows of the fit")
     scores = {row["column"]: row["score"] for row in found["table"]["rows"]}
     assert min(scores, key=scores.get) == "customer"
 
@@ -220,6 +255,65 @@ def test_a_strict_rule_keeps_the_steady_features_alone(files, holdtrue):
     asked = (*questions(files)["select"], "--stop", "bonferroni", "--json")
     rows = said(holdtrue(*asked))["table"]["rows"]
     assert {row["feature"] for row in rows if row["chosen"]} == set(STEADY)
+
+
+@every_ending
+def test_compare_recommends_the_model_that_holds(ending, files, holdtrue):
+    found = said(holdtrue(*questions(files, ending)["compare"], "--json"))
+    assert "Take 'ridge' (12 features)" in found["answer"]
+    assert "2 models were tried on 20 domains left out in turn." in found["answer"]
+    assert found["asked"]["domain"] == "hospital (20)"
+    assert found["path"]["evidence"]["recommended"] == "ridge"
+
+
+@pytest.mark.parametrize("target", ["score", "state"])
+def test_select_lets_the_average_compete_where_it_is_asked_to(target, tmp_path, holdtrue):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=150)
+    score = x + 0.5 * rng.normal(size=150)
+    columns = {"x": x, "noise": rng.normal(size=150), "site": np.repeat(list("abcde"), 30)}
+    columns |= {"score": score, "state": np.where(score > 0, "sick", "well")}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    other = "state" if target == "score" else "score"
+    asked = ("select", "t.parquet", "-t", target, "-d", "site", "--drop", other, "--average")
+    answer = said(holdtrue(*asked, "--json"))["answer"]
+    assert "DomainAverage has " in answer
+    assert "SteadyRidge has " in answer
+    assert ("+ goes with state = 'well'" in answer) == (target == "state")
+
+
+def test_compare_without_domains_leaves_rows_out_and_scores_as_asked(files, holdtrue):
+    asked = ("compare", files / "customers.parquet", "--target", "left", "--drop", "customer")
+    scored = (*asked, "--scoring", "neg_log_loss", "--models", "majority", "--json")
+    assert said(holdtrue(*scored))["asked"]["scoring"] == "log loss"
+    found = said(holdtrue(*asked, "--models", "majority,steady_ridge", "--json"))
+    assert "share wrong" in found["answer"]
+    assert "Rows were left out one by one" in [note["what"] for note in found["wary"]]
+
+
+def test_compare_goes_on_from_its_checkpoint(files, tmp_path, holdtrue):
+    asked = (*questions(files)["compare"], "--checkpoint", "log.jsonl", "--csv")
+    first = holdtrue(*asked)
+    n_fits = len((tmp_path / "log.jsonl").read_text("utf-8").splitlines()) - 1
+    assert n_fits == 3 * 20  # two models and none
+    assert holdtrue(*asked) == first  # the seconds too: nothing was fitted again
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--models", "ridge,t_greed"), "Did you mean 't_greedy'?"),
+        (("--scoring", "acuracy"), "Did you mean 'accuracy'?"),
+        (("--alpha", "2"), "--alpha must lie between 0 and 1. Got 2."),
+        (("--checkpoint", "nowhere/log"), "no folder 'nowhere' for the checkpoint"),
+    ],
+)
+def test_a_mistake_in_compare_is_a_sentence(options, sentence, files, holdtrue):
+    asked = questions(files)["compare"][:-2]
+    ended = holdtrue(*asked, *options)
+    assert ended.code == 2
+    assert sentence in ended.err
+    assert ended.err.startswith("holdtrue compare: ")
 
 
 @every_ending
@@ -258,42 +352,73 @@ def test_size_looks_where_rows_have_no_target_and_not_at_the_points_again(files,
         assert row["estimate"] == pytest.approx(own), row["criterion"]
 
 
-@pytest.mark.parametrize("command", ["rank", "transfer"])
-def test_whole_numbers_that_are_taken_as_many_classes_are_pointed_out(
+READINGS = {
+    "two numbers": (np.tile([0, 1], 30), "'label' is taken as 2 classes; --target-type numeric"),
+    "grades": (np.tile([1, 2, 3, 4, 5], 12), "'label' is taken as 5 classes; --target-type num"),
+    "whole floats": (np.tile([1.0, 2.0, 3.0], 20), "'label' is taken as 3 classes; --target-ty"),
+    "ages": (np.arange(60) % 41 + 20, "'label' is taken as a number; --target-type classes"),
+    "fractions": (np.arange(60) / 7, "'label' is taken as a number; --target-type classes"),
+    "names": (np.tile(["a", "b", "c"], 20), ""),
+    "truth": (np.tile([True, False], 30), ""),
+}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("command", ["rank", "select", "transfer"])
+def test_the_answer_begins_with_how_the_target_was_read(
+    command, reading, files, tmp_path, holdtrue
+):
+    label, sentence = READINGS[reading]
+    rng = np.random.default_rng(0)
+    columns = {f"x{j}": rng.normal(size=60) for j in range(6)} | {"label": label}
+    if command == "select":
+        columns["place"] = np.repeat(list("abcde"), 12)
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    asked = [*questions(files)[command], "--json"]
+    asked[1:4] = [tmp_path / "t.parquet", "--target", "label"]
+    if command == "select":
+        asked[4:6] = ["--groups", "place"]
+    answer = said(holdtrue(*asked))["answer"]
+    assert answer.startswith(sentence)
+    assert bool(sentence) == ("is taken as" in answer)
+    kind = "numeric" if "a number" in sentence else "classes"
+    forced = said(holdtrue(*asked, "--target-type", kind))["answer"]
+    assert forced == answer.removeprefix(f"{answer.split('. ')[0]}. " if sentence else "")
+
+
+@pytest.mark.parametrize("command", ["rank", "select", "transfer"])
+def test_rows_without_a_target_or_domain_are_left_out_and_counted(
     command, files, tmp_path, holdtrue
 ):
-    ages = np.random.default_rng(0).integers(20, 70, size=24)
-    table = task().set_column(6, "label", pa.array(ages))
-    pa.csv.write_csv(table, tmp_path / "ages.csv")
-    asked = [*questions(files)[command], "--json"]
-    asked[1:4] = [tmp_path / "ages.csv", "--target", "label"]
-
-    def wary(*more):
-        return {note["what"]: note["why"] for note in said(holdtrue(*asked, *more))["wary"]}
-
-    assert wary()["Numbers as classes"] == (
-        f"'label' is taken as {len(set(ages))} classes; pass --target-type numeric if it is a "
-        "quantity."
+    asked = [*questions(files, "parquet")[command], "--json", "a.json", "--quiet", "--force"]
+    table = pq.read_table(asked[1])
+    target = asked[3]
+    hole = pa.table(
+        {name: pa.array([None] * 3, table.schema.field(name).type) for name in table.column_names}
     )
-    assert "Numbers as classes" not in wary("--target-type", "numeric")
-    assert "Numbers as classes" not in wary("--target-type", "classes")
-
-
-@pytest.mark.parametrize(
-    ("values", "warned"),
-    [
-        (np.arange(24.0), True),  # whole, though floats
-        (np.repeat(np.arange(6), 4), True),  # six, each rare
-        (np.repeat(np.arange(4), 6), False),
-        (np.arange(24.0) + 0.5, False),  # a quantity as it is
-        ([f"c{j}" for j in range(24)], False),  # names
-    ],
-)
-def test_only_numbers_that_look_like_a_quantity_are_pointed_out(values, warned, tmp_path, holdtrue):
-    table = pa.table({"x": np.tile([1.5, 2.5], 12), "y": values})
-    pq.write_table(table, tmp_path / "t.parquet")
-    found = said(holdtrue("rank", tmp_path / "t.parquet", "--target", "y", "--json"))
-    assert any(note["what"] == "Numbers as classes" for note in found["wary"]) == warned
+    for name in set(table.column_names) - {target}:
+        hole = hole.set_column(hole.column_names.index(name), name, table[name][:3])
+    needed = [target]
+    holes = hole
+    if command == "select":
+        place = hole.column_names.index("hospital")
+        other = hole.set_column(hole.column_names.index(target), target, table[target][:3])
+        nowhere = other.set_column(place, "hospital", pa.nulls(3, pa.string()))
+        holes = pa.concat_tables([hole, nowhere])
+        needed = [target, "hospital"]
+    pq.write_table(pa.concat_tables([holes, table]), tmp_path / "holes.parquet")
+    found = []
+    for place in (asked[1], tmp_path / "holes.parquet"):
+        assert holdtrue(asked[0], place, *asked[2:]).code == 0
+        found.append(json.loads((tmp_path / "a.json").read_text("utf-8")))
+    whole, left = found
+    assert left["table"] == whole["table"]
+    assert left["path"] == whole["path"]
+    notes = {note["what"]: note["why"] for note in left["wary"]}
+    for name in needed:
+        n_rows = table.num_rows + holes.num_rows
+        assert notes[f"Rows without {name!r}"].startswith(f"3 of {n_rows:,} rows have no {name!r}")
+    assert not any(note["what"].startswith("Rows without") for note in whole["wary"])
 
 
 def test_a_table_with_nothing_to_find_is_said_to_have_nothing(tmp_path, holdtrue):
@@ -304,7 +429,7 @@ def test_a_table_with_nothing_to_find_is_said_to_have_nothing(tmp_path, holdtrue
     pq.write_table(table, tmp_path / "noise.parquet")
     ranked = said(holdtrue("rank", "noise.parquet", "-t", "y", "--drop", "place", "--json"))
     assert ranked["path"]["chosen_size"] == 0
-    assert ranked["answer"].startswith("No column of 5 predicts 'y' on new rows")
+    assert "No column of 5 predicts 'y' on new rows" in ranked["answer"]
     chosen = said(holdtrue("select", "noise.parquet", "-t", "y", "-d", "place", "--json"))
     assert chosen["path"]["chosen_size"] == 0
 
@@ -361,7 +486,7 @@ def test_every_output_tells_the_same(command, files, tmp_path, holdtrue):
     assert list(rows[0]) == list(summary["table"]["columns"])
     html = (tmp_path / "r.html").read_text("utf-8")
     assert html.count("<tr>") == len(rows) + 1
-    assert html.count("<svg") == len(summary["charts"])
+    assert html.count("<figure>") == len(summary["charts"]) + len(summary["shapes"])
     assert len(html.encode()) < 1_000_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.html", "r.json"]
 
@@ -430,7 +555,7 @@ def test_the_first_line_is_the_question(command, files, holdtrue):
 
 
 def test_help_lists_every_criterion(holdtrue):
-    from holdtrue.categories.kernel import CRITERIA as OF_COLUMNS
+    from holdtrue.categories.kernel import TERMS as OF_COLUMNS
     from holdtrue.model_size.table import CRITERIA as OF_SIZES
 
     for command, criteria in (("rank", OF_COLUMNS), ("size", OF_SIZES)):
@@ -474,6 +599,16 @@ def test_force_replaces_a_file_and_without_it_the_file_stays(files, tmp_path, ho
     assert (tmp_path / "r.md").read_text("utf-8").startswith("# Which columns")
 
 
+def test_force_replaces_what_a_link_points_to(files, tmp_path, holdtrue):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "target.md").write_text("mine")
+    (tmp_path / "link.md").symlink_to("folder/target.md")
+    assert holdtrue(*questions(files)["rank"], "--out", "link.md", "--force").code == 0
+    assert (tmp_path / "link.md").is_symlink()
+    assert (tmp_path / "folder" / "target.md").read_text("utf-8").startswith("# Which columns")
+    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == ["target.md"]
+
+
 def test_the_report_says_how_to_make_it_again(files, tmp_path, holdtrue):
     asked = (*questions(files)["rank"], "--out", "a name.html")
     assert holdtrue(*asked, "--json", "r.json").code == 0
@@ -483,6 +618,98 @@ def test_the_report_says_how_to_make_it_again(files, tmp_path, holdtrue):
     assert f"holdtrue {__version__}" in reproduce["versions"]
     assert reproduce["data"].startswith("sha256 ")
     assert reproduce["seed"] == "0"
+
+
+@every_question
+def test_a_report_does_not_tell_where_files_are(command, files, tmp_path, holdtrue):
+    asked = [*questions(files)[command], f"--csv={tmp_path / 'r.csv'}", "--json", "r.json"]
+    assert holdtrue(*asked, "--out", tmp_path / "r.html", "-q").code == 0
+    command_line = json.loads((tmp_path / "r.json").read_text("utf-8"))["reproduce"]["command"]
+    assert f" {asked[1].name} " in command_line
+    assert "--csv=r.csv" in command_line
+    for name in ("r.html", "r.json"):
+        text = (tmp_path / name).read_text("utf-8")
+        assert str(tmp_path) not in text
+        assert str(files) not in text
+
+
+def test_no_values_keeps_the_points_out_of_the_report_of_size(files, tmp_path, holdtrue):
+    values = [f"{value:.12g}"[:8] for value in curve()["y"].drop_null().to_pylist()]
+    asked = (*questions(files)["size"], "--json", "r.json", "--out", "r.html", "-q", "--force")
+    assert holdtrue(*asked).code == 0
+    assert all(value in (tmp_path / "r.json").read_text("utf-8") for value in values)
+    assert holdtrue(*asked, "--no-values").code == 0
+    for name in ("r.json", "r.html"):
+        assert not any(value in (tmp_path / name).read_text("utf-8") for value in values)
+
+
+def test_no_values_keeps_the_values_of_columns_out_of_the_report_of_rank(tmp_path, holdtrue):
+    table = pa.table({"town": ["Ayr", "Bute"] * 60, "y": ["never", "often"] * 60})
+    pq.write_table(table, tmp_path / "t.parquet")
+    asked = ("rank", str(tmp_path / "t.parquet"), "-t", "y", "--out", str(tmp_path / "a.html"))
+    assert holdtrue(*asked, "--quiet").code == 0
+    assert "Bute" in (tmp_path / "a.html").read_text()
+    assert holdtrue(*asked, "--quiet", "--force", "--no-values").code == 0
+    page = (tmp_path / "a.html").read_text()
+    assert not any(value in page for value in ("Ayr", "Bute", "often"))
+
+
+def test_the_answer_of_rank_names_columns_that_tell_the_same(tmp_path, holdtrue):
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 80, 2000)
+    y = np.where(age + rng.normal(0, 15, 2000) > 50, "yes", "no")
+    pq.write_table(pa.table({"age": age, "age2": age**2, "y": y}), tmp_path / "t.parquet")
+    ended = holdtrue("rank", str(tmp_path / "t.parquet"), "-t", "y")
+    shown = " ".join(ended.out.split())
+    assert "'age2' tells the same as 'age'" in shown
+    assert "Columns that tell the same. One of each is enough: 'age2' beside 'age'." in shown
+    assert "predicts, the same" in shown
+
+
+def test_a_warning_that_the_answer_gives_already_is_shown_once(tmp_path, holdtrue):
+    person = np.repeat(np.arange(60), 8)
+    table = pa.table({"person": [f"p{i}" for i in person], "y": (person % 2).astype(str)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    ended = holdtrue("rank", str(tmp_path / "t.parquet"), "-t", "y")
+    assert "A warning of the fit" not in ended.out
+    assert " ".join(ended.out.split()).count("are almost alike in their target") == 1
+
+
+@pytest.mark.parametrize("domain, words", [("id", "at an id"), ("user", "at a user")])
+def test_a_domain_has_the_article_that_it_needs(domain, words, tmp_path, holdtrue):
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=80), "y": rng.normal(size=80), domain: np.arange(80) % 8}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    ended = holdtrue("select", str(tmp_path / "t.parquet"), "-t", "y", "-d", domain)
+    assert f"{words} nobody has seen" in " ".join(ended.out.split())
+
+
+@pytest.mark.parametrize("command", ["select", "compare"])
+def test_no_values_numbers_domains_and_levels(command, tmp_path, holdtrue):
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "x": rng.normal(size=80),
+            "ward": np.tile(["Zulu", "Yankee", "Xray", "Whisky"], 20),
+            "same": ["Victor"] * 80,
+            "y": rng.normal(size=80),
+            "site": np.repeat(["Quebec", "Romeo", "Sierra", "Tango"], 20),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    asked = (command, "t.parquet", "-t", "y", "-d", "site", "--out", "r.html", "--json", "r.json")
+    asked += ("--models", "mean,ridge") if command == "compare" else ()
+    secrets = ("Zulu", "Yankee", "Xray", "Whisky", "Victor", "Quebec", "Romeo", "Sierra", "Tango")
+    assert holdtrue(*asked, "-q").code == 0
+    shown = secrets if command == "select" else secrets[-5:]  # levels are features of select
+    assert all(word in (tmp_path / "r.json").read_text("utf-8") for word in shown)
+    ended = holdtrue(*asked, "--force", "--no-values")
+    assert ended.code == 0
+    written = [(tmp_path / name).read_text("utf-8") for name in ("r.json", "r.html")]
+    for text in (ended.out, *written):
+        assert not any(word in text for word in secrets)
+    assert command == "compare" or "ward=value 1" in written[0]
+    assert "site 4" in written[0]
 
 
 def test_warnings_of_libraries_are_in_the_report_and_not_on_the_terminal(files, tmp_path, holdtrue):
@@ -600,3 +827,225 @@ def test_demo_tells_four_stories_and_leaves_a_page(tmp_path, holdtrue):
     assert "exists already" in holdtrue.refuses("demo")
     assert holdtrue("demo", "--force", "--quiet").out == ""
     assert page.read_bytes() == first
+
+
+def test_what_the_demo_promises_is_near_what_it_meets(holdtrue):
+    said = " ".join(holdtrue("demo").out.split())
+    number = r"([\d.]+)"
+    plan, nothing = re.search(rf"wrong for {number}% of new rows against {number}%", said).groups()
+    by_id, by_plan = re.search(rf"wrong for {number}%, one on 'plan' for {number}%", said).groups()
+    assert float(by_plan) == pytest.approx(float(plan), abs=2)
+    assert float(by_id) == pytest.approx(float(nothing), abs=2)
+    expected = re.search(rf"error of {number} \(", said)[1]
+    met, lasso, mean = re.search(
+        rf"squared error is {number}, a pooled Lasso has {number}, the mean {number}", said
+    ).groups()
+    assert float(met) == pytest.approx(float(expected), rel=0.25)
+    assert float(met) < float(lasso) < float(mean)
+    estimate = re.search(rf"bayes: {number}", said)[1]
+    error = re.search(rf"squared error of {number} on new points", said)[1]
+    assert float(error) == pytest.approx(float(estimate), rel=0.4)
+
+
+def test_demo_says_what_it_leaves_out_without_skops(holdtrue, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    said = holdtrue("demo", "--data", "try").out
+    assert "holdtrue transfer try" not in said
+    assert "# left out: transfer, --save, predict and check, which need skops" in said
+
+
+def test_size_leaves_out_whole_groups(holdtrue, tmp_path):
+    rng = np.random.default_rng(0)
+    place = np.repeat(rng.uniform(size=10), 6) + 0.02 * rng.normal(size=60)
+    level = np.sin(6 * place) + 0.3 * np.repeat(rng.normal(size=10), 6)
+    who = np.repeat([f"p{i}" for i in range(10)], 6)
+    pa.csv.write_csv(pa.table({"x": place, "y": level, "who": who}), tmp_path / "visits.csv")
+    asked = ("size", "visits.csv", "--x", "x", "--y", "y")
+    alone = said(holdtrue(*asked, "--json"))
+    whole = said(holdtrue(*asked, "--groups", "who", "--json"))
+    assert whole["answer"].endswith("each value of 'who' is left out as a whole.")
+    same = said(holdtrue(*asked, "--domain", "who", "--criterion", "cv", "--json"))
+    assert same["path"] == whole["path"]
+    # A new person is harder than a new visit of one that is known.
+    assert min(whole["path"]["scores"]) > 1.5 * min(alone["path"]["scores"])
+    refused = holdtrue(*asked, "--groups", "who", "--criterion", "dee")
+    assert refused.code == 2
+    assert "criterion='dee' assumes that all rows are independent" in refused.err
+
+
+def test_transfer_leaves_out_whole_groups(holdtrue, files, tmp_path):
+    data = task()
+    who = pa.array([f"p{i // 2}" for i in range(len(data))])
+    pa.csv.write_csv(data.append_column("who", who), tmp_path / "visits.csv")
+    asked = ("--target", "label", "--sources", files / "shelf", "--max-selected", 4, "--json")
+    alone = said(holdtrue("transfer", files / "task.csv", *asked))
+    whole = said(holdtrue("transfer", "visits.csv", *asked, "--groups", "who"))
+    assert whole["answer"].endswith("each value of 'who' is left out as a whole.")
+    assert whole["path"]["names"] == alone["path"]["names"]  # 'who' is no candidate
+    assert whole["path"]["scores"] != alone["path"]["scores"]
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory):
+    """A shop with sales in two files, whose hour and month matter, and weights."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("sales")
+    lines = []
+    for _ in range(600):
+        year, month = rng.integers(2018, 2024), rng.integers(1, 13)
+        day, hour = rng.integers(1, 29), rng.integers(8, 20)
+        shop = rng.choice(["north", "south"])
+        visits = 20 * (hour in (12, 18)) + 1000 * (month == 12) + rng.integers(10)
+        when = f"{year}/{month:02}/{day:02} {hour:02}:00"
+        lines.append(f'{when},"${1000 + visits:,}",{shop},{rng.integers(0, 3)},{hour >= 12}')
+    for name, part in (("a", lines[:300]), ("b", lines[300:])):
+        (folder / f"{name}.csv").write_text("\n".join(["when,takings,shop,n,late", *part]) + "\n")
+    return folder
+
+
+def columns_of(found):
+    return [row["column"] for row in found["table"]["rows"]]
+
+
+def test_written_dates_and_numbers_are_read_and_said(sales, holdtrue):
+    found = said(holdtrue("rank", sales / "*.csv", "-t", "takings", "--json"))
+    assert found["asked"]["data"] == "*.csv (CSV, 2 files)"
+    assert columns_of(found)[0] == "when.month"
+    assert {"when", "when.weekday", "when.hour", "shop"} <= set(columns_of(found))
+    notes = {note["what"]: note["why"] for note in found["wary"]}
+    assert "'takings' ('$1,0" in notes["Texts that are numbers"]
+    assert notes["Texts that are dates"].startswith("Text is read as dates in 'when' ('20")
+    hidden = said(holdtrue("rank", sales / "*.csv", "-t", "takings", "--json", "--no-values"))
+    notes = {note["what"]: note["why"] for note in hidden["wary"]}
+    assert "'takings'. --type" in notes["Texts that are numbers"]
+
+
+def test_only_and_drop_take_names_with_commas(sales, holdtrue):
+    asked = ("rank", sales / "a.csv", "-t", "late", "--json")
+    found = said(holdtrue(*asked, "--only", "when, shop", "--drop", "when.month,when.weekday"))
+    assert sorted(columns_of(found)) == ["shop", "when", "when.hour"]
+    assert columns_of(found)[0] == "when.hour"
+    found = said(holdtrue(*asked, "--only", "when.hour", "--only", "shop"))
+    assert sorted(columns_of(found)) == ["shop", "when.hour"]
+    told = holdtrue.refuses("rank", sales / "a.csv", "-t", "late", "--only", "shp")
+    assert told == "no column 'shp' (--only). Did you mean 'shop'?"
+
+
+def test_weights_are_repetitions(tmp_path, holdtrue):
+    rng = np.random.default_rng(1)
+    rows = [(rng.integers(4), *rng.normal(size=2).round(2), rng.integers(4)) for _ in range(80)]
+    rows = [(f"s{d}", x, round(2 * x + z, 2), int(x > 0), w) for d, x, z, w in rows]
+    text = [",".join(map(str, row)) for row in rows]
+    again = [line for line, row in zip(text, rows, strict=True) for _ in range(row[-1])]
+    header = "site,x,y,up,w"
+    (tmp_path / "once.csv").write_text("\n".join([header, *text]) + "\n")
+    (tmp_path / "often.csv").write_text("\n".join([header, *again]) + "\n")
+    for asked in (
+        ("rank", "-t", "up"),
+        ("select", "-t", "y", "-d", "site"),
+        ("compare", "-t", "y", "-d", "site", "--models", "mean,ridge"),
+        (
+            *("size", "--x", "x", "--y", "y", "--basis", "legendre"),
+            *("--criterion", "aicc", "--max-terms", "6"),
+        ),
+    ):
+        command, *options = asked
+        weighted = said(holdtrue(command, "once.csv", *options, "--weights", "w", "--json"))
+        repeated = said(holdtrue(command, "often.csv", *options, "--drop", "w", "--json"))
+        scores = [np.array(found["path"]["scores"], float) for found in (weighted, repeated)]
+        np.testing.assert_allclose(*scores, rtol=1e-6)
+        assert weighted["path"]["order"] == repeated["path"]["order"]
+        assert weighted["asked"]["weights"] == "w"
+        assert any("no weight in 'w', or 0" in note["why"] for note in weighted["wary"])
+
+
+def test_weights_that_cannot_be_are_refused(sales, tmp_path, holdtrue):
+    (tmp_path / "a.csv").write_text("x,y,w,v,t\n1,0,0.5,-1,a\n2,1,1,1,b\n3,0,1,1,c\n")
+    asked = ("rank", "a.csv", "-t", "y", "--weights")
+    assert "whole numbers: a row that is left out stands" in holdtrue.refuses(*asked, "w")
+    assert "not negative. Got -1 in 'v'" in holdtrue.refuses(*asked, "v")
+    assert "not negative. Got string in 't'" in holdtrue.refuses(*asked, "t")
+    assert "--target and --weights must name different" in holdtrue.refuses(*asked, "y")
+    told = holdtrue.refuses("compare", "a.csv", "-t", "x", "--weights", "w")
+    assert told == "--weights in compare needs --domain. Leave it out, or name a domain."
+
+
+def test_several_targets_are_answered_one_after_the_other(sales, tmp_path, holdtrue):
+    asked = ("rank", sales / "a.csv", "--target", "late, takings")
+    ended = holdtrue(*asked, "--csv", "r.csv", "--out", "r.html", "-q")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["r-late.csv", "r-late.html", "r-takings.csv", "r-takings.html"]
+    assert "takings" not in (tmp_path / "r-late.csv").read_text("utf-8")
+    assert "'late'" in holdtrue(*asked).out
+    assert "'takings'" in holdtrue(*asked).out
+    told = holdtrue.refuses(*asked, "--json")
+    assert told == "standard output takes the answer for one target. Got 2. Name a file."
+    told = holdtrue.refuses("rank", sales / "a.csv", "-t", "late,takngs")
+    assert told == "no column 'takngs' in a.csv. Did you mean 'takings'?"
+    assert holdtrue.refuses(*asked, "--csv", "r.csv") == (
+        "r-late.csv exists already. Pass --force to replace it, or another name."
+    )
+
+
+def test_years_are_predicted_from_those_before_them(sales, holdtrue):
+    asked = ("compare", sales / "*.csv", "-t", "takings", "-d", "when.year", "--models", "mean")
+    by_any = said(holdtrue(*asked, "--json"))
+    assert by_any["asked"]["domain"] == "when.year (6)"
+    assert "Domains in time" in {note["what"] for note in by_any["wary"]}
+    by_time = said(holdtrue(*asked, "--domain-order", "time", "--json"))
+    assert by_time["asked"]["domain"] == "when.year (3)"
+    assert "Domains in time" not in {note["what"] for note in by_time["wary"]}
+    told = holdtrue.refuses("compare", sales / "a.csv", "-t", "late", "--domain-order", "time")
+    assert told == "--domain-order time needs a domain, such as --domain year."
+
+
+def test_nested_columns_are_left_out_and_named(tmp_path, holdtrue):
+    rows = [{"y": i % 2, "x": i % 4, "tags": [i]} for i in range(40)]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    found = said(holdtrue("rank", "a.json", "-t", "y", "--json"))
+    assert columns_of(found) == ["x"]
+    (why,) = (note["why"] for note in found["wary"] if note["what"] == "Columns left out")
+    assert why == "'tags': lists and objects are not values."
+
+
+def test_a_pattern_without_quotes_is_told_so(sales, holdtrue):
+    told = holdtrue.refuses("rank", sales / "a.csv", sales / "b.csv", "-t", "late")
+    assert told.startswith("takes one FILE. For several files of one table put a pattern in quotes")
+
+
+def completed(line, folder):
+    """What the shell is offered at the end of a line."""
+    words = line.split(" ")
+    ended = subprocess.run(
+        [COMMAND],
+        cwd=folder,
+        env={
+            **os.environ,
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(words) - 1),
+            "_HOLDTRUE_COMPLETE": "complete_bash",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return ended.stdout.split("\n")[:-1]
+
+
+def test_the_shell_completes_commands_and_columns(sales):
+    assert completed("holdtrue tr", sales) == ["transfer"]
+    assert completed("holdtrue rank a.csv --target ", sales) == [
+        "when", "takings", "shop", "n", "late"
+    ]  # fmt: skip
+    assert completed("holdtrue rank a.csv -t late --drop when,s", sales) == ["when,shop"]
+    assert completed("holdtrue rank gone.csv -t ", sales) == [""]
+    line = f"'{COMMAND}' --show-completion"
+    shown = subprocess.run(
+        ["bash", "-c", f"{line}; true"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "complete -o default -F _holdtrue_completion holdtrue" in shown.stdout

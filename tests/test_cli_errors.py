@@ -59,12 +59,12 @@ def ask(holdtrue, tmp_path):
         ("t.csv", GOOD.replace("place", "x"), "distinct. t.csv has 'x' as column 1 and column 2"),
         ("t.csv", bytes(range(256)) * 20, ""),
         ("t.csv", "\x00\x01\x02", ""),
-        ("t.csv", b"PK\x03\x04" + GOOD.encode(), "an Excel or zip file"),
+        ("t.csv", b"PK\x03\x04" + GOOD.encode(), "a zip file. Unpack it"),
         ("t.csv", GOOD.encode("utf-16")[2:], ""),
         ("t.csv", GOOD + '"a,1,2,3\n', ""),
-        ("t.jsonl", '{"y": 1, "x": 2}\n{"y": 1, "x"\n', "line 2 of t.jsonl is no JSON"),
-        ("t.jsonl", "[1, 2]\n", "line 1 of t.jsonl must hold one JSON object"),
-        ("t.jsonl", '{"y": 1}\n{"y": "one"}\n', "line 2 of t.jsonl has text in 'y'"),
+        ("t.jsonl", '{"y": 1, "x": 2}\n{"y": 1, "x"\n', "line 2 of t.jsonl is not valid JSON"),
+        ("t.jsonl", "[1, 2]\n", "object 1 of t.jsonl must hold one JSON object"),
+        ("t.jsonl", '{"y": 1}\n{"y": ["one"]}\n', "line 2 of t.jsonl has a list in 'y'"),
         ("t.parquet", b"PAR1 and then nothing", "t.parquet"),
         ("t.feather", b"ARROW1\x00\x00 and then nothing", "t.feather"),
         ("t.duckdb", b"01234567DUCK and then nothing", "t.duckdb"),
@@ -96,7 +96,7 @@ def test_a_folder_without_tables_is_refused(file, holdtrue, tmp_path):
 
 
 def test_options_of_other_kinds_of_files_are_refused(ask, tmp_path):
-    assert "DuckDB files only" in ask("rank", GOOD, "--table", "t")
+    assert "DuckDB and Excel files only" in ask("rank", GOOD, "--table", "t")
     assert "no encoding 'klingon'" in ask("rank", GOOD, "--encoding", "klingon")
     assert "expects NAME=KIND" in ask("rank", GOOD, "--type", "x")
     assert "must be one of" in ask("rank", GOOD, "--type", "x=colour")
@@ -146,7 +146,7 @@ def test_one_column_cannot_play_two_parts(arguments, holdtrue, tmp_path):
 
 @pytest.mark.parametrize("command", ["rank", "select", "transfer"])
 def test_the_target_cannot_be_dropped_nor_can_everything(command, ask):
-    told = "'y' is the column of --target and cannot be dropped. Leave out --drop y"
+    told = "'y' is the column of --target and cannot be in --drop. Leave it out there"
     assert told in ask(command, GOOD, "--drop", "y")
     rest = ("--drop", "place") if command == "rank" else ()
     told = ask(command, GOOD, "--drop", "x", "--drop", "z", *rest)
@@ -155,10 +155,34 @@ def test_the_target_cannot_be_dropped_nor_can_everything(command, ask):
 
 @pytest.mark.parametrize("command", ["rank", "select", "transfer"])
 @pytest.mark.parametrize("hole", ["", "NA", "nan"])
-def test_a_target_with_holes_is_refused(command, hole, ask):
+def test_a_target_with_holes_is_refused_on_request(command, hole, ask):
     lines = GOOD.splitlines()
     lines[3] = lines[3][:-1] + hole
-    assert "target" in ask(command, "\n".join(lines))
+    told = ask(command, "\n".join(lines), "--missing-target", "error")
+    assert "the target 'y' must not be missing. Got 1 missing of 40 rows." in told
+
+
+def test_a_domain_with_holes_is_refused_on_request(ask):
+    told = ask("select", GOOD.replace("\na,", "\n,", 2), "--missing-target", "error")
+    assert "the domain 'place' must not be missing. Got 2 missing of 40 rows." in told
+
+
+@pytest.mark.parametrize("command", ["rank", "select", "transfer"])
+def test_a_target_without_any_value_is_refused(command, ask):
+    lines = GOOD.splitlines()
+    empty = [lines[0], *(line[:-1] for line in lines[1:])]
+    assert "'y' has no value in any row" in ask(command, "\n".join(empty))
+
+
+@pytest.mark.parametrize("command", ["rank", "select", "transfer"])
+@pytest.mark.parametrize("kind", ["text", "integer"])
+def test_more_than_a_hundred_classes_are_refused_and_the_option_is_named(command, kind, ask):
+    names = [f"{'c' if kind == 'text' else ''}{i}" for i in range(101)]
+    rows = [f"{'ab'[i % 2]},{i},{i * i % 7},{name}" for i, name in enumerate(names * 2)]
+    table = "\n".join(["place,x,z,y", *rows])
+    told = ask(command, table, "--target-type", "classes")
+    assert "the target 'y' must have at most 100 classes. Got 101." in told
+    assert ("--target-type numeric" in told) == (kind == "integer")
 
 
 @pytest.mark.parametrize("command", ["rank", "select", "transfer"])
@@ -199,18 +223,6 @@ def test_columns_without_a_value_leave_nothing_to_choose_from(ask):
     assert ask("size", empty)
 
 
-@pytest.mark.parametrize("command", ["rank", "select", "transfer"])
-@pytest.mark.parametrize("values", ["no,yes", "1,2"], ids=["text", "numbers"])
-def test_a_target_that_is_missing_is_refused(command, values, ask):
-    first, second = values.split(",")
-    rows = [f"{'ab'[i % 2]},{i},{i * i},{first if i % 3 else second}" for i in range(12)]
-    gap = "\n".join(["place,x,z,y", *rows, "a,12,1,"])
-    told = ask(command, gap)
-    assert "target" in told
-    assert "Got 1 " in told
-    assert "13 rows" in told
-
-
 # --- options ------------------------------------------------------------------------------------
 
 
@@ -219,6 +231,7 @@ def test_a_target_that_is_missing_is_refused(command, values, ask):
     [
         ("rank", "--criterion", "gingr", "Did you mean 'ginger'?"),
         ("rank", "--target-type", "class", "Did you mean 'classes'?"),
+        ("rank", "--missing-target", "keep", "--missing-target must be one of 'drop', 'error'"),
         ("rank", "--alpha", "0", "alpha must lie between 0 and 1"),
         ("rank", "--alpha", "1.5", "alpha must lie between 0 and 1"),
         ("rank", "--alpha", "nan", "alpha must lie between 0 and 1"),
@@ -228,7 +241,7 @@ def test_a_target_that_is_missing_is_refused(command, values, ask):
         ("rank", "--seed", "1e3", "'--seed'"),
         ("select", "--rule", "moderate", "Did you mean 'moderated'?"),
         ("select", "--stop", "held_out", "Did you mean 'held_out_domain'?"),
-        ("select", "--target-type", "number", "target_type must be one of"),
+        ("select", "--target-type", "number", "--target-type must be one of"),
         ("select", "--alpha", "2", "alpha must be"),
         ("select", "--max-steps", "0", "'--max-steps'"),
         ("transfer", "--lam", "much", "--lam must be a number or loo. Got 'much'"),
@@ -248,11 +261,29 @@ def test_a_wrong_value_is_refused_and_the_right_ones_are_told(command, option, v
 def test_a_wrong_option_is_refused_with_the_nearest_one(ask, holdtrue):
     told = ask("rank", GOOD, "--quite")
     assert told == "no option --quite. Did you mean '--quiet'? See holdtrue rank --help."
+    told = holdtrue.refuses("rank", "t.csv", "--hlp")
+    assert told == "no option --hlp. Did you mean '--help'? See holdtrue rank --help."
     assert "missing option '--target'" in holdtrue.refuses("rank", "t.csv")
     assert "'--seed' requires an argument" in holdtrue.refuses("rank", "t.csv", "--seed")
     ended = holdtrue("rnk", "t.csv")
     assert ended.code == 2
     assert ended.err.startswith("holdtrue: no such command 'rnk'")
+
+
+@pytest.mark.parametrize(
+    "arguments, option",
+    [
+        (("rank", "t.csv", "-t", "y", "-t", "x"), "--target"),
+        (("rank", "t.csv", "-t", "y", "--target=y"), "--target"),
+        (("select", "t.csv", "-t", "y", "--groups", "place", "--domain", "z"), "--domain"),
+        (("size", "t.csv", "--x", "x", "--y", "y", "--seed", "1", "--seed", "2"), "--seed"),
+    ],
+)
+def test_an_option_that_is_given_twice_is_refused(arguments, option, holdtrue):
+    told = holdtrue.refuses(*arguments)
+    several = " Several targets: --target a,b." if option == "--target" else ""
+    once = f"option {option} must be given once.{several}"
+    assert told == f"{once} See holdtrue {arguments[0]} --help."
 
 
 # --- outputs ------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Malformed tables to every command: an answer or one sentence, never anything else."""
 
+import copy
 import json
+import random
 import re
 import warnings
 from decimal import Decimal
@@ -14,6 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 from skops.io import dump
+
+pytestmark = pytest.mark.attack
 
 LONE = "\ud800"  # a surrogate: text in Python, but in no file of UTF-8
 NASTY = [
@@ -175,6 +179,132 @@ def test_a_broken_csv_gets_an_answer_or_one_sentence(data, holdtrue, shelf):
     (holdtrue.folder / "t.csv").write_bytes(content)
     command, *asked = data.draw(questions(names))
     check(holdtrue, [command, "t.csv", *asked])
+
+
+# --- options and reports --------------------------------------------------------------------------
+
+OPTIONS = {
+    "rank": ("--target", "--criterion", "--target-type", "--alpha"),
+    "select": ("--target", "--domain", "--groups", "--rule", "--stop", "--max-steps", "--keep"),
+    "transfer": ("--target", "--sources", "--max-selected", "--lam", "--candidates", "--cache"),
+    "size": ("--x", "--y", "--basis", "--criterion", "--max-terms"),
+}
+EVERYWHERE = ("--drop", "--type", "--table", "--encoding", "--missing-target", "--seed", "--top")
+WORDS = [
+    *("y", "place", "x", "shelf", "t.csv", ".", "auto", "numeric", "classes", "loo", "t", "greedy"),
+    *(
+        "ginger",
+        "gini",
+        "dee",
+        "cosine",
+        "sign_flip",
+        "0",
+        "1",
+        "-1",
+        "0.5",
+        "1e400",
+        "nan",
+        "drop",
+    ),
+    *("error", "x=text", "y=bool", "=", "utf-16", "rot13", "SELECT 1", "/dev/null"),
+    *NASTY,
+]
+
+
+@st.composite
+def any_options(draw):
+    """A command with what it needs, mostly, and options with values that may fit."""
+    command = draw(st.sampled_from(list(OPTIONS)))
+    needed = {
+        "rank": ["--target", "y"],
+        "select": ["--target", "y", "--domain", "place"],
+        "transfer": ["--target", "y", "--sources", "shelf", "--drop", "place"],
+        "size": ["--x", "x", "--y", "y"],
+    }[command]
+    pairs = st.tuples(
+        st.sampled_from(OPTIONS[command] + EVERYWHERE),
+        st.sampled_from([word for word in WORDS if LONE not in word and "\0" not in word]),
+    )
+    drawn = [part for pair in draw(st.lists(pairs, max_size=2)) for part in pair]
+    flags = draw(st.lists(st.sampled_from(["--no-values", "--quiet", "--stepwise"]), max_size=1))
+    return [command, "t.csv", *(needed if draw(st.integers(0, 9)) else []), *drawn, *flags]
+
+
+@fuzzed
+@given(asked=any_options())
+def test_any_options_get_an_answer_or_one_sentence(asked, holdtrue, shelf):
+    rows = [f"{i % 3},{'abcd'[i % 4]},{i * i % 17},{i}" for i in range(40)]
+    (holdtrue.folder / "t.csv").write_text("\n".join(["y,place,x,n", *rows]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        ended = holdtrue(*asked)
+    assert ended.code in (0, 2), (asked, ended)
+    if ended.code == 2:
+        assert re.fullmatch(rf"holdtrue {asked[0]}: [^\n]+[.?]\n", ended.err), (asked, ended)
+        assert ended.out == ""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory, command_line):
+    """Folder of summaries that commands wrote."""
+    run = command_line(tmp_path_factory.mktemp("kept"))
+    rows = [f"{i % 3},{'abcd'[i % 4]},{i * i % 17},{i}" for i in range(40)]
+    (run.folder / "t.csv").write_text("\n".join(["y,place,x,n", *rows]))
+    assert run("rank", "t.csv", "-t", "y", "-q", "--json", "rank.json").code == 0
+    assert run("select", "t.csv", "-t", "x", "-d", "place", "-q", "--json", "select.json").code == 0
+    assert run("size", "t.csv", "--x", "n", "--y", "x", "-q", "--json", "size.json").code == 0
+    return run.folder
+
+
+ODD_JSON = [
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+    {"number": "nan"},
+    {"number": "x"},
+    [1],
+]
+
+
+def damaged(record, draw):
+    """The record with one part of it replaced, removed or doubled."""
+    record = copy.deepcopy(record)
+    node = record
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = draw.choice(keys)
+        inner = node[key]
+        if isinstance(inner, (dict, list)) and inner and draw.random() < 0.8:
+            node = inner
+            continue
+        how = draw.choice(["replace", "replace", "remove", "double"])
+        if how == "remove":
+            del node[key]
+        elif how == "double" and isinstance(node, list):
+            node.insert(key, inner)
+        else:
+            node[key] = draw.choice(ODD_JSON)
+        return record
+
+
+@fuzzed
+@given(seed=st.integers(0, 2**32))
+def test_a_damaged_report_is_shown_or_refused(seed, kept, holdtrue):
+    draw = random.Random(seed)
+    name = draw.choice(["rank", "select", "size"])
+    record = damaged(json.loads((kept / f"{name}.json").read_text("utf-8")), draw)
+    (holdtrue.folder / "s.json").write_text(json.dumps(record))
+    ended = holdtrue("report", "s.json", "--out", "r.html", "--force")
+    assert ended.code in (0, 2), ended
+    if ended.code == 2:
+        assert re.fullmatch(r"holdtrue report: s.json: [^\n]+[.?]\n", ended.err), ended
 
 
 @pytest.mark.parametrize("command", ["rank", "select"])

@@ -1,65 +1,105 @@
 """What every public estimator promises, whatever its family."""
 
+import contextlib
 import inspect
 import pickle
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+import holdtrue
 from holdtrue import (
+    DomainAverageClassifier,
+    DomainAverageRegressor,
+    GingerEncoder,
     GingerForestClassifier,
+    GingerForestRegressor,
     GingerSelector,
     GingerTreeClassifier,
+    GingerTreeRegressor,
     GreedyTLClassifier,
     GreedyTLRegressor,
     NestedRegressor,
     SelectionPath,
     SimilarityLearner,
+    SteadyRidgeClassifier,
+    SteadyRidgeRegressor,
+    TableEncoder,
     TGreedyClassifier,
     TGreedyRegressor,
     TGreedySelector,
 )
+from holdtrue.charts import svg
 from holdtrue.model_size.bases import NAMES
 
 ESTIMATORS = [
-    GingerForestClassifier(n_trees=10),
+    GingerEncoder(),
+    GingerForestClassifier(n_estimators=10),
+    GingerForestRegressor(n_estimators=10),
     GingerSelector(),
     GingerSelector(mode="forward"),
     GingerTreeClassifier(),
+    GingerTreeRegressor(),
     GreedyTLClassifier(),
     GreedyTLRegressor(),
     NestedRegressor(),
     SimilarityLearner(),
+    SteadyRidgeClassifier(),
+    SteadyRidgeRegressor(),
     TGreedyClassifier(),
     TGreedyRegressor(),
     TGreedySelector(),
 ]
+# Small fields of models, so that the checks are quick. They have a contest instead of a path.
+AVERAGES = [
+    DomainAverageClassifier(["majority", "steady_ridge"]),
+    DomainAverageRegressor(["mean", "steady_ridge"]),
+]
 # Further settings, for scikit-learn's checks alone.
 SETTINGS = [
+    GingerEncoder("brier", output="probability", pairs=2, target_type="classes", cv=3),
+    GingerEncoder(target_type="numeric", drop_useless=True, max_bins=4),
+    GingerForestClassifier(n_estimators=10, criterion="ginger"),
+    GingerTreeClassifier("ginger"),
     *(NestedRegressor(basis) for basis in NAMES if basis != "cosine"),
     NestedRegressor(PolynomialFeatures(2)),
     NestedRegressor(criterion="cv", cv=KFold(3)),
     NestedRegressor(criterion="bayes"),
     SimilarityLearner("t", pairs=30),
+    SteadyRidgeClassifier(fit_intercept=False),
+    SteadyRidgeRegressor(fit_intercept=False),
+    TableEncoder(),  # has no path
+    TableEncoder(max_levels=2),
     TGreedyClassifier(stepwise=True, fit_intercept=False),
     TGreedyRegressor("auto", stop="held_out_domain", max_steps=5),
     TGreedySelector("greedy", stop="sign_flip"),
 ]
+PACKAGE = str(Path(holdtrue.__file__).parent)
+INTERRUPTED = SelectionPath((), (), [np.nan], 0, "interrupted")
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
 
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+every_model = pytest.mark.parametrize(
+    "estimator", ESTIMATORS + AVERAGES, ids=lambda e: type(e).__name__
+)
 every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
 
 
-@parametrize_with_checks(ESTIMATORS + SETTINGS)
+@pytest.mark.filterwarnings("ignore:GingerSelector. keeps nothing")  # of noise
+@parametrize_with_checks(ESTIMATORS + SETTINGS + AVERAGES)
 def test_scikit_learn_checks_pass(estimator, check):
     check(estimator)
 
@@ -76,6 +116,14 @@ def rows(estimator):
 def seeded(estimator):
     estimator = clone(estimator)
     return estimator.set_params(random_state=0) if hasattr(estimator, "random_state") else estimator
+
+
+def is_fitted(estimator):
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def output(fitted, X):
@@ -122,8 +170,9 @@ def test_the_path_explains_the_fit(estimator, rows):
     path = fitted.path_
     assert isinstance(path, SelectionPath)
     assert len(path.scores) == len(path.order) + 1
-    assert set(np.flatnonzero(fitted.support_)) == set(path.order[: path.chosen_size])
-    assert fitted.ranking_.min() == 1
+    if hasattr(fitted, "support_"):  # SteadyRidge's path is over the penalty
+        assert set(np.flatnonzero(fitted.support_)) == set(path.order[: path.chosen_size])
+        assert fitted.ranking_.min() == 1
     assert path.reason
 
 
@@ -174,9 +223,13 @@ def test_a_notebook_shows_the_path_once_fitted_and_the_diagram_before(estimator,
     fitted = seeded(estimator).fit(frame, y)
     shown = fitted._repr_html_()
     assert type(estimator).__name__ in shown  # scikit-learn's diagram
-    assert shown.count("<figure") == 1
-    assert fitted.path_.chart().svg() in shown
-    assert fitted._repr_mimebundle_()["text/html"].count("<figure") == 1
+    if isinstance(estimator, GingerSelector):  # its ranking, with the shapes of what predicts
+        assert "<table" in shown
+        assert "<table" in fitted._repr_mimebundle_()["text/html"]
+    else:
+        assert shown.count("<figure") == 1
+        assert svg.draw(fitted.path_.chart()) in shown
+        assert fitted._repr_mimebundle_()["text/html"].count("<figure") == 1
     for markup in ("<script>alert", "<b>b", "<img"):
         assert markup not in shown
 
@@ -206,3 +259,70 @@ def test_a_class_or_a_domain_that_is_missing_is_named(estimator, labels):
     mixed = np.array(["a", 1, "b", "a"], dtype=object)
     with pytest.raises(ValueError, match="y must be all text or all numbers"):
         estimator.fit(X, mixed)
+
+
+# --- fits that end early ------------------------------------------------------------------------
+
+
+class Interruption:
+    """Fits an estimator and raises `KeyboardInterrupt` at one of its lines, or at a call below."""
+
+    def __init__(self, at=None):
+        self.at, self.n_places = at, 0
+
+    def fit(self, estimator, X, y):
+        self.estimator, before = estimator, sys.gettrace()
+        sys.settrace(self.trace)
+        try:
+            return estimator.fit(X, y)
+        finally:
+            sys.settrace(before)
+
+    def trace(self, frame, *_):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        self.n_places += 1
+        if self.n_places == self.at:
+            raise KeyboardInterrupt
+        return self.trace if frame.f_locals.get("self") is self.estimator else None
+
+
+@pytest.mark.attack
+@every_model
+@given(place=st.floats(0, 1), at_the_end=st.booleans())
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_that_is_interrupted_anywhere_leaves_no_half_of_one(
+    estimator, rows, place, at_the_end
+):
+    X, y = rows
+    old, new = X, X[:, :2]
+    if not hasattr(estimator, "n_places"):
+        counted = Interruption()
+        counted.fit(seeded(estimator), new, y)
+        estimator.n_places = counted.n_places  # or nearly as many at the next fit
+    behind = 40 * place if at_the_end else estimator.n_places * place
+    model = seeded(estimator).fit(old, y)
+    with contextlib.suppress(KeyboardInterrupt):
+        Interruption(int(estimator.n_places - behind)).fit(model, new, y)
+    if not is_fitted(model):
+        assert getattr(model, "path_", INTERRUPTED).reason == "interrupted"
+        with pytest.raises(NotFittedError):
+            output(model, new)
+        return
+    seen = old if model.n_features_in_ == 3 else new  # before it had begun, or when it was done
+    np.testing.assert_array_equal(output(model, seen), output(seeded(estimator).fit(seen, y), seen))
+
+
+@every_model
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_that_is_refused_leaves_the_estimator_as_it_was(estimator, rows):
+    X, y = rows
+    model = seeded(estimator).fit(X, y)
+    before, expected = dict(vars(model)), output(model, X)
+    with pytest.raises(ValueError, match=r"row|sample"):
+        model.fit(X[:, :2], y[:-1])
+    assert vars(model) == before
+    np.testing.assert_array_equal(output(model, X), expected)

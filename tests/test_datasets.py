@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from holdtrue.datasets import make_curve, make_domains, make_sources
+from holdtrue import datasets
+from holdtrue.datasets import make_curve, make_customers, make_domains, make_sources
 
 
 @pytest.mark.parametrize("target", ["sinc", "step", "parabola", "four_terms"])
@@ -71,3 +72,22 @@ def test_domains_share_the_steady_effects_alone():
     np.testing.assert_allclose(slopes[:, 7:], 0, atol=0.3)
     with pytest.raises(ValueError, match="make_domains: n_features must be a whole number of at"):
         make_domains(n_features=5)
+
+
+def test_customers_leave_by_plan_and_spend_alone():
+    data = make_customers(20_000, n_new=0, random_state=0)
+    share = {name: data.left[data.columns["plan"] == name].mean() for name in ("free", "pro")}
+    assert share["free"] - share["pro"] == pytest.approx(0.4, abs=0.03)
+    region = [data.left[data.columns["region"] == name].mean() for name in ("north", "south")]
+    assert region[0] == pytest.approx(region[1], abs=0.03)
+    assert len(set(data.columns["customer"])) == 20_000
+
+
+def test_every_generator_is_listed():
+    generators = {name for name in vars(datasets) if name.startswith("make_")}
+    assert generators == set(datasets.__all__)
+
+
+def test_a_message_shows_numbers_as_they_are_typed():
+    with pytest.raises(ValueError, match=r"n_samples must be .* Got 0\."):
+        make_customers(np.int64(0))

@@ -1,8 +1,11 @@
-"""README and examples: every block of code runs, and commands print what the pages show.
+"""README, manual and examples: code and commands run, and print what the pages show.
 
-Run with HOLDTRUE_WRITE_DOCS=1 to put the commands' present output into the pages.
+Run with HOLDTRUE_WRITE_DOCS=1 to put the present output into the pages.
 """
 
+import contextlib
+import io
+import json
 import os
 import re
 import runpy
@@ -15,11 +18,23 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+import holdtrue
+
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+PICTURES = runpy.run_path(str(ROOT / "docs" / "make_images.py"))
+# What `pip install '.[plot]'` does not bring, as the README says.
+BARRED = """
+import sys
+class Barred:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("pandas", "polars", "skops", "onnx", "onnxruntime", "skl2onnx"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Barred())
+"""
 
 matplotlib.use("Agg")
 
@@ -30,11 +45,53 @@ def _close_figures():
     plt.close("all")
 
 
+def with_output(document):
+    """The page with, in every block of text, what the code before it prints."""
+    names, said = {}, ""
+
+    def run(found):
+        nonlocal said
+        kind, block = found.groups()
+        if kind == "text":
+            return f"```text\n{said}```"
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(block, str(document), "exec"), names)
+        said = "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+        return found[0]
+
+    return BLOCK.sub(run, document.read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
-def test_the_code_of_a_document_runs_from_top_to_bottom(document):
-    names = {}
-    for block in BLOCK.findall(document.read_text(encoding="utf-8")):
-        exec(compile(block, str(document), "exec"), names)
+def test_the_code_of_a_document_runs_and_prints_what_it_shows(document):
+    check(document, with_output(document))
+
+
+def check(document, now):
+    if os.environ.get("HOLDTRUE_WRITE_DOCS"):
+        document.write_text(now, encoding="utf-8")
+    assert now == document.read_text(encoding="utf-8")
+
+
+def test_every_block_of_the_readme_shows_its_output():
+    kinds = [kind for kind, _ in BLOCK.findall(DOCUMENTS[0].read_text(encoding="utf-8"))]
+    assert kinds == ["python", "text"] * 4
+
+
+def test_the_readme_runs_without_packages_that_its_install_line_does_not_bring(tmp_path):
+    blocks = BLOCK.findall(DOCUMENTS[0].read_text(encoding="utf-8"))
+    code = "\n".join(block for kind, block in blocks if kind == "python")
+    done = subprocess.run(
+        [sys.executable, "-c", BARRED + code],
+        cwd=tmp_path,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = "".join(block for kind, block in blocks if kind == "text")
+    assert "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines()) == shown
 
 
 def printed(block, folder):
@@ -64,12 +121,10 @@ def printed(block, folder):
 )
 def test_commands_of_a_document_print_what_it_shows(document, tmp_path):
     text = document.read_text(encoding="utf-8")
-    if "demo --data try" not in text:
+    if "$ holdtrue demo --data try" not in text:
         printed("$ holdtrue demo --data try", tmp_path)
     now = CONSOLE.sub(lambda found: f"```console\n{printed(found[1], tmp_path)}```", text)
-    if os.environ.get("HOLDTRUE_WRITE_DOCS"):
-        document.write_text(now, encoding="utf-8")
-    assert now == text
+    check(document, now)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
@@ -81,11 +136,56 @@ def test_links_lead_to_files_that_are_there(document):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
-def test_examples_run_and_leave_their_picture(example, tmp_path, monkeypatch):
-    picture = tmp_path / "picture.png"
-    monkeypatch.setattr(sys, "argv", [str(example), str(picture)])
+def test_examples_run_and_draw_the_committed_pictures(example, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(example)])
     runpy.run_path(str(example), run_name="__main__")
-    assert picture.stat().st_size > 10_000
+    figure = plt.gcf()
+    assert figure.axes
+    of_example = {path: name for name, path in PICTURES["EXAMPLES"].items()}
+    stem = example.relative_to(ROOT / "examples").with_suffix("").as_posix()
+    if stem in of_example:
+        same_picture(of_example[stem], PICTURES["described"](figure))
+
+
+def test_cards_of_the_home_page_are_those_committed():
+    with plt.rc_context({"font.size": 11}):
+        for name, figure in PICTURES["cards"]().items():
+            same_picture(name, PICTURES["described"](figure))
+
+
+def test_the_picture_of_a_report_shows_the_report_of_today(tmp_path):
+    same_picture("report", PICTURES["report"](tmp_path))
+
+
+def same_picture(name, now):
+    committed = json.loads(PICTURES["DRAWN"].read_text("utf-8"))[name]
+    stale = f"docs/images/{name} is stale: run `make pictures`, and look at it"
+    words, numbers = [], []
+    for what in (committed, json.loads(json.dumps(now))):
+        flat = list(leaves(what))
+        words.append([leaf for leaf in flat if not isinstance(leaf, float)])
+        numbers.append([leaf for leaf in flat if isinstance(leaf, float)])
+    assert words[0] == words[1], stale
+    assert numbers[1] == pytest.approx(numbers[0], rel=0.02, abs=1e-3, nan_ok=True), stale
+
+
+def leaves(tree):
+    """Words and numbers of nested lists and dicts, in order; whole numbers are words."""
+    if isinstance(tree, dict | list):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(part)
+    else:
+        yield tree
+
+
+def test_the_reference_has_every_public_name_and_every_method_is_documented():
+    listed = re.findall(r"^   ([\w.]+)$", (ROOT / "docs/api.md").read_text("utf-8"), re.MULTILINE)
+    assert set(holdtrue.__all__) <= set(listed)
+    for name in holdtrue.__all__:
+        thing = getattr(holdtrue, name)
+        parts = [thing, *(getattr(thing, part) for part in dir(thing) if not part.startswith("_"))]
+        for part in parts if isinstance(thing, type) else [thing]:
+            assert not callable(part) or part.__doc__, (name, part)
 
 
 def test_no_document_speaks_of_one_machine():

@@ -91,26 +91,41 @@ def test_any_path_survives_json(steps, reason):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "not JSON"),
-        ("{", "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "expected an object"),
         ('{"format": "other"}', "expected an object"),
         ('{"format": "holdtrue.SelectionPath", "version": 2}', "reads version 1"),
         ('{"format": "holdtrue.SelectionPath", "version": 1}', "missing"),
-        (example().to_json().replace("[2, 0, 2]", '["2", 0, 2]'), "wrong type"),
-        (example().to_json().replace("[2, 0, 2]", "[2.5, 0, 2]"), "wrong type"),
-        (example().to_json().replace('"age"', "3"), "wrong type"),
+        (
+            example().to_json().replace("[2, 0, 2]", '["2", 0, 2]'),
+            "order must be a whole number. Got '2'",
+        ),
+        (
+            example().to_json().replace("[2, 0, 2]", "[2.5, 0, 2]"),
+            "order must be a whole number. Got 2.5",
+        ),
+        (example().to_json().replace('"age"', "3"), "names must be text. Got 3"),
         (example().to_json().replace("[2, 0, 2]", "[2, 0]"), "names must have length 2"),
-        (example().to_json().replace('"inf"', '"infinite"'), "wrong type"),
-        (example().to_json().replace('"inf"', "true"), "wrong type"),
-        (example().to_json().replace("[2, 0, 2]", f"[{10**30}, 0, 2]"), "wrong type"),
-        (example().to_json().replace("[2, 0, 2]", "5"), "wrong type"),
-        (example().to_json().replace('["dose", "age", "dose"]', '"abc"'), "wrong type"),
-        (example().to_json().replace('"nan"', "NaN"), "not JSON .*NaN is no JSON number"),
+        (
+            example().to_json().replace('"inf"', '"infinite"'),
+            "scores must be a number. Got 'infinite'",
+        ),
+        (example().to_json().replace('"inf"', "true"), "scores must be a number. Got True"),
+        (example().to_json().replace("[2, 0, 2]", f"[{10**30}, 0, 2]"), "damaged"),
+        (example().to_json().replace("[2, 0, 2]", "5"), "order must be a list. Got 5"),
+        (
+            example().to_json().replace('["dose", "age", "dose"]', '"abc"'),
+            "names must be a list. Got 'abc'",
+        ),
+        (
+            example().to_json().replace('"nan"', "NaN"),
+            "not valid JSON .*NaN is not a number in JSON",
+        ),
     ],
 )
-def test_text_that_is_no_path_is_refused(text, message):
+def test_text_that_is_not_a_path_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         SelectionPath.from_json(text)
 
@@ -155,7 +170,7 @@ def test_a_path_as_a_frame_has_one_row_per_size(backend):
     frame = example().to_frame(backend)
     assert type(frame).__module__.split(".")[0] == backend
     columns = frame.to_pydict() if backend == "pyarrow" else frame.to_dict()
-    assert list(columns) == ["size", "index", "name", "score", "train_score", "chosen"]
+    assert list(columns) == ["size", "index", "name", "score", "skill", "train_score", "chosen"]
     assert [int(v) for v in np.asarray(frame["index"])] == [-1, 2, 0, 2]
     assert list(np.asarray(frame["chosen"])) == [True, True, False, False]
     assert list(np.asarray(frame["name"])) == ["", "dose", "age", "dose"]

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from holdtrue.validation import check_choice, is_number
+from holdtrue.errors import InputError, check_choice, shown, speaks
+from holdtrue.validation import is_number
 
-__all__ = ["make_curve", "make_domains", "make_sources"]
+__all__ = ["make_curve", "make_customers", "make_domains", "make_sources"]
 
 
 def _sinc(x: np.ndarray) -> np.ndarray:
@@ -41,6 +42,7 @@ _CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@speaks
 def make_curve(
     target: str = "sinc",
     n_samples: int = 30,
@@ -80,10 +82,10 @@ def make_curve(
     >>> data.curve(data.X[:2, 0])
     array([1., 1.])
     """
-    check_choice("make_curve", "target", target, _CURVES)
+    check_choice("target", target, _CURVES)
     if not is_number(noise) or noise < 0:
-        raise ValueError(f"make_curve: noise must be a number of at least 0. Got {noise!r}.")
-    _check_counts("make_curve", n_samples=(n_samples, 1), n_unlabeled=(n_unlabeled, 0))
+        raise InputError(f"noise must be a number of at least 0. Got {shown(noise)}.")
+    _check_counts(n_samples=(n_samples, 1), n_unlabeled=(n_unlabeled, 0))
     rng = check_random_state(random_state)
     X = rng.uniform(-np.pi, np.pi, size=(int(n_samples), 1))
     curve = _CURVES[target]
@@ -92,6 +94,7 @@ def make_curve(
     return Bunch(X=X, y=y, X_unlabeled=X_unlabeled, curve=curve)
 
 
+@speaks
 def make_customers(n_samples: int = 2000, *, n_new: int = 2000, random_state: Any = None) -> Bunch:
     """Customers who leave or stay, for asking which columns predict and which only remember.
 
@@ -119,7 +122,7 @@ def make_customers(n_samples: int = 2000, *, n_new: int = 2000, random_state: An
     >>> list(data.columns), data.predictive
     (['customer', 'postcode', 'plan', 'region', 'spend'], ['plan', 'spend'])
     """
-    _check_counts("make_customers", n_samples=(n_samples, 1), n_new=(n_new, 0))
+    _check_counts(n_samples=(n_samples, 1), n_new=(n_new, 0))
     rng = check_random_state(random_state)
     n = n_samples + n_new
     plan = rng.choice(["free", "basic", "pro"], n)
@@ -142,6 +145,7 @@ def make_customers(n_samples: int = 2000, *, n_new: int = 2000, random_state: An
     )
 
 
+@speaks
 def make_domains(
     n_domains: int = 8,
     n_samples: int = 100,
@@ -187,7 +191,6 @@ def make_domains(
     ((40, 40), array([0, 1, 2]))
     """
     _check_counts(
-        "make_domains",
         n_domains=(n_domains, 1),
         n_samples=(n_samples, 1),
         n_steady=(n_steady, 0),
@@ -226,6 +229,7 @@ class _Model:
         return np.tanh((X @ self.first) * (X @ self.second)) + 1.2 * np.sin(3 * X @ self.fault)
 
 
+@speaks
 def make_sources(
     n_samples: int = 20,
     n_sources: int = 1000,
@@ -269,7 +273,6 @@ def make_sources(
     ((12, 40), 50, ['helpful0', 'helpful1'])
     """
     _check_counts(
-        "make_sources",
         n_samples=(n_samples, 2),
         n_helpful=(n_helpful, 1),
         n_sources=(n_sources, n_helpful),
@@ -303,10 +306,10 @@ def make_sources(
     return Bunch(X=X, y=y, X_test=X_test, y_test=y_test, sources=sources, helpful=helpful)
 
 
-def _check_counts(owner: str, **counts: tuple[Any, int]) -> None:
+def _check_counts(**counts: tuple[Any, int]) -> None:
     """Refuse a count that is not a whole number of at least its least value."""
     for name, (count, least) in counts.items():
         if not is_number(count) or count != int(count) or count < least:
-            raise ValueError(
-                f"{owner}: {name} must be a whole number of at least {least}. Got {count!r}."
+            raise InputError(
+                f"{name} must be a whole number of at least {least}. Got {shown(count)}."
             )

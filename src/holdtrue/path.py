@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdtrue.charts import Lines, Series
+from holdtrue.charts import Lines, Series, svg
+from holdtrue.errors import (
+    InputError,
+    InputTypeError,
+    MissingPackageError,
+    check_choice,
+    shown,
+    speaking_as,
+    speaks,
+)
+from holdtrue.evidence import Evidence
+from holdtrue.records import equal, parse_json, read, to_json
 
-__all__ = ["SelectionPath", "ShowsPath"]
+__all__ = ["SelectionPath", "ShowsPath", "data_frame", "fits_whole", "skill_of"]
 
+_Evidence = TypeVar("_Evidence", bound=Evidence)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _FORMAT = "holdtrue.SelectionPath"
 _FRAMES = ("pandas", "polars", "pyarrow")
+_JSON_FIELDS: dict[str, Any] = {
+    "order": Sequence[int],
+    "names": Sequence[str],
+    "scores": Sequence[float],
+    "chosen_size": int,
+    "reason": str,
+    "unit": str,
+    "train_scores": Sequence[float] | None,
+    "evidence": Evidence | None,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +69,18 @@ class SelectionPath:
         What ``scores`` measures, such as ``"mean squared error"``.
     train_scores : array-like of float, shape (n_steps + 1,), optional
         The error on the rows of the fit, size by size, in the same unit.
+    evidence : Evidence, optional
+        What the path rests on, in the class of its family (`holdtrue.evidence`).
+
+    Attributes
+    ----------
+    skill : ndarray of float, shape (n_steps + 1,)
+        ``1 - scores / scores[0]``: 1 is perfect, 0 no better than the empty selection, below 0
+        harmful. For squared errors it is R² on unseen data.
+
+    See Also
+    --------
+    PathDisplay : Draws a path.
 
     Examples
     --------
@@ -67,9 +102,11 @@ class SelectionPath:
     reason: str
     unit: str = "error"
     train_scores: np.ndarray | None = None
+    evidence: Evidence | None = None
 
     if TYPE_CHECKING:  # what the constructor takes, where the fields above say what it keeps
 
+        @speaks
         def __init__(
             self,
             order: ArrayLike,
@@ -79,19 +116,19 @@ class SelectionPath:
             reason: str,
             unit: str = "error",
             train_scores: ArrayLike | None = None,
+            evidence: Evidence | None = None,
         ) -> None: ...
 
+    @speaks
     def __post_init__(self) -> None:
         def keep(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
         if isinstance(self.names, str):
-            raise ValueError(f"SelectionPath: names must be a list of names. Got {self.names!r}.")
+            raise InputError(f"names must be a list of names. Got {shown(self.names)}.")
         for name in ("reason", "unit"):
             if not isinstance(getattr(self, name), str):
-                raise ValueError(
-                    f"SelectionPath: {name} must be text. Got {getattr(self, name)!r}."
-                )
+                raise InputError(f"{name} must be text. Got {shown(getattr(self, name))}.")
         keep("order", _frozen("order", self.order, np.intp))
         keep("names", tuple(str(name) for name in self.names))
         keep("scores", _frozen("scores", self.scores, np.float64))
@@ -99,9 +136,8 @@ class SelectionPath:
         if self.train_scores is not None:
             keep("train_scores", _frozen("train_scores", self.train_scores, np.float64))
         if (self.order < 0).any():
-            raise ValueError(
-                f"SelectionPath: order must name candidates by index, 0 or more. "
-                f"Got {self.order.min()}."
+            raise InputError(
+                f"order must name candidates by index, 0 or more. Got {self.order.min()}."
             )
 
         n_steps = len(self.order)
@@ -109,13 +145,13 @@ class SelectionPath:
         for name, expected in lengths.items():
             values = getattr(self, name)
             if values is not None and len(values) != expected:
-                raise ValueError(
-                    f"SelectionPath: {name} must have length {expected} for {n_steps} steps. "
+                raise InputError(
+                    f"{name} must have length {expected} for {n_steps} steps. "
                     f"Got length {len(values)}. Scores start with the empty selection."
                 )
         if not 0 <= self.chosen_size <= n_steps:
-            raise ValueError(
-                f"SelectionPath: chosen_size must be between 0 and the number of steps. "
+            raise InputError(
+                f"chosen_size must be between 0 and the number of steps. "
                 f"Got chosen_size={self.chosen_size} with {n_steps} steps."
             )
 
@@ -125,21 +161,43 @@ class SelectionPath:
         return len(self.order)
 
     @property
+    def skill(self) -> np.ndarray:
+        """Share of the empty selection's error that each size removes, shape (n_steps + 1,)."""
+        return skill_of(self.scores, self.scores[0])
+
+    @property
     def chosen(self) -> np.ndarray:
         """Indices of the chosen candidates in order of entry, each named once."""
         return np.array(list(dict.fromkeys(self.order[: self.chosen_size].tolist())), dtype=np.intp)
 
+    @property
+    def size_words(self) -> str:
+        """How far the path goes: steps, and features where a stagewise path names some twice."""
+        words, n_features = f"{self.chosen_size} of {self.n_steps} steps", len(self.chosen)
+        if n_features < self.chosen_size:
+            words += f", with {n_features} feature{'s' * (n_features > 1)}"
+        return words
+
+    def evidence_as(self, kind: type[_Evidence]) -> _Evidence:
+        """The evidence, which must be of this class: a path of another family is refused."""
+        if not isinstance(self.evidence, kind):
+            given = type(self.evidence).__name__ if self.evidence else "no evidence"
+            raise InputTypeError(f"expected a path with {kind.__name__}. Got one with {given}.")
+        return self.evidence
+
+    @speaks
     def support(self, n_candidates: int) -> np.ndarray:
         """Mask of the chosen candidates, shape (n_candidates,)."""
         if self.n_steps and n_candidates <= self.order.max():
-            raise ValueError(
-                f"SelectionPath.support: n_candidates must exceed every index of the path. "
+            raise InputError(
+                f"n_candidates must exceed every index of the path. "
                 f"Got {n_candidates}, and {self.order.max()} in the path."
             )
         mask = np.zeros(n_candidates, dtype=bool)
         mask[self.order[: self.chosen_size]] = True
         return mask
 
+    @speaks
     def ranking(self, n_candidates: int) -> np.ndarray:
         """Rank of every candidate by first entry, shape (n_candidates,): 1 is the best.
 
@@ -150,6 +208,7 @@ class SelectionPath:
         rank[entered] = np.arange(1, len(entered) + 1)
         return rank
 
+    @speaks
     def to_frame(self, backend: str = "pandas") -> Any:
         """Table with one row per size, from the empty selection to the whole path.
 
@@ -160,15 +219,10 @@ class SelectionPath:
 
         Returns
         -------
-        frame : data frame with columns size, index, name, score, train_score, chosen
+        frame : data frame with columns size, index, name, score, skill, train_score, chosen
             ``index`` is -1 and ``name`` empty in the row of the empty selection; ``chosen`` marks
             the sizes up to the chosen one.
         """
-        if backend not in _FRAMES:
-            raise ValueError(
-                f"SelectionPath.to_frame: backend must be one of {', '.join(map(repr, _FRAMES))}. "
-                f"Got {backend!r}."
-            )
         sizes = np.arange(self.n_steps + 1)
         train = np.full(len(sizes), np.nan) if self.train_scores is None else self.train_scores
         columns = {
@@ -176,17 +230,13 @@ class SelectionPath:
             "index": [-1, *self.order.tolist()],
             "name": ["", *self.names],
             "score": self.scores.tolist(),
+            "skill": self.skill.tolist(),
             "train_score": train.tolist(),
             "chosen": (sizes <= self.chosen_size).tolist(),
         }
-        try:
-            return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
-        except ModuleNotFoundError as error:
-            raise ImportError(
-                f"SelectionPath.to_frame: backend={backend!r} needs {backend}, which is not "
-                f"installed. Run `pip install {backend}` or pass another backend."
-            ) from error
+        return data_frame(columns, backend)
 
+    @speaks
     def chart(self) -> Lines:
         """The path as a chart: the error on unseen data against the size of the selection."""
         sizes = range(self.n_steps + 1)
@@ -196,75 +246,66 @@ class SelectionPath:
             series.insert(0, train)
         return Lines(
             "Estimated error along the path",
-            f"{self.chosen_size} of {self.n_steps} steps chosen: {self.reason}.",
-            "size of the selection",
+            f"{self.size_words}: {self.reason}.",
+            "steps taken",
             self.unit,
             series,
             chosen=self.chosen_size,
+            chosen_label=f"chosen: {self.size_words}",
         )
 
     def _repr_html_(self) -> str:
         """Picture of the path, for notebooks."""
-        steps = [escape(name) for name in self.names[: self.chosen_size]]
-        shown = ", ".join(steps[:12]) + (f" and {len(steps) - 12} more" if len(steps) > 12 else "")
+        steps = [escape(name) for name in dict.fromkeys(self.names[: self.chosen_size])]
+        listed = ", ".join(steps[:12]) + (f" and {len(steps) - 12} more" if len(steps) > 12 else "")
         return (
-            f"<figure style='margin:0;max-width:720px'>{self.chart().svg()}<figcaption>"
-            f"{escape(self.reason)}{': ' if steps else ''}{shown}</figcaption></figure>"
+            f"<figure style='margin:0;max-width:720px'>{svg.draw(self.chart())}<figcaption>"
+            f"{escape(self.reason)}{': ' if steps else ''}{listed}</figcaption></figure>"
         )
 
+    @speaks
     def to_json(self) -> str:
         """The path as strict JSON; `from_json` gives back an equal path, to the last bit."""
-        return json.dumps(
-            {
-                "format": _FORMAT,
-                "version": 1,
-                "order": self.order.tolist(),
-                "names": list(self.names),
-                "scores": [_to_json_number(score) for score in self.scores],
-                "chosen_size": self.chosen_size,
-                "reason": self.reason,
-                "unit": self.unit,
-                "train_scores": None
-                if self.train_scores is None
-                else [_to_json_number(score) for score in self.train_scores],
-            },
-            allow_nan=False,
-            ensure_ascii=False,
-        )
+        record = {
+            "format": _FORMAT,
+            "version": 1,
+            "order": self.order.tolist(),
+            "names": list(self.names),
+            "scores": to_json(self.scores),
+            "chosen_size": self.chosen_size,
+            "reason": self.reason,
+            "unit": self.unit,
+            "train_scores": to_json(self.train_scores),
+            "evidence": None if self.evidence is None else self.evidence.to_dict(),
+        }
+        return json.dumps(record, allow_nan=False, ensure_ascii=False)
 
     @classmethod
+    @speaks
     def from_json(cls, text: str) -> SelectionPath:
         """Path written by `to_json`. Anything else is refused with a `ValueError`."""
-        try:
-            record = json.loads(text, parse_constant=_not_json)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"SelectionPath.from_json: this is not JSON ({error}).") from error
+        return cls._from_record(parse_json(text))
+
+    @classmethod
+    def _from_record(cls, record: Any) -> SelectionPath:
+        """Path from the parsed JSON of `to_json`."""
         if not isinstance(record, dict) or record.get("format") != _FORMAT:
-            raise ValueError(
-                f"SelectionPath.from_json: expected an object with format={_FORMAT!r}. "
+            raise InputError(
+                f"expected an object with format={_FORMAT!r}. "
                 "Pass the text that SelectionPath.to_json wrote."
             )
         if record.get("version") != 1:
-            raise ValueError(
-                "SelectionPath.from_json: this holdtrue reads version 1. "
+            raise InputError(
+                "this holdtrue reads version 1. "
                 f"Got version {record.get('version')!r}. Update holdtrue to read it."
             )
         try:
-            train_scores = record["train_scores"]
-            return cls(
-                order=np.array([_whole(index) for index in record["order"]], dtype=np.intp),
-                names=tuple(_text(name) for name in _list(record["names"])),
-                scores=_from_json_numbers(record["scores"]),
-                chosen_size=_whole(record["chosen_size"]),
-                reason=_text(record["reason"]),
-                unit=_text(record["unit"]),
-                train_scores=None if train_scores is None else _from_json_numbers(train_scores),
-            )
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(
-                f"SelectionPath.from_json: the field {error} is missing or of the wrong type. "
-                "The file is damaged; write it again with SelectionPath.to_json."
-            ) from error
+            values = {name: read(kind, record[name], name) for name, kind in _JSON_FIELDS.items()}
+            return cls(**values)
+        except KeyError as error:
+            raise InputError(f"the path is damaged: {error} is missing.") from error
+        except OverflowError as error:
+            raise InputError(f"the path is damaged: {error}.") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, so that a copy's arrays are read-only too.
@@ -273,18 +314,8 @@ class SelectionPath:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SelectionPath):
             return NotImplemented
-        if (self.train_scores is None) != (other.train_scores is None):
-            return False
-        return (
-            (self.names, self.chosen_size, self.reason, self.unit)
-            == (other.names, other.chosen_size, other.reason, other.unit)
-            and np.array_equal(self.order, other.order)
-            and np.array_equal(self.scores, other.scores, equal_nan=True)
-            and (
-                self.train_scores is None
-                or other.train_scores is None
-                or np.array_equal(self.train_scores, other.train_scores, equal_nan=True)
-            )
+        return all(
+            equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -294,7 +325,12 @@ class SelectionPath:
 
 
 class ShowsPath:
-    """Estimators whose view in a notebook adds the path to scikit-learn's diagram."""
+    """Estimators with a path, which is added to scikit-learn's diagram in a notebook."""
+
+    path_: SelectionPath
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(name.endswith("_") and name != "path_" for name in vars(self))
 
     def _html_repr(self) -> str:
         diagram: str = super()._html_repr()  # type: ignore[misc]
@@ -302,48 +338,70 @@ class ShowsPath:
         return diagram if path is None else diagram + path._repr_html_()
 
 
+def fits_whole(method: _Method) -> _Method:
+    """Decorate a public method that fits: its errors begin with its class's name, as by `speaks`.
+
+    A fit is whole or not there. It starts with nothing of an earlier one; an error leaves the
+    estimator as it was before, an interruption leaves it unfitted with the path so far.
+    """
+
+    @functools.wraps(method)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            _unfit(self)
+            with speaking_as(type(self).__name__):
+                return method(self, *args, **kwargs)
+        except Exception:
+            vars(self).update(before)
+            for name in vars(self).keys() - before.keys():
+                delattr(self, name)
+            raise
+        except BaseException:
+            path = vars(self).get("path_")
+            _unfit(self)
+            if isinstance(self, ShowsPath):
+                so_far = path is not None and path.reason == _INTERRUPTED.reason
+                self.path_ = path if so_far else _INTERRUPTED
+            raise
+
+    return fit  # type: ignore[return-value]
+
+
+def _unfit(estimator: Any) -> None:
+    """Remove the attributes of a fit; private ones mean nothing without them."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+
+
+def data_frame(columns: dict[str, Any], backend: str) -> Any:
+    """The columns as a data frame of "pandas", "polars" or "pyarrow"."""
+    check_choice("backend", backend, _FRAMES)
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            f"backend={backend!r} needs {backend}, which is not "
+            f"installed. Run `pip install {backend}` or pass another backend."
+        ) from error
+
+
+def skill_of(score: ArrayLike, empty: float) -> np.ndarray:
+    """``1 - score / empty``, and 0 where both are 0."""
+    scores = np.asarray(score, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((scores == 0) & (empty == 0), 0.0, 1 - scores / np.float64(empty))
+
+
 def _frozen(name: str, values: Any, dtype: type) -> np.ndarray:
-    """Own, read-only, one-dimensional copy; indices must be whole."""
+    """Read-only, one-dimensional copy; indices must be whole."""
     given = np.asarray(values)
     array: np.ndarray = given.astype(dtype)
     if array.ndim != 1 or (dtype is np.intp and (array != given).any()):
         kind = "whole numbers" if dtype is np.intp else "numbers"
-        raise ValueError(f"SelectionPath: {name} must be a list of {kind}. Got {values!r}.")
+        raise InputError(f"{name} must be a list of {kind}. Got {shown(values)}.")
     array.flags.writeable = False
     return array
 
 
-def _to_json_number(value: float) -> float | str:
-    """A float as JSON has it; what JSON cannot say (inf, nan) becomes its name."""
-    return float(value) if math.isfinite(value) else str(float(value))
-
-
-def _from_json_numbers(values: Iterable[Any]) -> np.ndarray:
-    numbers = []
-    for value in values:
-        if not (type(value) in (int, float) or value in ("inf", "-inf", "nan")):
-            raise TypeError(f"scores ({value!r})")
-        numbers.append(float(value))
-    return np.array(numbers, dtype=np.float64)
-
-
-def _not_json(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"order or chosen_size ({value!r})")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"names ({value!r})")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"text ({value!r})")
-    return value
+_INTERRUPTED = SelectionPath((), (), (np.nan,), 0, "interrupted")

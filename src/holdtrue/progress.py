@@ -19,7 +19,7 @@ _PATIENCE = 1.0  # seconds of work before a bar is worth showing
 def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
     """Give a function to call after each of ``total`` pieces of work.
 
-    Nothing is shown where standard error is no terminal, nor in the first second, nor if `silent`.
+    Nothing is shown in the first second, where standard error is not a terminal, and if `silent`.
     """
     if silent.get() or not sys.stderr.isatty():
         yield lambda: None

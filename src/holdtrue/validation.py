@@ -1,20 +1,22 @@
-"""Checks shared by the estimators, and the wording of their errors.
-
-Every message says who, what was expected, what was given, and what to do.
-"""
+"""Checks shared by the estimators."""
 
 from __future__ import annotations
 
-import difflib
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
+from holdtrue.errors import InputError, shown
+from holdtrue.targets import check_class_count
+
+# Weights are repetitions of rows; larger ones leave the range of whole numbers and of float32.
+_LARGEST_WEIGHT = 1e15
 _NOT_NUMBERS = (
     nw.String,
     nw.Categorical,
@@ -26,32 +28,6 @@ _NOT_NUMBERS = (
     nw.List,
     nw.Struct,
 )
-
-
-def did_you_mean(given: Any, choices: Iterable[str]) -> str:
-    """`` Did you mean 'x'?`` when a choice is close to what was given, else nothing."""
-    wanted = str(given).lower()
-    by_lower = {str(choice).lower(): choice for choice in choices}
-    close = difflib.get_close_matches(wanted, by_lower, n=1)
-    if not close and wanted:  # a part of a name is close too, the shortest first
-        close = sorted((name for name in by_lower if wanted in name), key=len)[:1]
-    return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
-
-
-def shown(value: Any) -> str:
-    """The value as it would be typed: 0 for ``np.int64(0)``."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
-
-
-def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse a value that is not one of the choices."""
-    choices = tuple(choices)
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(map(repr, choices))
-        raise ValueError(
-            f"{owner}: {name} must be one of {listed}. Got {value!r}."
-            + did_you_mean(value, choices)
-        )
 
 
 def is_number(value: Any, kind: type = numbers.Real) -> bool:
@@ -75,10 +51,9 @@ def numeric_rows(
     """X, or X and y where y is given, as float arrays; float32 is kept, and CSR where accepted.
 
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
-    message that names the column when one holds no numbers.
+    message that names the first column that does not hold numbers.
     """
-    owner = type(estimator).__name__
-    _column_names(owner, "X", X)
+    _column_names("X", X)
     wanted = {
         "dtype": [np.float64, np.float32],
         "reset": reset,
@@ -88,13 +63,13 @@ def numeric_rows(
         if not reset:
             return validate_data(estimator, X, **wanted)
         if y is not None and not y_numeric:
-            _refuse_unclear(owner, "y", "class", np.asarray(y))
+            _refuse_unclear("y", "class", np.asarray(y))
         X, y = validate_data(estimator, X, y, y_numeric=y_numeric, **wanted)
         if y_numeric:
             y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
         return X, y
     except ValueError as error:
-        raise _no_text(owner, error) from error
+        raise _no_text(error) from error
 
 
 def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = False) -> Any:
@@ -102,19 +77,18 @@ def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = Fa
 
     They must have the columns that the estimator has just seen in X.
     """
-    owner = type(estimator).__name__
     n_features = estimator.n_features_in_
     if X_unlabeled is None:
         return np.empty((0, n_features))
-    names = _column_names(owner, "X_unlabeled", X_unlabeled)
+    names = _column_names("X_unlabeled", X_unlabeled)
     expected = getattr(estimator, "feature_names_in_", None)
     if names is not None and expected is not None and names != list(expected):
-        raise ValueError(
-            f"{owner}: the columns of X_unlabeled must be those of X, in the same order. "
+        raise InputError(
+            f"the columns of X_unlabeled must be those of X, in the same order. "
             f"Expected {list(expected)}. Got {names}."
         )
     if np.shape(X_unlabeled)[:1] == (0,):
-        raise ValueError(f"{owner}: X_unlabeled has no rows. Pass None if there are none.")
+        raise InputError("X_unlabeled has no rows. Pass None if there are none.")
     try:
         rows = check_array(
             X_unlabeled,
@@ -123,54 +97,51 @@ def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = Fa
             accept_sparse="csr" if accept_sparse else False,
         )
     except ValueError as error:
-        raise _no_text(owner, error) from error
+        raise _no_text(error) from error
     if rows.shape[1] != n_features:
-        raise ValueError(
-            f"{owner}: X_unlabeled must have the columns of X, shape (n_unlabeled, {n_features}). "
+        raise InputError(
+            f"X_unlabeled must have the columns of X, shape (n_unlabeled, {n_features}). "
             f"Got shape {rows.shape}."
         )
     return rows
 
 
-def _column_names(owner: str, what: str, X: Any) -> list[Any] | None:
-    """Names of a frame's columns, or None; a frame that holds no numbers is refused."""
+def _column_names(what: str, X: Any) -> list[Any] | None:
+    """Names of a frame's columns, or None; a column that does not hold numbers is refused."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        raise ValueError(f"{owner}: expected numbers in {what}. Got dates. Encode them.")
+        raise InputError(f"expected numbers in {what}. Got dates. Encode them.")
     try:
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
-            raise ValueError(
-                f"{owner}: {what} is a query that has not been run ({type(X).__name__}). "
+            raise InputError(
+                f"{what} is a query that has not been run ({type(X).__name__}). "
                 "Call its .collect() first."
             )
         if not isinstance(frame, nw.DataFrame):
             return None
         schema = frame.schema
     except nw.exceptions.DuplicateError as error:
-        raise ValueError(
-            f"{owner}: the columns of {what} must have different names. Got some twice ({error})."
+        raise InputError(
+            f"the columns of {what} must have different names. Got some twice ({error})."
         ) from error
     for column, dtype in schema.items():
         if isinstance(dtype, _NOT_NUMBERS):
-            raise ValueError(
-                f"{owner}: expected numbers in every column of {what}. "
+            raise InputError(
+                f"expected numbers in every column of {what}. "
                 f"Got {dtype} in column {column!r}. Encode it or leave it out."
             )
     return list(frame.columns)
 
 
-def _no_text(owner: str, error: ValueError) -> ValueError:
+def _no_text(error: ValueError) -> ValueError:
     """The error in our words if it is about text, else as it is."""
-    _, found, value = str(error).partition("could not convert string to float: ")
-    if not found:
+    _, is_text, value = str(error).partition("could not convert string to float: ")
+    if not is_text:
         return error
-    return ValueError(
-        f"{owner}: expected numbers. Got the text {value}. Encode it or leave it out."
-    )
+    return InputError(f"expected numbers. Got the text {value}. Encode it or leave it out.")
 
 
 def check_magnitude(
-    owner: str,
     what: str | Callable[[int], str],
     values: np.ndarray,
     *,
@@ -182,8 +153,8 @@ def check_magnitude(
     ``what`` names the numbers, or is called with the column that is refused.
     """
     for column, size in unfit_sizes(values, dtype=dtype, power=power):
-        raise ValueError(
-            f"{owner}: the {'squares' if power == 2 else 'fourth powers'} of "
+        raise InputError(
+            f"the {'squares' if power == 2 else 'fourth powers'} of "
             f"{what if isinstance(what, str) else what(column)} must fit into "
             f"{np.dtype(dtype)}. Got values of size {size:g}. Change the unit."
         )
@@ -207,8 +178,8 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     if isinstance(frame, nw.DataFrame):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if not len(frame) or not len(frame.columns):
-            raise ValueError(
-                f"{type(estimator).__name__}: found a frame with {len(frame)} sample(s) and "
+            raise InputError(
+                f"found a frame with {len(frame)} sample(s) and "
                 f"{len(frame.columns)} feature(s), while a minimum of 1 is required."
             )
         return X
@@ -217,62 +188,87 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
 
 
-def target_rows(owner: str, y: Any) -> np.ndarray:
+def target_rows(y: Any) -> np.ndarray:
     """The target as an array of one dimension; NaN, infinity and complex numbers are refused."""
     if y is None:
-        raise ValueError(
-            f"{owner}: requires y to be passed, but the target y is None. Call fit(X, y)."
-        )
+        raise InputError("requires y to be passed, but the target y is None. Call fit(X, y).")
     target = np.asarray(column_or_1d(y, warn=True))
     if target.dtype.kind == "f":
         assert_all_finite(target, input_name="y")
     if target.dtype.kind == "c":
-        raise ValueError(f"{owner}: Complex data not supported. Got complex numbers in y.")
+        raise InputError("Complex data not supported. Got complex numbers in y.")
     return target
 
 
-def check_weights(owner: str, sample_weight: Any, n_rows: int) -> np.ndarray:
+def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes in order, shape (n_classes,), and the class of each row as their index."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(f"needs at least 2 classes. Got 1 class, {shown(classes[0])}.")
+    check_class_count(len(classes))
+    return classes, codes
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """Names of the columns that a fitted estimator has seen; x0, x1, ... where they had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else list(names)
+
+
+def check_level(name: str, value: Any) -> None:
+    """Refuse what is not a number between 0 and 1."""
+    if not (is_number(value) and 0 < value < 1):
+        raise InputError(f"{name} must be between 0 and 1. Got {shown(value)}.")
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Weights as float64, shape (n_rows,); ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{owner}: sample_weight must be numbers, one per row. Got {sample_weight!r}."
+        raise InputError(
+            f"sample_weight must be numbers, one per row. Got {shown(sample_weight)}."
         ) from error
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
-        raise ValueError(
-            f"{owner}: sample_weight must have one value per row, shape ({n_rows},). "
+        raise InputError(
+            f"sample_weight must have one value per row, shape ({n_rows},). "
             f"Got shape {weight.shape}."
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]
-        raise ValueError(
-            f"{owner}: sample_weight must be finite and not negative. Got {bad:g}. "
+        raise InputError(
+            f"sample_weight must be finite and not negative. Got {bad:g}. "
             "A weight of 0 leaves a row out."
         )
     if not weight.any():
-        raise ValueError(
-            f"{owner}: sample_weight must be above 0 for some row. Got a weight of zero in all "
+        raise InputError(
+            f"sample_weight must be above 0 for some row. Got a weight of zero in all "
             f"{n_rows} rows."
+        )
+    largest = float(weight.max())
+    if not 1 / _LARGEST_WEIGHT <= largest <= _LARGEST_WEIGHT:
+        raise InputError(
+            f"the largest sample_weight must lie between {1 / _LARGEST_WEIGHT:g} and "
+            f"{_LARGEST_WEIGHT:g}. Got {largest:g}. Divide all weights by a common factor."
         )
     return weight
 
 
-def check_groups(owner: str, groups: Any, n_rows: int) -> np.ndarray:
+def check_groups(groups: Any, n_rows: int) -> np.ndarray:
     """Domain of each row, shape (n_rows,), none missing."""
     labels = np.asarray(groups)
     if labels.dtype.kind == "U" and not isinstance(groups, np.ndarray):
         labels = np.asarray(groups, dtype=object)  # numbers beside text must not become text
     if labels.shape != (n_rows,):
-        raise ValueError(
-            f"{owner}: groups must have one value per row, shape ({n_rows},). "
-            f"Got shape {labels.shape}."
+        raise InputError(
+            f"groups must have one value per row, shape ({n_rows},). Got shape {labels.shape}."
         )
-    _refuse_unclear(owner, "groups", "domain", labels)
+    _refuse_unclear("groups", "domain", labels)
     return labels
 
 
@@ -283,7 +279,7 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def _refuse_unclear(owner: str, name: str, what: str, labels: np.ndarray) -> None:
+def _refuse_unclear(name: str, what: str, labels: np.ndarray) -> None:
     """Refuse labels of which some are missing, or that are text and numbers mixed."""
     if labels.dtype != object:
         missing = labels != labels
@@ -291,13 +287,13 @@ def _refuse_unclear(owner: str, name: str, what: str, labels: np.ndarray) -> Non
         labels = labels.ravel()
         missing = np.array([_is_missing(label) for label in labels], dtype=bool)
         if len({isinstance(label, str) for label in labels}) > 1 and not missing.any():
-            raise ValueError(
-                f"{owner}: {name} must be all text or all numbers. Got both. "
+            raise InputError(
+                f"{name} must be all text or all numbers. Got both. "
                 f"Pass [str(label) for label in {name}]."
             )
     if missing.any():
-        raise ValueError(
-            f"{owner}: {name} must name a {what} for every row. "
+        raise InputError(
+            f"{name} must name a {what} for every row. "
             f"Got a missing value in row {int(np.argmax(missing))}. Name it or leave the row out."
         )
 
@@ -319,8 +315,8 @@ def check_columns(estimator: Any, name: str, given: Any) -> list[int]:
         indices = [names.index(label) for label in listed.tolist()]
     if indices is None or sorted(set(indices)) != sorted(i for i in indices if 0 <= i < n_features):
         known = f"columns {names}" if names else f"columns 0 to {n_features - 1}"
-        raise ValueError(
-            f"{type(estimator).__name__}: {name} must name {known}, each once, or be a mask of "
-            f"length {n_features}. Got {given!r}."
+        raise InputError(
+            f"{name} must name {known}, each once, or be a mask of "
+            f"length {n_features}. Got {shown(given)}."
         )
     return indices

@@ -97,6 +97,12 @@ def pages(tmp_path_factory, command_line):
     (folder / "path.json").write_text(path.to_json())
     assert holdtrue("report", "path.json", "--quiet").code == 0
     assert holdtrue("demo", "--out", "demo.html", "--quiet").code == 0
+    wide = pa.table(
+        {f"feature {i}": rng.normal(size=300) for i in range(30)} | {"y": rng.random(300) < 0.5}
+    )
+    pq.write_table(wide, folder / "long.parquet")
+    asked = ("rank", "long.parquet", "-t", "y", "--out", "long.html", "--quiet")
+    assert holdtrue(*asked).code == 0
     return folder
 
 
@@ -123,8 +129,9 @@ def visit(browser, pages):
 @every_page
 def test_a_page_draws_its_charts_without_an_error_or_a_request(page, visit):
     seen = visit(page)
-    for chart in (charts := seen.find_elements(By.CSS_SELECTOR, "figure svg")):
-        assert chart.size["width"] > 500
+    column = seen.find_element(By.TAG_NAME, "main").size["width"]
+    for chart in (charts := seen.find_elements(By.CSS_SELECTOR, ".wide > svg")):
+        assert chart.size["width"] == column
         assert chart.size["height"] > 80
         assert chart.find_elements(By.CSS_SELECTOR, "text")
         assert chart.find_elements(By.CSS_SELECTOR, "polyline, circle, rect")
@@ -140,9 +147,10 @@ def test_a_page_draws_its_charts_without_an_error_or_a_request(page, visit):
 
 
 @every_page
-def test_labels_of_a_chart_stay_inside_it(page, visit):
+@pytest.mark.parametrize("width", [1280, 390])
+def test_labels_of_a_chart_stay_inside_it(page, width, visit):
     clipped = """
-        return [...document.querySelectorAll("figure svg")].flatMap((svg) => {
+        return [...document.querySelectorAll("figure svg[role=img]")].flatMap((svg) => {
           const frame = svg.getBoundingClientRect();
           return [...svg.querySelectorAll("text")].filter((text) => {
             const box = text.getBoundingClientRect();
@@ -150,7 +158,7 @@ def test_labels_of_a_chart_stay_inside_it(page, visit):
               || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
           }).map((text) => text.textContent);
         });"""
-    assert visit(page).execute_script(clipped) == []
+    assert visit(page, width=width).execute_script(clipped) == []
 
 
 @every_page
@@ -221,12 +229,51 @@ def test_texts_sort_as_people_do(how, visit):
 @pytest.mark.parametrize("page", ["rank", "select", "transfer", "size"])
 def test_every_heading_sorts_the_table(page, visit):
     seen = visit(page)
+    for button in seen.find_elements(By.CSS_SELECTOR, ".tools button"):
+        button.click()
     for place, heading in enumerate(seen.find_elements(By.CSS_SELECTOR, "th")):
         before = sorted(column(seen, place))
         heading.find_element(By.TAG_NAME, "button").click()
         assert heading.get_attribute("aria-sort") == "ascending"
         assert len(seen.find_elements(By.CSS_SELECTOR, "[aria-sort]")) == 1
         assert sorted(column(seen, place)) == before
+
+
+# --- folding and finding ------------------------------------------------------------------------
+
+
+def test_secondary_columns_and_later_rows_are_folded_until_asked_for(visit):
+    seen = visit("long")
+    columns, rows = seen.find_elements(By.CSS_SELECTOR, ".tools button")
+    table = seen.find_element(By.TAG_NAME, "table")
+    shown = {"th": 9, "tbody tr": 20}
+    for selector, wanted in shown.items():
+        parts = table.find_elements(By.CSS_SELECTOR, selector)
+        assert sum(part.is_displayed() for part in parts) == wanted
+        assert len(parts) > wanted
+    assert columns.get_attribute("aria-expanded") == "false"
+    columns.click()
+    rows.click()
+    assert columns.get_attribute("aria-expanded") == "true"
+    for selector in shown:
+        assert all(p.is_displayed() for p in table.find_elements(By.CSS_SELECTOR, selector))
+
+
+def test_a_row_is_found_by_a_part_of_its_name(visit):
+    seen = visit("long")
+    seen.find_element(By.CSS_SELECTOR, "input[type=search]").send_keys("Feature 27")
+    rows = seen.find_elements(By.CSS_SELECTOR, "tbody tr")
+    assert [r.text.split()[2] for r in rows if r.is_displayed()] == ["27"]
+
+
+def test_the_words_of_a_table_are_explained_on_the_page_and_in_print(visit):
+    seen = visit("size")
+    word = seen.find_element(By.XPATH, "//td/abbr[text()='dee']")
+    assert "eigenvalue" in word.get_attribute("title")
+    assert "eigenvalue" in seen.find_element(By.CLASS_NAME, "terms").text
+    seen.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert seen.find_element(By.CLASS_NAME, "terms").is_displayed()
+    seen.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 # --- for everyone -------------------------------------------------------------------------------
@@ -264,6 +311,13 @@ def test_a_page_follows_the_reader_s_colours(page, scheme, visit):
 def test_a_page_fits_a_phone(page, visit):
     seen = visit(page, width=390)
     assert seen.execute_script("return document.documentElement.scrollWidth") <= 390
+    cut = """
+        return [...document.querySelectorAll(".drawing, .shapes, .scroll, table, td, figure svg")]
+          .filter((part) => part.getBoundingClientRect().right > 390
+            || (part.tagName != "svg" && part.scrollWidth > part.clientWidth + 1
+                && getComputedStyle(part).display != "inline"))
+          .map((part) => part.outerHTML.slice(0, 90));"""
+    assert seen.execute_script(cut) == []
     size = "return Number.parseFloat(getComputedStyle(document.querySelector('.answer')).fontSize)"
     assert seen.execute_script(size) >= 15
     letters = """

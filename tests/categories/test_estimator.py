@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from holdtrue import Counts, GingerForestClassifier, GingerSelector, GingerTreeClassifier
-from holdtrue.categories import OneColumnClassifier, kernel
+from holdtrue.categories import OneColumnClassifier, kernel, rule_estimate, shrunk
 
 
 def make_people(n=600, seed=0):
@@ -44,11 +44,15 @@ def people():
 def test_columns_that_predict_are_kept_and_the_id_is_not(people):
     selector = GingerSelector().fit(*people)
     assert list(selector.get_feature_names_out()) == ["age", "plan"]
-    assert selector.scores_[0] == 0.5
+    # An id says nothing: all weight is on the shares of all rows.
+    assert selector.scores_[0] == selector.no_column_scores_[0]
     assert selector.coverage_[0] == 0
-    assert selector.ranking_[0] == 7
     assert set(selector.path_.names[:2]) == {"age", "plan"}
-    assert selector.path_.reason == "2 of 7 columns beat no column by more than the 95% interval"
+    assert selector.path_.reason == "2 of 7 columns beat no column by more than 1 standard error"
+    paper = GingerSelector("ginger").fit(*people)
+    assert list(paper.get_feature_names_out()) == ["age", "plan"]
+    assert paper.scores_[0] == 0.5
+    assert paper.ranking_[0] == 7
     # An empty column is a constant one.
     assert selector.scores_[-1] == pytest.approx(selector.no_column_scores_[-1])
 
@@ -65,13 +69,22 @@ def test_other_criteria_rank_the_id_first(people):
 
 def test_scores_are_the_kernels(people):
     X, y = people
-    selector = GingerSelector().fit(X, y)
     counts = pd.crosstab(X["plan"], y).to_numpy()
-    assert selector.scores_[2] == pytest.approx(kernel.ginger(counts))
-    assert selector.no_column_scores_[2] == pytest.approx(kernel.no_column("ginger", counts))
-    error = kernel.jackknife("ginger", counts).score
-    expected = selector.scores_[2] + np.array([-1, 1]) * 1.959963984540054 * error
-    np.testing.assert_allclose(selector.intervals_[2], expected)
+    for criterion in ("ginger", "majority"):
+        selector = GingerSelector(criterion).fit(X, y)
+        value = kernel.criterion_value(criterion, counts)
+        assert selector.scores_[2] == pytest.approx(value)
+        assert selector.no_column_scores_[2] == pytest.approx(kernel.no_column(criterion, counts))
+        expected = rule_estimate.estimate_rule(criterion, counts).interval()
+        np.testing.assert_allclose(selector.intervals_[2], expected)
+    for criterion in shrunk.LOSSES:
+        selector = GingerSelector(criterion).fit(X, y)
+        expected = shrunk.estimate(criterion, counts)
+        assert selector.scores_[2] == pytest.approx(expected.score)
+        assert selector.no_column_scores_[2] == pytest.approx(expected.no_column)
+        assert selector.share_wrong_[2] == pytest.approx(expected.share_wrong)
+        np.testing.assert_allclose(selector.intervals_[2], expected.interval())
+        np.testing.assert_allclose(selector.gain_intervals_[2], expected.gain_interval())
 
 
 def test_counts_in_seven_parts_give_the_fit_on_the_rows(people):
@@ -161,7 +174,8 @@ def test_forward_leaves_out_what_is_known_already():
     assert list(each.get_feature_names_out()) == ["a", "copy", "b"]
     forward = GingerSelector(mode="forward").fit(X, y)
     assert list(forward.get_feature_names_out()) == ["a", "b"]
-    assert forward.path_.scores[2] == 0
+    assert forward.path_.scores[2] < 0.01
+    assert GingerSelector("ginger", mode="forward").fit(X, y).path_.scores[2] == 0
     assert "after 2 of 4 columns no further one clearly lowers" in forward.path_.reason
     np.testing.assert_array_equal(forward.scores_, each.scores_)
     three = GingerSelector(mode="forward", n_features_to_select=3).fit(X, y)
@@ -199,7 +213,7 @@ def test_forward_scores_joint_columns():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, size=(300, 3)).astype(object)
     y = ((X[:, 0] + X[:, 2]) % 3 + (rng.random(300) < 0.2) > 1).astype(int)
-    path = GingerSelector(mode="forward", n_features_to_select=3).fit(X, y).path_
+    path = GingerSelector("ginger", mode="forward", n_features_to_select=3).fit(X, y).path_
     for size in (1, 2, 3):
         chosen = X[:, path.order[:size]]
         joint = ["/".join(map(str, row)) for row in chosen]
@@ -228,11 +242,21 @@ def test_frames_keep_their_kind_and_types(people, kind):
 
 def test_nothing_kept_is_no_columns():
     X = np.arange(40.0).reshape(20, 2)
-    selector = GingerSelector().fit(X, np.tile([0, 1], 10))
+    y = np.tile([0, 1], 10)
+    with pytest.warns(UserWarning, match="GingerSelector: keeps nothing, because 0 of 2 columns"):
+        selector = GingerSelector().fit(X, y)
     assert selector.transform(X).shape == (20, 0)
     assert selector.path_.chosen_size == 0
+    for mode in ("each", "forward"):
+        kept = GingerSelector(min_features=1, mode=mode).fit(X, y)
+        assert kept.transform(X).shape == (20, 1)
+        assert kept.ranking_[kept.support_] == [1]
+    assert (
+        "min_features=1 keeps the best 1" in GingerSelector(min_features=1).fit(X, y).path_.reason
+    )
 
 
+@pytest.mark.filterwarnings("ignore:GingerSelector. keeps nothing")
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
 def test_rows_stay_where_no_column_does(kind):
     rng = np.random.default_rng(0)
@@ -272,12 +296,12 @@ def test_categorical_features_are_taken_by_value(people):
     assert GingerSelector().fit(X, y).n_bins_[4] > 0
     by_value = GingerSelector(categorical_features=["height"]).fit(X, y)
     assert by_value.n_bins_[4] == 0
-    assert by_value.scores_[4] == 0.5
+    assert by_value.scores_[4] == by_value.no_column_scores_[4]
 
 
 def test_unseen_values_may_follow_the_prior(people):
     X, y = people
-    prior = GingerSelector(unseen="prior").fit(X, y)
+    prior = GingerSelector("ginger", unseen="prior").fit(X, y)
     assert prior.scores_[0] == pytest.approx(prior.no_column_scores_[0])
 
 
@@ -307,7 +331,7 @@ def test_an_interrupted_fit_says_so(people, monkeypatch):
         raise KeyboardInterrupt
 
     selector = GingerSelector().fit(*people)
-    monkeypatch.setattr("holdtrue.categories.estimator.column_estimate", interrupt)
+    monkeypatch.setattr("holdtrue.categories.estimator.score_column", interrupt)
     with pytest.raises(KeyboardInterrupt):
         selector.fit(*people)
     assert selector.path_.reason == "interrupted"
@@ -325,11 +349,10 @@ def test_an_interrupted_fit_says_so(people, monkeypatch):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_a_fit_that_fails_leaves_nothing_of_the_one_before(people, model):
+def test_a_fit_that_fails_leaves_the_one_before_whole(people, model):
     X, y = people
     use = model.transform if isinstance(model, GingerSelector) else model.predict
     model.fit(X, y)
-    # Parameters are checked before anything else: the earlier fit stays whole.
     before = use(X)
     model.set_params(max_bins=0)
     with pytest.raises(ValueError, match="max_bins"):
@@ -338,21 +361,18 @@ def test_a_fit_that_fails_leaves_nothing_of_the_one_before(people, model):
     model.set_params(max_bins=64)
     with pytest.raises(ValueError, match="2 classes"):
         model.fit(X[["age"]], np.zeros(len(X)))
-    for columns in (["age"], list(X)):
-        with pytest.raises(NotFittedError):
-            use(X[columns])
-    assert not [name for name in vars(model) if name.endswith("_") and not name.endswith("_in_")]
+    np.testing.assert_array_equal(use(X), before)
     model.fit(X, y)
     np.testing.assert_array_equal(use(X), before)
 
 
-def test_counts_that_fail_leave_nothing_of_the_fit_before(people):
+def test_counts_that_fail_leave_the_fit_before_whole(people):
     X, y = people
     selector = GingerSelector().fit(X, y)
+    before = selector.transform(X)
     with pytest.raises(ValueError, match="2 classes"):
         selector.fit_statistics(Counts.from_arrays(X[["age"]], np.zeros(len(X))))
-    with pytest.raises(NotFittedError):
-        selector.transform(X)
+    np.testing.assert_array_equal(selector.transform(X), before)
 
 
 def refusal(error, match, X=None, y=None, weight=None, **parameters):
@@ -380,6 +400,9 @@ def test_bad_parameters_are_refused_in_words():
     refusal(ValueError, "missing must be one of", missing="drop")
     refusal(ValueError, "unseen must be one of", unseen="error")
     refusal(ValueError, "max_bins must be a whole number of at least 2. Got 1", max_bins=1)
+    refusal(ValueError, "min_gain_se must be a number from 0 on. Got -1", min_gain_se=-1)
+    refusal(ValueError, "min_skill must be at least 0 and below 1, which is", min_skill=1)
+    refusal(ValueError, "min_features must be a whole number from 0 on", min_features=0.5)
     refusal(ValueError, "alpha must lie between 0 and 1. Got 5", alpha=5)
     refusal(ValueError, "n_features_to_select must be a whole", n_features_to_select=0)
     refusal(ValueError, r"n_features_to_select=3 with 1 columns", n_features_to_select=3)
@@ -389,18 +412,19 @@ def test_bad_parameters_are_refused_in_words():
 
 def test_statistics_that_do_not_do_are_refused(people):
     X, y = people
-    with pytest.raises(TypeError, match=r"expected Counts. Got DataFrame"):
+    with pytest.raises(TypeError, match=r"expected Counts, or .* Got DataFrame"):
         GingerSelector().fit_statistics(X)
     with pytest.raises(ValueError, match="mode='forward' needs the rows"):
         GingerSelector(mode="forward").fit_statistics(Counts.from_arrays(X, y))
 
 
+@pytest.mark.filterwarnings("ignore:GingerSelector. keeps nothing")
 def test_statistics_of_another_target_are_refused(people):
     X, y = people
-    frame = X[["age", "plan", "height"]]
+    frame = X[["age", "plan", "height"]][:90]
     labels, numbers = Counts.from_arrays(X, y), Counts.from_frame(frame, "height")
     sums = Counts.from_frame(frame, "height", numeric_target=True)
-    with pytest.raises(ValueError, match=r"counts of 600 classes, such as .*numeric_target=True"):
+    with pytest.raises(ValueError, match=r"counts of 90 classes, such as .*numeric_target=True"):
         GingerSelector().fit_statistics(numbers)
     with pytest.raises(ValueError, match=r"Got counts of 2 classes. .*numeric_target=True"):
         GingerSelector(target_type="numeric").fit_statistics(labels)

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 
 from holdtrue import Counts
 from holdtrue.categories import kernel, numeric
+from holdtrue.sums.profile import distinct_rows, moment_sums
 
 LEAVE_ONE_OUT = ("ginger", "majority")
 
@@ -28,6 +29,11 @@ def table(v, k, n_values, n_classes):
 def moments_of(v, y):
     X = np.array(v, dtype=object)[:, None]
     return Counts.from_arrays(X, np.asarray(y, float), numeric_target=True).tables[0]
+
+
+def sums(moments):
+    """Rows and repeats of the profile of a table of moments."""
+    return moment_sums(moments)[:2]
 
 
 tables = st.integers(2, 4).flatmap(
@@ -58,9 +64,9 @@ def test_three_values_by_hand():
 def test_numeric_target_by_hand():
     # a: 1, 3; b: 8. SS_a = 2, mean 4, SS = 26, m = 3: (4·2 + 3·26/4)/3.
     moments = moments_of(["a", "a", "b"], [1, 3, 8])
-    assert numeric.score(moments) == pytest.approx((8 + 19.5) / 3)
+    assert numeric.score(*sums(moments)) == pytest.approx((8 + 19.5) / 3)
     # no column: each row from the mean of the others, (4.5² + 1.5² + 6²)/3
-    assert numeric.no_column(moments) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
+    assert numeric.no_column(*sums(moments)) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
 
 
 @given(tables, st.sampled_from(["uniform", "prior"]))
@@ -98,7 +104,7 @@ def test_training_criteria_are_errors_on_the_rows(counts):
     assert kernel.gain_ratio(counts) == pytest.approx(gain / own if own > 1e-9 else 0.0, abs=1e-12)
 
 
-@given(tables, st.sampled_from(kernel.CRITERIA), st.sampled_from(["uniform", "prior"]))
+@given(tables, st.sampled_from(tuple(kernel.TERMS)), st.sampled_from(["uniform", "prior"]))
 @settings(deadline=None, max_examples=200)
 def test_the_jackknife_is_what_deleting_rows_gives(counts, criterion, unseen):
     m = int(counts.sum())
@@ -122,12 +128,12 @@ numeric_rows = st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_si
 def test_the_numeric_score_is_a_leave_one_out_error(rows):
     v, y = (np.array(part) for part in zip(*rows, strict=True))
     no_column = np.mean([(y[i] - np.delete(y, i).mean()) ** 2 for i in range(len(v))])
-    assert numeric.no_column(moments_of(v, y)) == pytest.approx(no_column, abs=1e-9)
+    assert numeric.no_column(*sums(moments_of(v, y))) == pytest.approx(no_column, abs=1e-9)
     loss = 0.0
     for i in range(len(v)):
         same = np.delete(y, i)[np.delete(v, i) == v[i]]
         loss += (y[i] - same.mean()) ** 2 if len(same) else no_column
-    assert numeric.score(moments_of(v, y)) == pytest.approx(loss / len(v), abs=1e-9)
+    assert numeric.score(*sums(moments_of(v, y))) == pytest.approx(loss / len(v), abs=1e-9)
 
 
 @given(numeric_rows)
@@ -137,11 +143,11 @@ def test_the_numeric_jackknife_is_what_deleting_rows_gives(rows):
     left, gain = [], []
     for i in range(len(v)):
         less = moments_of(np.delete(v, i), np.delete(y, i))
-        left.append(numeric.score(less))
-        gain.append(numeric.no_column(less) - left[-1])
+        left.append(numeric.score(*sums(less)))
+        gain.append(numeric.no_column(*sums(less)) - left[-1])
     expected = [math.sqrt((len(v) - 1) * np.var(part)) for part in (left, gain)]
     scale = 1 + np.abs(left).max()
-    found = numeric.jackknife(moments_of(v, y))
+    found = numeric.jackknife(*sums(moments_of(v, y)))
     np.testing.assert_allclose(found, expected, atol=1e-6 * scale, rtol=1e-6)
 
 
@@ -170,7 +176,7 @@ def test_names_of_values_and_classes_do_not_matter(counts, random):
     random.shuffle(values)
     random.shuffle(classes)
     moved = counts[values][:, classes]
-    for criterion in kernel.CRITERIA:
+    for criterion in tuple(kernel.TERMS):
         found = kernel.criterion_value(criterion, moved)
         assert found == pytest.approx(kernel.criterion_value(criterion, counts), abs=1e-12)
         errors = kernel.jackknife(criterion, moved), kernel.jackknife(criterion, counts)
@@ -181,12 +187,12 @@ def test_a_million_values_take_the_short_route_to_the_same_numbers(monkeypatch):
     rng = np.random.default_rng(0)
     counts = rng.poisson(0.8, size=(3000, 2)) + rng.integers(0, 2, size=(3000, 1))
     counts = np.concatenate([counts[counts.any(axis=1)], [[40, 7], [300, 2]]])
-    monkeypatch.setattr(kernel, "_SMALL", 40)
+    monkeypatch.setattr("holdtrue.sums.profile._MANY", 40)
     monkeypatch.setattr(kernel, "_BLOCK", 100)
-    rows, repeats = kernel.distinct_rows(counts)
+    rows, repeats = distinct_rows(counts)
     assert len(rows) < 80 < len(counts)
     np.testing.assert_array_equal(repeats @ rows, counts.sum(axis=0))
-    for criterion in kernel.CRITERIA:
+    for criterion in tuple(kernel.TERMS):
         short = kernel.criterion_value(criterion, rows, repeats)
         assert short == pytest.approx(kernel.criterion_value(criterion, counts), rel=1e-12)
         np.testing.assert_allclose(
@@ -223,8 +229,8 @@ def test_an_id_ties_a_constant_column_where_unseen_values_follow_the_prior():
 def test_an_id_ties_a_constant_column_for_a_numeric_target():
     y = np.random.default_rng(0).normal(size=20)
     ids, constant = moments_of(range(20), y), moments_of(np.zeros(20), y)
-    assert numeric.score(ids) == pytest.approx(numeric.score(constant), rel=1e-14)
-    assert numeric.jackknife(ids)[1] == pytest.approx(0, abs=1e-12)
+    assert numeric.score(*sums(ids)) == pytest.approx(numeric.score(*sums(constant)), rel=1e-14)
+    assert numeric.jackknife(*sums(ids))[1] == pytest.approx(0, abs=1e-12)
 
 
 def two_cuts(seed):
@@ -240,7 +246,9 @@ def test_what_finer_values_gain_is_the_difference_of_the_estimates(seed):
     seen, fine = np.unique(fine, return_inverse=True)
     y = rng.normal(size=24)
     found, _ = numeric.gain(moments_of(fine, y), seen // 3)
-    expected = numeric.score(moments_of(coarse, y)) - numeric.score(moments_of(fine, y))
+    expected = numeric.score(*sums(moments_of(coarse, y))) - numeric.score(
+        *sums(moments_of(fine, y))
+    )
     assert found == pytest.approx(24 * expected, abs=1e-9)
     label = rng.integers(0, 3, 24)
     whole = table(coarse, label, 3, 3)

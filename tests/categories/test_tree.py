@@ -14,19 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdtrue
-from holdtrue.categories import growing
-from holdtrue.categories.growing import grow_tree
-from holdtrue.categories.kernel import ginger_gain
+from holdtrue.categories import leaves
+from holdtrue.categories.grow import grow_tree
+from holdtrue.categories.kernel import TERMS, ginger_gain
+from holdtrue.categories.leaf_terms import NO_STATE, CountTerms
 from holdtrue.categories.tree import (
-    CRITERIA,
-    LeafTerms,
     Sample,
     least_estimate,
     staged_scores,
 )
 
 SRC = Path(holdtrue.__file__).parent
-every_criterion = pytest.mark.parametrize("criterion", CRITERIA)
+every_criterion = pytest.mark.parametrize("criterion", TERMS)
 
 
 def random_sample(seed, n_rows=60, n_columns=4, n_values=5, n_classes=2, weights=False):
@@ -98,8 +97,8 @@ def test_scores_are_the_criterion_of_the_leaves(criterion, seed, n_classes, weig
     scores = staged_scores(tree, criterion)
     rows = repeated(sample)
     for n_splits in range(tree.n_splits + 1):
-        leaves = tree.cut(n_splits).apply(sample.cells)[rows].tolist()
-        expected = score_by_definition(criterion, leaves, sample.label[rows].tolist(), n_classes)
+        ends = tree.cut(n_splits).apply(sample.cells)[rows].tolist()
+        expected = score_by_definition(criterion, ends, sample.label[rows].tolist(), n_classes)
         assert scores[n_splits] == pytest.approx(expected, abs=1e-9)
 
 
@@ -116,8 +115,9 @@ def test_three_leaves_by_hand():
         "misclassification": [1, 0, 3],
         "information_gain": [3 * np.log2(3) - 2, 0, 6],
     }.items():
-        terms = LeafTerms(criterion, 2, 10)
-        np.testing.assert_allclose(terms(counts) / terms.scale, expected, atol=1e-9)
+        terms = CountTerms(criterion, 2, 10)
+        found = terms.terms(counts, NO_STATE) / terms.scale
+        np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 # --- the whole search, eager and in plain floats ---
@@ -167,7 +167,11 @@ def test_the_lazy_search_finds_what_the_eager_search_finds(criterion, seed, n_cl
 def test_the_compiled_route_grows_the_same_tree(criterion, n_classes):
     for seed in range(15):
         sample = random_sample(seed, n_classes=n_classes, n_values=2 + seed, weights=seed % 2 == 1)
-        for limits in ({}, {"max_splits": 9}, {"max_depth": 2, "min_rows": 5, "max_splits": 99}):
+        for limits in (
+            {},
+            {"max_splits": 9},
+            {"max_depth": 2, "min_samples_split": 5, "max_splits": 99},
+        ):
             a = grow_tree(sample, criterion, compiled=False, **limits)
             assert same(a, grow_tree(sample, criterion, compiled=True, **limits))
 
@@ -193,7 +197,7 @@ def test_compiled_loops_run_where_nothing_can_be_written(tmp_path):
     code = """
         import numpy as np
         from holdtrue.categories import loops
-        from holdtrue.categories.growing import grow_tree
+        from holdtrue.categories.grow import grow_tree
         from holdtrue.categories.tree import Sample
         codes = np.array([[0], [0], [1], [1]])
         tree = grow_tree(Sample.from_codes(codes, codes[:, 0]), compiled=True)
@@ -215,7 +219,7 @@ def test_compiled_loops_run_where_nothing_can_be_written(tmp_path):
 def test_small_data_never_wait_for_numba():
     code = """
         import sys, numpy as np
-        from holdtrue.categories.growing import grow_tree
+        from holdtrue.categories.grow import grow_tree
         from holdtrue.categories.tree import Sample
         codes = np.array([[0], [0], [1], [1]])
         grow_tree(Sample.from_codes(codes, codes[:, 0]))
@@ -248,7 +252,7 @@ def test_permuted_rows_change_nothing(criterion):
     assert same(grow_tree(sample, criterion), grow_tree(shuffled, criterion))
 
 
-@pytest.mark.parametrize("criterion", [c for c in CRITERIA if c != "gain_ratio"])
+@pytest.mark.parametrize("criterion", [c for c in TERMS if c != "gain_ratio"])
 def test_renamed_values_change_no_leaf(criterion):
     rng = np.random.default_rng(0)
     codes, label = rng.integers(0, 6, (80, 3)), rng.integers(0, 2, 80)
@@ -304,10 +308,13 @@ def test_limits_are_kept():
     tree = grow_tree(sample, "gini", max_depth=2)
     assert tree.depth.max() == 2
     assert tree.withheld == tree.cut(1).withheld == ("max_depth",)
-    tree = grow_tree(sample, "gini", min_rows=20)
+    tree = grow_tree(sample, "gini", min_samples_split=20)
     assert tree.counts[tree.node].sum(axis=1).min() >= 20
-    assert tree.withheld == ("min_rows",)
-    assert grow_tree(sample, "gini", max_depth=1, min_rows=60).withheld == ("max_depth", "min_rows")
+    assert tree.withheld == ("min_samples_split",)
+    assert grow_tree(sample, "gini", max_depth=1, min_samples_split=60).withheld == (
+        "max_depth",
+        "min_samples_split",
+    )
     assert grow_tree(sample, "gini", max_depth=99).withheld == ()
     tree = grow_tree(sample, "gini", max_splits=3)
     assert (tree.n_splits, tree.stopped) == (3, "max_splits")
@@ -410,13 +417,13 @@ def test_an_interrupted_tree_keeps_its_splits(monkeypatch):
     whole = grow_tree(sample, "gini", compiled=False)
     calls = []
 
-    def split(self, *args, original=growing._Leaves.split):
+    def split(self, *args, original=leaves.Leaves.split):
         calls.append(args)
         if len(calls) == 4:
             raise KeyboardInterrupt
         return original(self, *args)
 
-    monkeypatch.setattr(growing._Leaves, "split", split)
+    monkeypatch.setattr(leaves.Leaves, "split", split)
     tree = grow_tree(sample, "gini", compiled=False)
     assert tree.stopped == "interrupted"
     np.testing.assert_array_equal(tree.counts, whole.cut(3).counts)

@@ -12,18 +12,22 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 from holdtrue import (
     GingerForestClassifier,
+    GingerForestRegressor,
     GingerSelector,
     GingerTreeClassifier,
+    GingerTreeRegressor,
     TreeDisplay,
     export_text,
 )
-from holdtrue.categories import growing, tree_estimator
-from holdtrue.categories.columns import ColumnEncoder
-from holdtrue.categories.tree import CRITERIA
+from holdtrue.categories import forest_estimator, leaves
+from holdtrue.categories.encoder import ColumnEncoder
+from holdtrue.categories.kernel import TERMS
 
 
 def pandas_frame(columns):
@@ -140,7 +144,7 @@ def test_many_whole_numbers_are_tried_by_value_and_by_bins():
 
 def test_edges_are_values_of_the_data_and_bins_have_equal_weight():
     def edges(values, weight, max_bins):
-        encoder = ColumnEncoder("tree", ["a"], np.array([False]), max_bins)
+        encoder = ColumnEncoder(["a"], np.array([False]), max_bins)
         encoder.fit_transform({"a": pa.array(values)}, np.array(weight))
         return encoder.columns[-1].edges
 
@@ -159,8 +163,8 @@ def test_the_tree_reads_a_column_as_the_selector_does():
     frame = pl.DataFrame(columns)
     for name in columns:
         X = frame.select(name)
-        selector = GingerSelector().fit(X, y)
-        tree = GingerTreeClassifier(max_splits=1).fit(X, y)
+        selector = GingerSelector("ginger", min_features=1).fit(X, y)
+        tree = GingerTreeClassifier("ginger", max_splits=1).fit(X, y)
         assert tree.path_.scores[1] == pytest.approx(selector.scores_[0], abs=1e-9)
 
 
@@ -213,7 +217,7 @@ def test_on_noise_nothing_but_chance_is_promised():
     [
         ({}, "after 3 splits no further split clearly lowers the estimate"),
         (
-            {"max_depth": 9, "min_rows": 9},
+            {"max_depth": 9, "min_samples_split": 9},
             "after 3 splits no further split clearly lowers the estimate",
         ),
         (
@@ -225,13 +229,14 @@ def test_on_noise_nothing_but_chance_is_promised():
             "no split within max_depth=0 clearly lowers the estimate, so nothing is split",
         ),
         (
-            {"min_rows": 250},
-            "after 1 split no further split within min_rows=250 clearly lowers the estimate",
+            {"min_samples_split": 250},
+            "after 1 split no further split within min_samples_split=250 clearly lowers the "
+            "estimate",
         ),
         (
-            {"max_depth": 1, "min_rows": 250, "max_splits": 5},
+            {"max_depth": 1, "min_samples_split": 250, "max_splits": 5},
             "the estimate is least after 1 split of 1 explored; "
-            "no leaf is left to split within min_rows=250",
+            "no leaf is left to split within min_samples_split=250",
         ),
         (
             {"max_depth": 1, "max_splits": 5},
@@ -250,7 +255,7 @@ def test_the_reason_names_the_limit_that_stopped_it(limits, reason):
     assert tree.path_.reason == reason
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", TERMS)
 def test_every_criterion_grows_a_tree(criterion):
     columns, y = shop()
     X = pl.DataFrame(columns).drop("ident")
@@ -281,7 +286,7 @@ def test_predictions_are_the_majority_and_ties_are_broken_above():
     assert tree.predict([[0], [1], [2], [7]]).tolist() == [0, 1, 1, 1]
     # Root (4 + ½)/11 of class 0; value 0 has 3 of 3 rows: (3 + 4.5/11)/4.
     assert tree.predict_proba([[0]])[0, 0] == pytest.approx((3 + 4.5 / 11) / 4)
-    prior = GingerTreeClassifier(unseen="prior").fit(X, y)
+    prior = GingerTreeClassifier("ginger", unseen="prior").fit(X, y)
     assert prior.predict_proba([[7]])[0].tolist() == pytest.approx([0.4, 0.6])
 
 
@@ -328,12 +333,12 @@ def test_renamed_values_change_nothing():
 
 
 def test_an_interrupted_fit_leaves_its_path(monkeypatch):
-    def split(self, node, column, original=growing._Leaves.split):
+    def split(self, node, column, original=leaves.Leaves.split):
         if len(self.counts) > 3:
             raise KeyboardInterrupt
         return original(self, node, column)
 
-    monkeypatch.setattr(growing._Leaves, "split", split)
+    monkeypatch.setattr(leaves.Leaves, "split", split)
     columns, y = shop()
     tree = GingerTreeClassifier(max_splits=20)
     with pytest.raises(KeyboardInterrupt):
@@ -354,7 +359,7 @@ def test_an_interrupted_second_fit_does_not_mix_two_models(model, monkeypatch):
     def split(*_args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(growing._Leaves, "split", split)
+    monkeypatch.setattr(leaves.Leaves, "split", split)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -382,12 +387,12 @@ def test_the_compiled_route_grows_the_same_forest(monkeypatch):
     columns, y = shop(150)
     X = pl.DataFrame(columns)
     forest = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
-    monkeypatch.setattr(tree_estimator, "WORTH_COMPILING", 0)
+    monkeypatch.setattr(forest_estimator, "WORTH_COMPILING", 0)
     again = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(again, forest)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", TERMS)
 def test_every_criterion_grows_a_forest(criterion):
     columns, y = shop(200)
     X = pl.DataFrame(columns).drop("ident")
@@ -424,7 +429,7 @@ def test_an_interruption_ends_the_other_processes(monkeypatch):
 
         yield tick
 
-    monkeypatch.setattr(tree_estimator, "progress_bar", one_piece)
+    monkeypatch.setattr(forest_estimator, "progress_bar", one_piece)
     columns, y = shop(150)
     forest = GingerForestClassifier(50, random_state=0, n_jobs=2)
     with pytest.raises(KeyboardInterrupt):
@@ -477,7 +482,7 @@ def test_trees_are_drawn(fitted):
     [
         ({"criterion": "giny"}, "criterion must be one of .* Did you mean 'gini'"),
         ({"unseen": "half"}, "unseen must be one of 'uniform', 'prior'. Got 'half'"),
-        ({"min_rows": 1}, "min_rows must be a whole number of at least 2. Got 1"),
+        ({"min_samples_split": 1}, "min_samples_split must be a whole number of at least 2. Got 1"),
         ({"max_bins": 1.5}, "max_bins must be a whole number of at least 2. Got 1.5"),
         ({"max_splits": -1}, "max_splits must be a whole number of at least 0. Got -1"),
         ({"max_depth": True}, "max_depth must be a whole number of at least 0. Got True"),
@@ -494,9 +499,9 @@ def test_parameters_are_checked(parameters, message):
 
 @pytest.mark.parametrize("given", ["log", 0, 1.5, -1])
 def test_the_forest_checks_its_own_parameters(given):
-    with pytest.raises(ValueError, match="max_columns must be"):
-        GingerForestClassifier(2, max_columns=given).fit([[0], [1]], [0, 1])
-    with pytest.raises(ValueError, match="n_trees must be"):
+    with pytest.raises(ValueError, match="max_features must be"):
+        GingerForestClassifier(2, max_features=given).fit([[0], [1]], [0, 1])
+    with pytest.raises(ValueError, match="n_estimators must be"):
         GingerForestClassifier(0).fit([[0], [1]], [0, 1])
 
 
@@ -505,7 +510,12 @@ def test_the_forest_checks_its_own_parameters(given):
     [
         ([[0.0], [1.0]], [1, 1], ValueError, "needs at least 2 classes in y. Got 1 class"),
         ([[0.0]], [1], ValueError, "1 sample"),
-        ([[0.0], [1.0], [2.0]], [0.1, 0.7, 0.2], ValueError, "numbers as targets are not .* yet"),
+        (
+            [[0.0], [1.0], [2.0]],
+            [0.1, 0.7, 0.2],
+            ValueError,
+            "y must hold classes. Unknown label type: continuous",
+        ),
         ([[0.0], [1.0]], ["a", None], ValueError, "the target must not be missing"),
         ([[0.0], [1.0]], None, ValueError, "requires y"),
         (pd.DataFrame({"t": [[1], [2]]}), [0, 1], TypeError, "column 't' holds .*list"),
@@ -555,3 +565,147 @@ def test_ids_mislead_gini_and_not_this_tree():
     gini = GingerTreeClassifier("gini").fit(pl.DataFrame(columns)[used], y)
     right, fooled = (model.score(pl.DataFrame(new)[used], truth) for model in (tree, gini))
     assert right > fooled + 0.1
+
+
+# --- numbers ---
+
+
+def prices(n=600, seed=0):
+    """What is spent depends on town and size; ident is an id, noise a column of 20 values."""
+    rng = np.random.default_rng(seed)
+    town, size = rng.integers(0, 6, n), rng.gamma(2.0, size=n)
+    X = pd.DataFrame(
+        {
+            "ident": [f"{seed}-{i}" for i in range(n)],
+            "town": town.astype(str),
+            "size": size,
+            "noise": rng.integers(0, 20, n).astype(str),
+        }
+    )
+    return X, 50 + 10.0 * (town % 3) + 5 * np.minimum(size, 3) + rng.normal(size=n)
+
+
+def test_regression_finds_the_columns_that_matter():
+    X, y = prices()
+    new, truth = prices(seed=1)
+    tree = GingerTreeRegressor().fit(X, y)
+    assert set(tree.path_.names[:2]) == {"town", "size"}
+    assert not tree.support_[0]
+    forest = GingerForestRegressor(30, random_state=0).fit(X, y)
+    for model in (tree, forest):
+        assert model.score(new, truth) > 0.8
+        assert model.path_.scores[0] == pytest.approx(np.var(y), rel=0.05)
+    assert forest.score(new, truth) > tree.score(new, truth)
+    # The estimate is that of the shrunk means on new rows.
+    error = np.mean((tree.predict(new) - truth) ** 2)
+    assert tree.path_.scores[tree.path_.chosen_size] == pytest.approx(error, rel=0.2)
+    text = export_text(tree)
+    assert re.match(r"600 rows: mean \d", text)
+    assert json.loads(json.dumps(tree.to_dict())) == tree.to_dict()
+
+
+def test_regression_predicts_the_shrunk_means():
+    tree = GingerTreeRegressor(max_splits=1).fit([["a"]] * 3 + [["b"]] * 2, [1.0, 3, 2, 0, 0])
+    # Root 6/5; a (6 + 1.2)/4, b (0 + 1.2)/3; a value not seen gets the root's.
+    found = tree.predict([["a"], ["b"], ["c"]])
+    np.testing.assert_allclose(found, [1.8, 0.4, 1.2])
+
+
+def test_regression_takes_any_unit_and_weights_as_repetitions():
+    X, y = prices(200)
+    weight = np.random.default_rng(0).integers(0, 4, 200)
+    rows = np.random.default_rng(1).permutation(np.repeat(np.arange(200), weight))
+    for model in (GingerTreeRegressor(), GingerForestRegressor(5, random_state=0)):
+        predicted = model.fit(X, y, sample_weight=weight).predict(X)
+        again = model.fit(X.iloc[rows], y[rows]).predict(X)
+        np.testing.assert_allclose(again, predicted)
+        for unit in (1e-30, 1e30):
+            other = model.fit(X, unit * y, sample_weight=weight).predict(X)
+            np.testing.assert_allclose(other, unit * predicted)
+        assert np.ptp(model.fit(X, np.full(200, 3.25)).predict(X)) == 0
+
+
+# --- groups and calibration ---
+
+
+def patients(n_patients=60, per_patient=8, seed=0, numeric=False):
+    """Several rows of each patient, whose name tells the answer; so does, a little, the drug."""
+    rng = np.random.default_rng(seed)
+    patient = np.repeat(np.arange(n_patients), per_patient)
+    drug = rng.integers(0, 3, n_patients * per_patient)
+    level = 3 * (drug == 0) + 1.5 * rng.normal(size=n_patients)[patient]
+    y = level if numeric else (level + rng.logistic(size=len(level)) > 1).astype(int)
+    X = pd.DataFrame({"patient": (1000 * seed + patient).astype(str), "drug": drug.astype(str)})
+    return X, y, patient
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_group_that_is_left_out_whole_does_not_believe_its_own_name(numeric):
+    X, y, patient = patients(numeric=numeric)
+    new, truth, _ = patients(seed=1, numeric=numeric)
+    make = GingerTreeRegressor if numeric else GingerTreeClassifier
+    plain, grouped = make().fit(X, y), make().fit(X, y, groups=patient)
+    assert plain.support_[0]
+    assert grouped.support_.tolist() == [False, True]
+    assert grouped.score(new, truth) > 0.0
+    forests = GingerForestRegressor if numeric else GingerForestClassifier
+    forest = forests(20, random_state=0, max_features=None).fit(X, y, groups=patient)
+    assert forest.support_.tolist() == [False, True]
+
+
+def test_groups_may_be_named_and_ordered_in_any_way():
+    X, y, patient = patients(30)
+    names = np.array([f"p{g}" for g in patient])
+    order = np.random.default_rng(0).permutation(len(y))
+    for model in (GingerTreeClassifier(), GingerForestClassifier(5, random_state=0)):
+        first = model.fit(X, y, groups=names).predict_proba(X)
+        again = model.fit(X.iloc[order], y[order], groups=names[order]).predict_proba(X)
+        np.testing.assert_array_equal(again, first)
+        doubled = model.fit(X, y, groups=names, sample_weight=np.full(len(y), 2)).predict_proba(X)
+        X2 = pd.concat([X, X])
+        twice = model.fit(X2, np.append(y, y), groups=np.append(names, names)).predict_proba(X)
+        np.testing.assert_array_equal(doubled, twice)
+
+
+@pytest.mark.parametrize(
+    "groups, message",
+    [
+        (["a"] * 4, r"needs at least 2 groups, got 1 \('a' in every row\)"),
+        ([0, 1, 0], r"groups must have one value per row, shape \(4,\)"),
+        (["a", None, "b", "a"], "groups must name a domain for every row. .* row 1"),
+        (["a", 1, "b", "a"], "groups must be all text or all numbers"),
+    ],
+)
+def test_bad_groups_are_refused_in_words(groups, message):
+    for model in (
+        GingerTreeClassifier(),
+        GingerTreeRegressor(),
+        GingerForestClassifier(2),
+        GingerForestRegressor(2),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit([[0], [1], [0], [1]], [0, 1, 1, 0], groups=groups)
+    with pytest.raises(ValueError, match=r"groups need criterion='log_loss'\. Got .*'gini'"):
+        GingerTreeClassifier("gini").fit([[0], [1]], [0, 1], groups=[0, 1])
+
+
+@pytest.mark.parametrize("intercept", [0.0, -2.0])
+def test_the_forests_probabilities_are_calibrated(intercept):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, (8000, 6))
+    logit = intercept + 1.2 * (X[:, 0] - 2) + 0.8 * (X[:, 1] == X[:, 2]) - 0.6 * (X[:, 3] > 2)
+    y = (rng.random(8000) < 1 / (1 + np.exp(-logit))).astype(int)
+    X = pd.DataFrame(X.astype(str)).add_prefix("c")
+    forest = GingerForestClassifier(60, random_state=0).fit(X[:2000], y[:2000])
+
+    def slope_and_loss():
+        p = forest.predict_proba(X[2000:])[:, [1]]
+        odds = np.log(p / (1 - p))
+        return LogisticRegression(C=1e6).fit(odds, y[2000:]).coef_[0, 0], log_loss(y[2000:], p)
+
+    slope, loss = slope_and_loss()
+    assert 0.8 < slope < 1.25
+    forest.temperature_ = 1.0
+    dull, more = slope_and_loss()
+    assert dull > slope
+    assert more > loss

@@ -11,7 +11,7 @@ from scipy.special import polygamma
 from holdtrue import Moments
 from holdtrue.datasets import make_domains
 from holdtrue.domains import bounds, kernel
-from holdtrue.domains.columns import domains_from_moments, domains_from_rows
+from holdtrue.domains.covariances import domains_from_moments, domains_from_rows
 
 
 def made(seed=0, n_domains=6, n_rows=30, p=8):
@@ -151,7 +151,9 @@ def test_the_walk_is_that_of_brute_force(rule, centre, stepwise):
     X, y, groups = made()
     n_steps = 8 if stepwise else 25
     order, w, losses = brute_force(X, y, groups, n_steps, rule, centre, stepwise)
-    walk = walked(X, y, groups, n_steps, rule, centre=centre, stepwise=stepwise)
+    walk = walked(
+        X, y, groups, n_steps, rule, center="global" if centre else "none", stepwise=stepwise
+    )
     assert walk.order == order
     np.testing.assert_allclose(walk.coefficients(n_steps)[0], w, rtol=1e-6)
     np.testing.assert_allclose(walk.losses[1:], losses, rtol=1e-6, atol=1e-9)
@@ -164,7 +166,7 @@ def test_a_domain_of_weight_zero_decides_nothing_and_is_scored():
     kept = groups != 2
     alone = walked(X[kept], y[kept], groups[kept], 10, "moderated")
     assert held.order == alone.order
-    intercept = held.centre_y - held.coefficients(10) @ held.centre_x
+    intercept = held.center_y - held.coefficients(10) @ held.center_x
     error = y - X @ held.coefficients(10)[0] - intercept
     assert held.losses[10][2] == pytest.approx(np.mean(error[groups == 2] ** 2))
 
@@ -325,7 +327,9 @@ def test_the_sign_flip_p_value_is_that_of_enumeration(rule):
     assert patterns.shape == (16, 5)
     assert (patterns[0] == 1).all()
     floor = np.full((2, 7), 1e-300)
-    assert kernel.sign_flip_p_value(g, e2, floor, rule, patterns) == pytest.approx(expected)
+    assert kernel.sign_flip_p_value(g, np.ones(5), e2, floor, rule, patterns) == pytest.approx(
+        expected
+    )
 
 
 def test_many_domains_are_flipped_at_random():
@@ -345,6 +349,7 @@ def test_the_first_step_holds_its_level_under_the_null(rule):
         [
             kernel.sign_flip_p_value(
                 (rng.standard_t(2, size=(8, 10)) * rng.uniform(0.2, 3, size=(8, 1)) @ mixing)[None],
+                np.ones(8),
                 np.ones(30),
                 np.full((1, 30), 1e-300),
                 rule,

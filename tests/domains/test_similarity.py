@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
 from holdtrue import SimilarityLearner
-from holdtrue.domains import kernel
-from holdtrue.domains.similarity import AllPairs, SampledPairs
+from holdtrue.domains import choose, kernel
+from holdtrue.domains.similarity import AllPairs, SampledPairs, plain_errors
 
 
 def classes(seed=0, sizes=(4, 6, 5, 1), p=3):
@@ -35,6 +35,22 @@ def enumerated(rows, c, held=()):
     return np.array(products), np.array(targets), np.array(weights)
 
 
+def test_random_state_draws_the_flips(monkeypatch):
+    seeds = []
+    select = choose.select
+
+    def watched(walks, sums, plan):
+        seeds.append(plan.seed)
+        return select(walks, sums, plan)
+
+    monkeypatch.setattr(choose, "select", watched)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 20
+    for random_state in (0, 0, 1):
+        SimilarityLearner(stop="sign_flip", max_steps=1, random_state=random_state).fit(X, y)
+    assert seeds[0] == seeds[1] != seeds[2]
+
+
 @pytest.mark.parametrize("held", [[], [1]])
 @pytest.mark.parametrize("room", [1e9, 0])
 def test_all_pairs_in_closed_form_are_those_of_enumeration(held, room):
@@ -49,6 +65,38 @@ def test_all_pairs_in_closed_form_are_those_of_enumeration(held, room):
         np.testing.assert_allclose(made.var_x[d], np.diag(second))
         for i in range(3):
             np.testing.assert_allclose(made.columns.get(i, np.ones(3))[d], second[i])
+
+
+@pytest.mark.parametrize("room", [1e9, 0])
+def test_the_plain_product_is_judged_as_by_enumeration(room):
+    rows = classes()
+    plural = np.array([0, 1, 2])
+    errors = plain_errors(AllPairs(rows, plural, room))
+    for held in range(3):
+        moments = {}
+        for c in plural:
+            products, targets, weights = enumerated(rows, c, [plural[held]])
+            s = products.sum(axis=1)
+            moments[c] = weights @ (s * targets), weights @ s**2
+        kept = [moments[c] for c in plural if c != plural[held]]
+        scale = sum(g for g, _ in kept) / sum(q for _, q in kept)
+        effect, square = moments[plural[held]]
+        assert errors[held] == pytest.approx(1 - 2 * scale * effect + scale**2 * square)
+
+
+def test_drawn_pairs_judge_the_plain_product_alike():
+    rows = classes(sizes=(8, 9, 7, 3))
+    exact = plain_errors(AllPairs(rows, np.arange(4), 1e9))
+    drawn = SampledPairs(rows, np.arange(4), 40_000, np.random.RandomState(0), 1e9)
+    np.testing.assert_allclose(plain_errors(drawn), exact, rtol=0.05)
+
+
+def test_the_path_says_whether_the_plain_product_is_beaten(digits, learner):
+    verdict = "better than" if learner.new_domain_score_ < learner.plain_score_ else "worse than"
+    assert f"{verdict} the plain product x·x' on held-out classes" in learner.path_.reason
+    X, y = digits
+    whole = SimilarityLearner(stop="max_steps", max_steps=3).fit(X, y)
+    assert np.isnan(whole.plain_score_)
 
 
 def test_two_rows_of_a_class_by_hand():
@@ -69,7 +117,7 @@ def test_drawn_pairs_converge_to_all_of_them(held):
     drawn = SampledPairs(rows, plural, 40_000, rng, 1e9).without(held)
     weight = np.ones(4)
     weight[held] = 0
-    walks = [kernel.Walk(d, weight, rule="t", centre=False) for d in (exact, drawn)]
+    walks = [kernel.Walk(d, weight, rule="t", center="none") for d in (exact, drawn)]
     np.testing.assert_allclose(walks[0].start, walks[1].start, atol=0.03)
     np.testing.assert_allclose(walks[0].e2, walks[1].e2, rtol=0.03)
     for walk in walks:

@@ -2,11 +2,12 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.interpolate import BSpline
 from sklearn.linear_model import lars_path, orthogonal_mp
 from sklearn.preprocessing import PolynomialFeatures
 
 from holdtrue import SelectionPath
-from holdtrue.model_size import bases
+from holdtrue.model_size import bases, families
 
 
 def rows(n=30, p=1, seed=0, unlabeled=0):
@@ -24,14 +25,14 @@ def made(name, sample, max_terms=8, interval=None):
 def test_fourier_is_as_printed():
     u = np.array([0.3, -1.0])
     expected = [np.ones(2), np.cos(u), np.sin(u), np.cos(2 * u), np.sin(2 * u)]
-    got = bases.fourier(u, 5)
+    got = families.fourier(u, 5)
     np.testing.assert_allclose(got[:, 0], 1)
     np.testing.assert_allclose(got[:, 1:], np.sqrt(2) * np.array(expected[1:]).T)
 
 
 @pytest.mark.parametrize("name", ["fourier", "cosine", "legendre"])
 def test_functions_are_orthonormal_on_their_interval(name):
-    family = bases.FAMILIES[name]
+    family = families.FAMILIES[name]
     points, weights = np.polynomial.legendre.leggauss(200)
     u = family.low + (family.high - family.low) * (points + 1) / 2
     values = family.evaluate(u, 9)
@@ -44,7 +45,7 @@ def test_splines_of_every_size_are_the_whole_space_of_their_knots():
     for k in range(len(knots) + 1):
         powers = np.column_stack([u**j for j in range(4)])
         truncated = np.column_stack([powers, *(np.maximum(u - t, 0) ** 3 for t in knots[:k])])
-        values = bases.bspline(u, 4 + k)
+        values = families.bspline(u, 4 + k)
         assert np.linalg.matrix_rank(values) == 4 + k
         both = np.column_stack([values, truncated])
         assert np.linalg.matrix_rank(both, tol=1e-9) == 4 + k
@@ -52,13 +53,13 @@ def test_splines_of_every_size_are_the_whole_space_of_their_knots():
 
 def test_functions_of_a_size_are_the_first_of_every_larger_one():
     u = np.linspace(0, 1, 50)
-    for family in bases.FAMILIES.values():
+    for family in families.FAMILIES.values():
         at = family.low + (family.high - family.low) * u
         np.testing.assert_allclose(family.evaluate(at, 12)[:, :5], family.evaluate(at, 5))
 
 
 def test_products_come_in_order_of_total_degree():
-    products = bases.total_degree_terms(2, 1, 10)
+    products = families.total_degree_terms(2, 1, 10)
     degrees = [sum(k for _, k in product) for product in products]
     assert degrees == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
     assert len(set(products)) == 10
@@ -67,7 +68,7 @@ def test_products_come_in_order_of_total_degree():
 
 
 def test_fourier_products_pair_cosine_and_sine():
-    products = bases.total_degree_terms(2, 2, 13)
+    products = families.total_degree_terms(2, 2, 13)
     # Degree 1: cos and sin of each input; degree 2: of 2x0, the four products, of 2x1.
     assert products[1:5] == [((0, 1),), ((0, 2),), ((1, 1),), ((1, 2),)]
     assert products[5:7] == [((0, 3),), ((0, 4),)]
@@ -176,3 +177,44 @@ def test_no_basis_exceeds_the_number_of_terms_asked_for(name):
         assert values.shape[1] <= max_terms
         assert len(basis.names) == values.shape[1]
         np.testing.assert_array_equal(values[:, 0], 1)
+
+
+def test_cubic_bumps_are_scipys():
+    u = np.linspace(0, 1, 101)
+    knots = np.array([[0, 0, 0.3, 0.7, 1], [0.1, 0.2, 0.5, 1, 1], [0, 0.25, 0.5, 0.75, 1.0]])
+    for row in knots:
+        expected = BSpline.basis_element(row, extrapolate=False)(u)
+        np.testing.assert_allclose(
+            families.cubic_bumps(u, row[:, None])[:, 0], np.nan_to_num(expected), atol=1e-15
+        )
+
+
+@pytest.mark.parametrize("name", ["columns", "lars", "omp", "pca"])
+def test_columns_and_components_are_held_at_the_ends_of_their_ranges(name):
+    sample = rows(p=3)
+    basis, values = made(name, sample)
+    far = basis.terms(basis.coordinates(np.array([[-1e6] * 3, [1e6] * 3])))
+    assert (far >= values.min(axis=0)).all()
+    assert (far <= values.max(axis=0)).all()
+
+
+def test_terms_of_single_inputs_come_degree_by_degree():
+    assert families.single_input_terms(2, 2) == [(), ((0, 1),), ((1, 1),), ((0, 2),), ((1, 2),)]
+
+
+def test_auto_offers_three_families_of_one_input_and_polynomials_of_several():
+    one = bases.auto_bases(None, ["x"])
+    assert list(one) == ["bspline", "legendre", "cosine"] + [
+        "bspline, log", "legendre, log", "cosine, log"
+    ]  # fmt: skip
+    assert all(basis.name == "legendre" for basis in bases.auto_bases(None, ["a", "b"]).values())
+
+
+def test_wild_inputs_do_not_take_the_range_of_auto():
+    sample = rows()
+    far = np.vstack([sample.X, [[1e4]]])
+    wide = bases.Rows(far, far[:, 0], np.ones(31), sample.unlabeled)
+    basis = bases.auto_bases(None, ["x"])["legendre"].fit(wide, 5)
+    assert np.ptp(basis.coordinates(sample.X)) > 0.05
+    plain = bases.make_basis("legendre", None, ["x"]).fit(wide, 5)
+    assert np.ptp(plain.coordinates(sample.X)) < 0.01

@@ -3,8 +3,8 @@ import pytest
 
 from holdtrue.model_size import bayes as module
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bases import cosine
-from holdtrue.model_size.bayes import bayes, prior_grid
+from holdtrue.model_size.bayes import Grid, bayes, prior_grid
+from holdtrue.model_size.families import cosine
 
 
 def problem(n=20, n_terms=8, seed=0):
@@ -41,7 +41,9 @@ def test_one_point_of_the_grid_is_the_textbook_posterior(monkeypatch):
     n, D = terms.shape
     C = C_half.T @ C_half
     share, ratio, weight = prior_grid(D - 1)
-    monkeypatch.setattr(module, "prior_grid", lambda p: (share[3:4], ratio[3:4, 5:6], weight[3:4]))
+    monkeypatch.setattr(
+        module, "prior_grid", lambda p: Grid(share[3:4], ratio[3:4, 5:6], weight[3:4])
+    )
     scale = np.sqrt(np.diag(C))
     design = terms / scale
     prior = np.append(1e9, ratio[3, 5] * share[3])
@@ -85,3 +87,73 @@ def test_one_term_and_three_rows_are_enough():
     assert np.isfinite(values(terms[:, :1], y, C_half[:, :1])).all()
     assert np.isfinite(values(terms, y, C_half)).all()
     assert (values(terms, np.zeros(3), C_half) == 0).all()
+
+
+def dense(terms, y, scale, n_bands=8):
+    """Posterior over the whole grid from the definition: y ~ N(α_1, σ² (I + t Φ diag(v) Φᵀ))."""
+    n, D = terms.shape
+    share, ratio, log_weight = prior_grid(D - 1, n_bands)
+    design = terms / scale
+    log_p, means, covariances, noises = [], [], [], []
+    for v, ts, weight in zip(share, ratio, log_weight[:, 0], strict=True):
+        for t in ts:
+            prior = np.append(1e10, t * v)  # a constant of any size
+            K = np.eye(n) + design * prior @ design.T
+            S = y @ np.linalg.solve(K, y)
+            means.append(prior * (design.T @ np.linalg.solve(K, y)))
+            gain = np.outer(prior, prior) * (design.T @ np.linalg.solve(K, design))
+            noises.append(S / (n - 3))
+            covariances.append(noises[-1] * (np.diag(prior) - gain))
+            log_p.append(weight - np.linalg.slogdet(K)[1] / 2 - (n - 1) / 2 * np.log(S))
+    log_p = np.array(log_p)
+    p = np.exp(log_p - log_p.max())
+    evidence = log_p.max() + np.log(p.sum())
+    p /= p.sum()
+    mean = np.einsum("g,gi", p, means)
+    away = np.array(means) - mean
+    covariance = np.einsum("g,gij", p, covariances) + np.einsum("g,gi,gj", p, away, away)
+    return evidence, mean / scale, covariance / np.outer(scale, scale), p @ noises
+
+
+@pytest.mark.parametrize("n_terms", [6, 12, 30])  # fewer and more than the 15 rows
+def test_the_posterior_is_the_average_of_its_definition_over_the_grid(n_terms):
+    terms, y, C_half = problem(n=15, n_terms=n_terms)
+    scale = module.root_mean_square(C_half)
+    R, z, rss = kernel.joint_triangle(terms, y, np.ones(15))
+    got = module.posterior(R, z, rss, 15, scale, prior_grid(n_terms - 1, 8))
+    evidence, mean, covariance, noise = dense(terms, y, scale)
+    np.testing.assert_allclose(got.mean, mean, rtol=1e-4, atol=1e-6)
+    # The variance of the constant suffers from its wide prior in the dense formula.
+    np.testing.assert_allclose(got.covariance[1:, 1:], covariance[1:, 1:], rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(got.covariance[0, 0], covariance[0, 0], rtol=1e-2)
+    assert got.noise == pytest.approx(noise, rel=1e-4)
+    # y is scaled to length 1 about its mean, and the wide constant costs a fixed amount.
+    length = np.sqrt(np.sum((y - y.mean()) ** 2))
+    expected = evidence + 14 * np.log(length) + 0.5 * np.log(1 + 15 * 1e10)
+    assert got.log_evidence == pytest.approx(expected, abs=1e-3)
+
+
+def test_both_routes_to_the_posterior_agree_where_rows_and_terms_are_about_as_many():
+    # 12 rows and 12 terms go one way; a thirteenth term of no spread at all goes the other.
+    terms, y, C_half = problem(n=12, n_terms=12)
+    scale = module.root_mean_square(C_half)
+    wide = np.column_stack([terms, np.zeros(12)])
+
+    def curve(design, scale, grid):
+        R, z, rss = kernel.joint_triangle(design, y, np.ones(12))
+        return module.posterior(R, z, rss, 12, scale, grid)
+
+    share, ratio, weight = prior_grid(12)
+    narrow = Grid(share[:, :11] / share[:, :11].sum(axis=1, keepdims=True), ratio, weight)
+    one = curve(terms, scale, narrow)
+    padded = Grid(np.column_stack([narrow[0], np.zeros(len(share))]), ratio, weight)
+    other = curve(wide, np.append(scale, 1.0), padded)
+    np.testing.assert_allclose(one.mean, other.mean[:-1], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(one.covariance, other.covariance[:-1, :-1], rtol=1e-6, atol=1e-9)
+    assert one.log_evidence == pytest.approx(other.log_evidence)
+
+
+def test_the_grids_weights_sum_to_one():
+    for n_terms in (1, 5, 40):
+        _, ratio, log_weight = prior_grid(n_terms, 8)
+        assert np.exp(log_weight).sum() * ratio.shape[1] == pytest.approx(1)

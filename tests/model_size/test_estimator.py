@@ -19,8 +19,10 @@ from sklearn.preprocessing import (
 
 from holdtrue import NestedRegressor, SelectionPath
 from holdtrue.datasets import make_curve
-from holdtrue.model_size import bases, kernel
+from holdtrue.model_size import bases, families, kernel
 from holdtrue.model_size.table import CRITERIA, UNITS
+
+PAPER = {"basis": "cosine", "criterion": "dee", "predict": "chosen"}
 
 
 @pytest.fixture
@@ -29,11 +31,27 @@ def curve():
 
 
 def test_four_terms_are_found_by_most_criteria(curve):
-    model = NestedRegressor(random_state=0, interval=(-np.pi, np.pi)).fit(curve.X, curve.y)
+    model = NestedRegressor(**PAPER, random_state=0, interval=(-np.pi, np.pi))
+    model.fit(curve.X, curve.y)
     assert model.n_terms_ == 4
     assert sum(size == 4 for size in model.choices_.values()) > len(CRITERIA) / 2
     new = np.linspace(-3, 3, 50)
     assert np.abs(model.predict(new[:, None]) - curve.curve(new)).max() < 0.3
+
+
+def test_every_size_predicts_in_turn_and_rows_are_checked_when_asked(curve):
+    model = NestedRegressor(predict="chosen", random_state=0).fit(curve.X, curve.y)
+    stages = list(model.staged_predict(curve.X))
+    assert len(stages) == model.path_.n_steps
+    np.testing.assert_allclose(stages[model.n_terms_ - 1], model.predict(curve.X))
+    with pytest.raises(ValueError, match=r"^NestedRegressor: expected numbers"):
+        model.staged_predict([["a"]])  # at the call, not when the first stage is taken
+
+
+def test_a_warning_shows_the_line_of_the_caller(curve):
+    with pytest.warns(UserWarning, match="is made for many rows") as caught:
+        NestedRegressor(criterion="fpe", predict="chosen", random_state=0).fit(curve.X, curve.y)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_the_table_and_the_path_tell_the_same(curve):
@@ -104,7 +122,9 @@ def test_weights_are_repetitions_in_every_criterion_and_basis():
     weight = rng.integers(0, 4, size=20)
     copies = rng.permutation(np.repeat(np.arange(20), weight))
     for basis in (*bases.NAMES, PCA(2), SplineTransformer(4, knots="quantile")):
-        weighted = NestedRegressor(basis, max_terms=8, random_state=0).fit(X, y, weight)
+        weighted = NestedRegressor(basis, max_terms=8, random_state=0).fit(
+            X, y, sample_weight=weight
+        )
         repeated = NestedRegressor(basis, max_terms=8, random_state=0).fit(X[copies], y[copies])
         for name, column in weighted.criteria_.items():
             np.testing.assert_allclose(
@@ -120,7 +140,9 @@ def test_rows_of_weight_zero_influence_nothing(basis, cv):
     far = np.vstack([[[-1e6]], X, [[1e6]]])
     weight = np.array([0.0, *np.ones(20), 0.0])
     one = NestedRegressor(basis, cv=cv, random_state=0).fit(X, y)
-    other = NestedRegressor(basis, cv=cv, random_state=0).fit(far, [1e9, *y, 1e9], weight)
+    other = NestedRegressor(basis, cv=cv, random_state=0).fit(
+        far, [1e9, *y, 1e9], sample_weight=weight
+    )
     for name in one.criteria_:
         np.testing.assert_array_equal(one.criteria_[name], other.criteria_[name], err_msg=name)
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
@@ -128,7 +150,7 @@ def test_rows_of_weight_zero_influence_nothing(basis, cv):
 
 def test_predictions_outside_the_range_are_those_at_its_end():
     data = make_curve(random_state=0)
-    for basis in bases.FAMILIES:
+    for basis in families.FAMILIES:
         model = NestedRegressor(basis, random_state=0).fit(data.X, data.y)
         ends = np.array([data.X.min(axis=0), data.X.max(axis=0)])
         np.testing.assert_array_equal(
@@ -338,7 +360,7 @@ def test_a_transformer_that_makes_no_numbers_is_named():
         ([], r"cv gave no folds\. A generator can be used once"),
         ([([0, 1, 2], [99])], "did not split them .*out of bounds"),
         ([1, 2, 3], "pairs of row indices"),
-        (GroupKFold(2), r"If it needs groups, pass list\(splitter"),
+        (GroupKFold(2), r"If it needs groups, pass fit\(X, y, groups=\.\.\.\)"),
     ],
 )
 def test_folds_that_are_none_are_refused(cv, message):
@@ -395,14 +417,14 @@ def test_an_interrupted_fit_leaves_a_path_that_says_so_and_nothing_of_earlier_fi
         model.predict(X10)
 
 
-def test_a_fit_that_fails_leaves_nothing_of_earlier_ones():
+def test_a_fit_that_fails_leaves_the_one_before_whole():
     model = NestedRegressor().fit(X10, y10)
+    path, before = model.path_, model.predict(X10)
     model.set_params(basis="legendre", criterion="seb")
     with pytest.raises(ValueError, match="infinite at every size"):
         model.fit(X10[:5], y10[:5])
-    assert not hasattr(model, "path_")
-    with pytest.raises(sklearn.exceptions.NotFittedError):
-        model.predict(X10)
+    assert model.path_ is path
+    np.testing.assert_array_equal(model.predict(X10), before)
 
 
 def test_a_constant_among_a_transformers_columns_shifts_no_fold():
@@ -426,20 +448,22 @@ def test_repeated_rows_do_not_invite_interpolation():
     data = make_curve("sinc", n_samples=20, noise=0.2, random_state=0)
     plain = NestedRegressor(random_state=0).fit(data.X, data.y)
     for weight in (1.5, 2.0, 3.0):
-        model = NestedRegressor(random_state=0).fit(data.X, data.y, np.full(20, weight))
+        model = NestedRegressor(random_state=0).fit(
+            data.X, data.y, sample_weight=np.full(20, weight)
+        )
         assert len(model.criteria_["n_terms"]) == len(plain.criteria_["n_terms"]) == 15
         assert model.n_terms_ < 15
     with pytest.raises(
         ValueError, match=r"max_terms=25 with 20 different rows\. Pass max_terms=19"
     ):
-        NestedRegressor(max_terms=25).fit(data.X, data.y, np.full(20, 2.0))
+        NestedRegressor(max_terms=25).fit(data.X, data.y, sample_weight=np.full(20, 2.0))
 
 
 def test_fractional_weights_are_refused_by_a_transformer_and_by_nothing_else():
     weight = np.linspace(0.5, 2, 10)
-    NestedRegressor().fit(X10, y10, weight)
+    NestedRegressor().fit(X10, y10, sample_weight=weight)
     with pytest.raises(ValueError, match=r"PolynomialFeatures.*must be whole numbers"):
-        NestedRegressor(PolynomialFeatures(2)).fit(X10, y10, weight)
+        NestedRegressor(PolynomialFeatures(2)).fit(X10, y10, sample_weight=weight)
 
 
 def test_criteria_that_are_infinite_everywhere_do_not_vote():
@@ -451,7 +475,7 @@ def test_criteria_that_are_infinite_everywhere_do_not_vote():
 
 def test_the_costly_criterion_is_left_out_of_long_paths_unless_asked_for():
     data = make_curve("step", n_samples=100, noise=0.1, random_state=0)
-    assert "bayes" not in NestedRegressor(random_state=0).fit(data.X, data.y).choices_
+    assert "bayes" not in NestedRegressor(**PAPER).fit(data.X, data.y).choices_
     asked = NestedRegressor(criterion="bayes", random_state=0).fit(data.X, data.y)
     assert asked.n_terms_ == asked.choices_["bayes"]
 

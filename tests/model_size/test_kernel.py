@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import gaussian_kde
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bases import fourier, legendre
+from holdtrue.model_size.families import fourier, legendre
 from holdtrue.model_size.table import CRITERIA, UNITS, criteria
 
 
@@ -333,6 +333,19 @@ def test_parzen_draws_follow_the_kernel_density_and_stay_in_range():
         assert share == pytest.approx(density.integrate_box_1d(at - 0.2, at + 0.2), abs=0.012)
 
 
+@pytest.mark.parametrize("n_inputs", [1, 3])
+def test_parzen_draws_have_scotts_bandwidth(n_inputs):
+    points = np.random.default_rng(0).normal(size=(30, n_inputs)) * [1.0, 20.0, 0.3][:n_inputs]
+    far = np.full(n_inputs, 1e3)  # nothing is reflected
+    drawn = kernel.parzen_sample(points, np.ones(30), -far, far, 50, np.random.RandomState(0))
+    rng = np.random.RandomState(0)
+    rng.uniform(size=50)  # the points
+    noise = rng.standard_normal((50, n_inputs))
+    bandwidth = gaussian_kde(points.T, "scott").factor * points.std(axis=0, ddof=1)
+    off = np.abs((drawn - bandwidth * noise)[:, None] - points).max(axis=2)
+    assert off.min(axis=1).max() < 1e-12
+
+
 def test_parzen_draws_take_weights_as_repetitions_and_leave_constant_inputs_alone():
     points = np.column_stack([np.arange(5.0), np.full(5, 7.0)])
     weight = np.array([1.0, 3, 1, 2, 1])
@@ -386,3 +399,34 @@ def test_figure_1_akaikes_factor_falls_short_of_the_true_ratio_and_dee_follows_i
     assert 0.3 < dee[39] < 3
     assert fpe[29] < 0.15
     assert fpe[39] < 0.001
+
+
+def test_a_huge_level_of_y_leaves_every_criterion_as_it_was():
+    terms, y, weight, _ = problem(n=20, weights=True)
+    y = np.round(y, 3)
+    level = 2.0**33  # y + level is exact to 2e-6
+    one = kernel.nested_fit(terms, y, weight)
+    other = kernel.nested_fit(terms, y + level, weight)
+    np.testing.assert_allclose(other.rss[1:], one.rss[1:], rtol=1e-4)
+    np.testing.assert_allclose(kernel.leave_one_out(other), kernel.leave_one_out(one), rtol=1e-4)
+    np.testing.assert_allclose(
+        kernel.coefficient_path(other)[:, 0] - level, kernel.coefficient_path(one)[:, 0], atol=1e-5
+    )
+    folds = [(terms[5:], y[5:], weight[5:], terms[:5], y[:5], weight[:5])]
+    shifted = [(terms[5:], y[5:] + level, weight[5:], terms[:5], y[:5] + level, weight[:5])]
+    np.testing.assert_allclose(
+        kernel.cross_validation(shifted, 5), kernel.cross_validation(folds, 5), rtol=1e-4
+    )
+
+
+def test_the_joint_triangle_is_that_of_the_nested_fit():
+    terms, y, weight, _ = problem(weights=True)
+    fit = kernel.nested_fit(terms, y, weight)
+    R, z, rss = kernel.joint_triangle(terms, y, weight)
+    np.testing.assert_allclose(R.T @ R, fit.R.T @ fit.R, atol=1e-10)
+    np.testing.assert_allclose(R.T @ z, fit.R.T @ fit.z, atol=1e-10)
+    assert rss == pytest.approx(fit.rss[-1])
+    wide_R, wide_z, rest = kernel.joint_triangle(terms[:3], y[:3], weight[:3])
+    assert wide_R.shape == (3, 5)
+    assert rest == 0
+    assert wide_z @ wide_z == pytest.approx(weight[:3] @ y[:3] ** 2)

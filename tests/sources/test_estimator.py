@@ -6,20 +6,26 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.metrics import accuracy_score, log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from holdtrue import GreedyTLClassifier, GreedyTLRegressor, PathDisplay, SourcePool
+from holdtrue import (
+    GreedyTLClassifier,
+    GreedyTLRegressor,
+    PathDisplay,
+    SelectionPath,
+    SourcePool,
+)
 from holdtrue.datasets import make_sources
-from holdtrue.sources import DAM, AverageKT, RegularizedLeastSquares, estimator, targets
-from holdtrue.sources.base import LAMBDAS
+from holdtrue.sources import DAM, AverageKT, RegularizedLeastSquares, choose
+from holdtrue.sources.choose import LAMBDAS
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +44,9 @@ def three_classes(n=30, seed=0):
 
 
 def test_the_sources_that_help_are_found_and_help(task):
-    model = GreedyTLClassifier(task.sources, max_selected=3).fit(task.X, task.y)
+    model = GreedyTLClassifier(task.sources, max_selected=3, guard=True).fit(task.X, task.y)
     alone = GreedyTLClassifier(max_selected=3).fit(task.X, task.y)
+    assert model.guard_ is True
     assert len(set(model.selected_) & set(task.helpful)) >= 2  # of 3; a tenth of the pool helps
     assert model.used_sources_
     assert model.score(task.X_test, task.y_test) > alone.score(task.X_test, task.y_test) + 0.1
@@ -60,11 +67,24 @@ def test_weights_path_and_support_tell_the_same(task):
     assert model.ranking_[model.path_.order].tolist() == [1, 2, 3, 4]
     assert model.path_.train_scores[0] == pytest.approx(1.0)  # balanced ±1
     assert model.path_.train_scores[-1] < model.path_.train_scores[0]
-    assert model.path_.scores[-1] == pytest.approx(min(model.loo_errors_.values()))
+    assert model.loo_errors_ == {"with_sources": pytest.approx(model.path_.scores[-1])}
+    assert not hasattr(model, "guard_")
+    # The raw weights, columns first, give the decision.
+    both = np.column_stack([task.X, *(source(task.X) for _, source in task.sources)])
+    np.testing.assert_allclose(
+        model.decision_function(task.X), model.intercept_ + both @ model.coef_
+    )
+    evidence = model.path_.evidence
+    assert evidence.n_features == d
+    assert evidence.names[d:] == tuple(model.source_names_)
+    np.testing.assert_array_equal(evidence.weights, effects[None])
+    assert evidence.errors == model.loo_errors_
+    assert evidence.targets == ("1",)
+    assert SelectionPath.from_json(model.path_.to_json()) == model.path_
     # An effect is what one standard deviation adds.
     on_average = np.array([source(task.X) for _, source in task.sources])
     j = int(np.flatnonzero(model.source_weights_)[0])
-    moved = model._raw[d + j, 0] * on_average[j].std()
+    moved = model.coef_[d + j] * on_average[j].std()
     assert model.source_weights_[j] == pytest.approx(moved)
 
 
@@ -73,63 +93,128 @@ def test_the_fit_is_the_kernels(task):
     y = 5.0 + 2.0 * task.y + np.linspace(0, 1, 20)
     model.fit(task.X, y)
     Z = np.column_stack([source(task.X) for _, source in task.sources])
-    fit = targets.fit_target(lambda i: Z[:, i], y, np.ones(20), targets.Search(0.3, 5, 1e-4, 200))
-    np.testing.assert_array_equal(model.path_.order, 40 + fit.greedy.order)
-    np.testing.assert_allclose(model.source_weights_[fit.greedy.order], fit.effects)
+    search = choose.Search(5, 1e-4, Z, np.arange(200))
+    (fit,) = choose.fit_target(None, y, np.ones(20), [0.3], search)
+    np.testing.assert_array_equal(model.path_.order, 40 + fit.order)
+    np.testing.assert_allclose(model.source_weights_[fit.order], fit.effects)
     intercept, weights = fit.raw()
-    np.testing.assert_allclose(model.predict(task.X), intercept + Z[:, fit.greedy.order] @ weights)
+    np.testing.assert_allclose(model.predict(task.X), intercept + Z[:, fit.order] @ weights)
 
 
-def test_with_harmful_sources_the_fit_is_that_of_the_features():
+def test_sources_that_do_harm_are_reported_and_used_all_the_same():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(16, 2))
     y = X[:, 0] > 0
     sources = [(f"s{j}", lambda X, j=j: np.sin(1e3 * (j + 1) * X[:, 0])) for j in range(300)]
-    model = GreedyTLClassifier(sources).fit(X, y)
-    assert not model.used_sources_
-    assert not model.source_weights_.any()
+    with pytest.warns(UserWarning, match=r"do not lower the error on left-out rows: .* with them"):
+        model = GreedyTLClassifier(sources, guard=True).fit(X, y)
+    assert model.guard_ is False
+    assert model.used_sources_
     assert model.loo_errors_["with_sources"] > model.loo_errors_["without_sources"]
     assert "sources do not help" in model.path_.reason
-    assert "features alone" in model.path_.reason
+    plain = GreedyTLClassifier(sources).fit(X, y)
+    np.testing.assert_array_equal(plain.coef_, model.coef_)
     alone = GreedyTLClassifier().fit(X, y)
-    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X))
-    nothing = GreedyTLClassifier(sources, passthrough=False).fit(X, y)
-    assert nothing.path_.chosen_size == 0
-    np.testing.assert_allclose(nothing.decision_function(X), 0, atol=1e-12)
+    assert alone.loo_errors_ == {
+        "without_sources": pytest.approx(model.loo_errors_["without_sources"])
+    }
 
 
-def test_the_penalty_can_be_chosen_by_leave_one_out(task):
-    model = GreedyTLClassifier(task.sources, lam="loo", max_selected=5).fit(task.X, task.y)
-    assert model.lam_ in LAMBDAS
-    errors = {}
-    for lam in LAMBDAS:
-        one = GreedyTLClassifier(task.sources, lam=lam, max_selected=5).fit(task.X, task.y)
-        errors[lam] = one.loo_errors_["with_sources"]
-    assert model.loo_errors_["with_sources"] == pytest.approx(min(errors.values()))
-    assert errors[model.lam_] == pytest.approx(min(errors.values()))
+def test_a_model_is_never_empty():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(16, 3)), np.arange(16) % 2
+    sources = [(f"s{j}", lambda X, j=j: np.sin(1e3 * (j + 1) * X[:, 0])) for j in range(30)]
+    for options in ({"max_selected": "loo"}, {"tol": 10.0}, {"lam": 1e9}):
+        model = GreedyTLClassifier(sources, passthrough=False, **options).fit(X, y)
+        assert model.path_.chosen_size >= 1
+        assert model.used_sources_
+
+
+def test_without_the_estimate_the_selection_is_the_same_and_scores_are_nan(task):
+    whole = GreedyTLClassifier(task.sources, max_selected=4).fit(task.X, task.y)
+    bare = GreedyTLClassifier(task.sources, max_selected=4, estimate=False).fit(task.X, task.y)
+    assert bare.selected_ == whole.selected_
+    np.testing.assert_array_equal(bare.coef_, whole.coef_)
+    assert np.isnan(bare.path_.scores).all()
+    assert bare.loo_errors_ == {}
+    assert not hasattr(bare, "predict_proba")
+    with pytest.raises(ValueError, match="guard=True compares errors on left-out rows"):
+        GreedyTLClassifier(task.sources, guard=True, estimate=False).fit(task.X, task.y)
+
+
+def test_copies_of_a_column_count_once(task):
+    S = np.column_stack([source(task.X) for _, source in task.sources])
+    copies = np.column_stack([S, *(S[:, [3]] * f + 1 for f in np.linspace(-2, 2, 51) if f)])
+    one = GreedyTLClassifier(lam=0.5).fit(S, task.y)
+    many = GreedyTLClassifier(lam=0.5).fit(copies, task.y)
+    np.testing.assert_array_equal(one.path_.order, many.path_.order)
+    np.testing.assert_allclose(many.coef_[: S.shape[1]], one.coef_)
+    drawn = GreedyTLClassifier(
+        SourcePool([(f"s{j}", lambda X, j=j: copies[:, j]) for j in range(copies.shape[1])]),
+        passthrough=False, n_candidates=120, random_state=0,
+    ).fit(task.X, task.y)  # fmt: skip
+    families = [3 if j >= S.shape[1] else j for j in drawn.path_.order - task.X.shape[1]]
+    assert len(set(families)) == len(families)
+
+
+def test_groups_are_left_out_whole_and_the_reason_says_so():
+    # Each group has its own offset in a column that names it: known groups only.
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(8), 5)
+    offset = rng.normal(size=8)
+    X = np.column_stack([np.eye(8)[groups], rng.normal(size=(40, 2))])
+    y = 3 * offset[groups] + 0.1 * rng.normal(size=40)
+    rows = GreedyTLRegressor(lam=0.01).fit(X, y)
+    whole = GreedyTLRegressor(lam=0.01).fit(X, y, groups=groups.astype(str))
+    np.testing.assert_array_equal(rows.path_.order, whole.path_.order)
+    assert "new rows: error" in rows.path_.reason
+    assert "new groups: error" in whole.path_.reason
+    assert rows.path_.skill[-1] > 0.9
+    assert whole.path_.skill[-1] < 0.1
+    with pytest.raises(ValueError, match=r"groups must name at least 2 groups. Got one \('a'\)"):
+        GreedyTLRegressor().fit(X, y, groups=["a"] * 40)
+
+
+def test_the_penalty_can_be_chosen_by_left_out_rows(task):
+    S = np.column_stack([source(task.X) for _, source in task.sources])
+    model = GreedyTLClassifier(lam="loo", max_selected=5).fit(S, task.y)
+    search = choose.Search(5, 1e-4, S, np.arange(200))
+    target = choose.Task(
+        np.where(task.y == 1, 1.0, -1.0)[:, None], np.ones(20), balanced=True, truncated=True
+    )
+
+    class Stored:
+        def columns(self, wanted):
+            return S[:, wanted]
+
+    folds = choose.make_folds(target, in_parts=True)
+    outcomes = choose.leave_out(Stored(), target, folds, LAMBDAS, search)
+    errors = [outcome.path[-1] for outcome in outcomes]
+    assert model.lam_ == LAMBDAS[int(np.argmin(errors))]
+    assert model.path_.scores[-1] == pytest.approx(min(errors))
+    assert model.loo_errors_["without_sources"] >= min(errors)
+    assert "with the choice of lam repeated" in model.path_.reason
 
 
 def test_leave_one_out_shows_its_progress_in_a_terminal(task, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("holdtrue.progress._PATIENCE", -1.0)
     GreedyTLClassifier(task.sources, lam="loo", max_selected=2).fit(task.X, task.y)
-    assert "leave-one-out" in (said := capsys.readouterr().err)
-    assert "40/40" in said  # 20 rows, with sources and without
+    assert "left-out rows" in (shown := capsys.readouterr().err)
+    assert "10/10" in shown
 
 
 def test_the_path_can_stop_where_the_left_out_error_is_least(task):
     whole = GreedyTLClassifier(task.sources).fit(task.X, task.y)
     model = GreedyTLClassifier(task.sources, max_selected="loo").fit(task.X, task.y)
-    size = int(whole.path_.scores.argmin())
+    size = 1 + int(whole.path_.scores[1:].argmin())
     assert 0 < size < len(whole.path_.order)
     np.testing.assert_array_equal(model.path_.order, whole.path_.order)
     assert model.path_.chosen_size == size == len(model.selected_)
-    assert model.loo_errors_["with_sources"] == whole.path_.scores.min()
-    assert "the left-out error is least here" in model.path_.reason
+    assert model.loo_errors_["with_sources"] >= whole.path_.scores.min()
+    assert "the error on left-out rows is least here" in model.path_.reason
     cut = GreedyTLClassifier(task.sources, max_selected=size).fit(task.X, task.y)
-    np.testing.assert_allclose(
-        model.decision_function(task.X_test), cut.decision_function(task.X_test)
-    )
+    np.testing.assert_allclose(model.coef_, cut.coef_)
 
 
 def test_every_class_stops_at_the_common_size_of_least_error():
@@ -139,17 +224,7 @@ def test_every_class_stops_at_the_common_size_of_least_error():
     counts = (weights != 0).sum(axis=1)
     assert 0 < counts[0] == counts[1] == counts[2]
     assert model.path_.chosen_size == counts.sum() < len(model.path_.order)
-    assert model.path_.scores[model.path_.chosen_size] == model.path_.scores.min()
-
-
-def test_the_compiled_loop_makes_the_same_fit(task, monkeypatch):
-    plain = GreedyTLClassifier(task.sources, lam="loo").fit(task.X, task.y)
-    monkeypatch.setattr(estimator, "_WORTH_COMPILING", 0)
-    fast = GreedyTLClassifier(task.sources, lam="loo").fit(task.X, task.y)
-    assert fast.selected_ == plain.selected_
-    assert fast.path_.reason == plain.path_.reason
-    np.testing.assert_allclose(fast.path_.scores, plain.path_.scores)
-    np.testing.assert_allclose(fast.source_weights_, plain.source_weights_, atol=1e-12)
+    assert model.path_.scores[model.path_.chosen_size] == model.path_.scores[1:].min()
 
 
 def test_more_classes_are_one_against_the_rest():
@@ -183,7 +258,7 @@ def test_balanced_weights_move_the_threshold_between_unequal_classes():
     plain = GreedyTLClassifier(class_weight=None).fit(X, y)
     assert balanced.predict(X)[y].mean() > plain.predict(X)[y].mean()
     by_hand = GreedyTLClassifier(class_weight={True: 7, False: 1}).fit(X, y)
-    np.testing.assert_allclose(by_hand.decision_function(X), balanced.decision_function(X))
+    np.testing.assert_allclose(by_hand.coef_, balanced.coef_)
 
 
 @pytest.mark.parametrize("n_rows, total", [(14, 17), (10, 50)])
@@ -195,44 +270,33 @@ def test_weights_are_repetitions(n_rows, total):
     copies = np.repeat(np.arange(n_rows), weight)
     sources = [("s", lambda X: X[:, 0] - X[:, 1])]
     for model, target in ((GreedyTLRegressor(sources), y), (GreedyTLClassifier(sources), y > 0)):
-        weighted = clone(model).fit(X, target, weight)
+        weighted = clone(model).fit(X, target, sample_weight=weight)
         repeated = clone(model).fit(X[copies], target[copies])
         np.testing.assert_allclose(weighted.path_.scores, repeated.path_.scores)
         assert weighted.selected_ == repeated.selected_
         np.testing.assert_allclose(weighted._decisions(X), repeated._decisions(X))
 
 
-def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
+def test_the_error_of_many_rows_or_many_copies_is_honest():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 5))
     y = X[:, 0] + 0.5 * rng.normal(size=80)
     model = GreedyTLRegressor([("s", lambda X: X[:, 0] + X[:, 1])]).fit(X, y)
-    folds = list(model._folds(np.ones(80), y))
-    assert len(folds) == 10
-    np.testing.assert_array_equal(sum(test for _, test in folds), np.ones(80))
-    assert all(not (train * test).any() for train, test in folds)
     assert 0.2 < model.loo_errors_["with_sources"] < 0.6
-
-
-@pytest.mark.parametrize("n_rows", [4, 9, 10, 11, 40])
-def test_many_copies_of_a_row_are_left_out_together(n_rows):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(n_rows, 30)), rng.normal(size=n_rows)
-    weight = np.full(n_rows, 20.0)
-    model = GreedyTLRegressor([("s", lambda X: np.sin(99 * X[:, 0]))]).fit(X, y, weight)
-    folds = list(model._folds(weight, y))
-    assert len(folds) == model._n_folds(weight) == min(n_rows, 10)
-    np.testing.assert_array_equal(sum(test for _, test in folds), weight)
-    assert all(test.any() and not (train * test).any() for train, test in folds)
-    # Pure noise: had a copy of the row stayed, its error would be next to nothing.
-    assert min(model.loo_errors_.values()) > 0.5 * y.var()
+    for n_rows in (4, 11, 40):
+        X, y = rng.normal(size=(n_rows, 30)), rng.normal(size=n_rows)
+        weight = np.full(n_rows, 20.0)
+        noise = GreedyTLRegressor([("s", lambda X: np.sin(99 * X[:, 0]))])
+        noise.fit(X, y, sample_weight=weight)
+        # Pure noise: had a copy of the row stayed, its error would be next to nothing.
+        assert noise.loo_errors_["with_sources"] > 0.5 * y.var()
 
 
 def test_the_penalty_is_not_chosen_by_copies_that_stayed():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10, 30)), np.arange(10) % 2
     alone = RegularizedLeastSquares().fit(X, y)
-    assert RegularizedLeastSquares().fit(X, y, np.full(10, 20.0)).lam_ == alone.lam_
+    assert RegularizedLeastSquares().fit(X, y, sample_weight=np.full(10, 20.0)).lam_ == alone.lam_
 
 
 def test_randomised_search_is_repeatable_and_runs_few_sources(task):
@@ -309,11 +373,25 @@ def test_grid_search_over_lam_in_a_pipeline(task, routing):
         assert best.sources[0][1] is fitted
 
 
-def test_probabilities_come_from_calibration(task):
-    model = GreedyTLClassifier(task.sources[:50], max_selected=2)
+def test_probabilities_are_those_of_left_out_scores(task):
+    model = GreedyTLClassifier(task.sources).fit(task.X, task.y)
+    shares = model.predict_proba(task.X_test)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(task.X_test))
+    honest = log_loss(task.y_test, shares)
+    assert honest < 0.6
+    # Scores of the rows of the fit are too good: a temperature from them would be too low.
+    steep = expit(model.decision_function(task.X_test) / (model.temperature_ / 20))
+    assert honest < log_loss(task.y_test, steep)
+    noise = GreedyTLClassifier().fit(task.X[:, :10], task.y[np.r_[10:20, :10]])
+    assert np.abs(noise.predict_proba(task.X_test[:, :10])[:, 1] - 0.5).max() < 0.45
     calibrated = CalibratedClassifierCV(model, cv=3).fit(task.X, task.y)
     assert calibrated.predict_proba(task.X_test).shape == (1000, 2)
-    assert not hasattr(model, "predict_proba")
+    X, y, sources = three_classes()
+    many = GreedyTLClassifier(sources).fit(X, y)
+    shares = many.predict_proba(X)
+    assert shares.shape == (30, 3)
+    np.testing.assert_array_equal(many.classes_[shares.argmax(axis=1)], many.predict(X))
 
 
 def test_sparse_rows_give_what_dense_rows_give(task):
@@ -337,7 +415,7 @@ def test_the_path_is_drawn(task):
 
 def test_guarantees_are_numbers_with_what_they_assume(task):
     model = GreedyTLClassifier(task.sources, max_selected=3).fit(task.X, task.y)
-    numbers = model.guarantees(task.X, task.y)
+    numbers = model.guarantees_
     assert 0 <= numbers["source_risk"] <= 4
     assert numbers["rate"] > 0
     assert numbers["regime"] in ("fast", "slow")
@@ -345,12 +423,10 @@ def test_guarantees_are_numbers_with_what_they_assume(task):
     assert numbers["labels_are_signs"]
     assert not numbers["rows_within_unit_ball"]
     drawn = GreedyTLClassifier(task.sources, max_selected=3, n_candidates=59, random_state=0)
-    drawn.fit(task.X, task.y).guarantees(task.X, task.y)
+    assert drawn.fit(task.X, task.y).guarantees_.keys() == numbers.keys()
     X, y, sources = three_classes()
-    with pytest.raises(ValueError, match=r"the theorems are about 2 classes. Got 3"):
-        GreedyTLClassifier(sources).fit(X, y).guarantees(X, y)
-    with pytest.raises(NotFittedError):
-        GreedyTLClassifier(task.sources).guarantees(task.X, task.y)
+    assert GreedyTLClassifier(sources).fit(X, y).guarantees_ == {}
+    assert not hasattr(GreedyTLRegressor(sources).fit(X, X[:, 0]), "guarantees_")
 
 
 # --- bad input ----------------------------------------------------------------------------------
@@ -394,6 +470,10 @@ def test_bad_rows_are_refused(task):
         model.fit(task.X, np.zeros(20, dtype=int))
     with pytest.raises(ValueError, match=r"Got one class \('dog'\) in all"):
         model.fit(task.X, np.full(20, "dog"))
+    with pytest.raises(ValueError, match=r"at most 100 classes. Got 101"):
+        GreedyTLClassifier().fit(
+            np.random.default_rng(0).normal(size=(202, 2)), np.arange(202) % 101
+        )
     with pytest.raises(ValueError, match=r"needs at least 2 rows\. Got 1 sample"):
         model.fit(task.X[:1], task.y[:1])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -421,7 +501,9 @@ def test_numbers_that_cannot_be_squared_are_refused_by_name(convert, unit, task)
     name = "'c3'" if convert is pd.DataFrame else "3"
     message = f"the squares of column {name} of X must fit into float64. Got values of size"
     with pytest.raises(ValueError, match=message):
-        GreedyTLClassifier([("s", lambda X: np.arange(X.shape[0]))]).fit(given, task.y, weight)
+        GreedyTLClassifier([("s", lambda X: np.arange(X.shape[0]))]).fit(
+            given, task.y, sample_weight=weight
+        )
     with pytest.raises(ValueError, match=r"GreedyTLRegressor: the squares of y must fit"):
         GreedyTLRegressor().fit(task.X, task.y * unit)
 

@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdtrue.sources import kernel, targets
-
-both_routes = pytest.mark.parametrize("compiled", [False, True], ids=["numpy", "compiled"])
+from holdtrue.sources import draws, kernel
 
 
 def standardise(*arrays):
-    return [targets.standardised(np.asarray(a, float), np.ones(len(a)))[0] for a in arrays]
+    return [kernel.standardised(np.asarray(a, float), np.ones(len(a)))[0] for a in arrays]
 
 
 def problem(m=12, p=30, seed=0):
@@ -44,6 +42,13 @@ def lowest_of_ties(values, before):
     best = max(values.values())
     least = best - (best - before) / 10**9
     return min(i for i, value in values.items() if value >= least)
+
+
+def different_columns(Z):
+    """Departure 6, by comparing all pairs: columns that equal none before them."""
+    norms = np.linalg.norm(Z, axis=0)
+    r = np.abs(Z.T @ Z) / np.maximum(np.outer(norms, norms), 1e-300)
+    return [j for j in range(Z.shape[1]) if not (1 - r[:j, j] < 1e-9).any()]
 
 
 def brute_force(Z, y, Lam, k):
@@ -93,16 +98,53 @@ def test_two_columns_by_hand():
     assert fit.order.tolist() == [0]
     np.testing.assert_allclose(fit.q**2 / 4, [0.5])
     np.testing.assert_allclose(fit.weight_path, [[0], [0.5]])  # 4/(4 + 4)
-    np.testing.assert_allclose(fit.train_errors, [1, 0.25])  # (1 - .5)²
+    np.testing.assert_allclose(fit.regularised_errors, [1, 0.5])  # (1 - .5)² + λ .5²
     assert fit.reason == "no further candidate lowers the error"
 
 
 def test_the_59_trick_by_its_formula():
-    assert kernel.candidate_count() == 59  # log(.05)/log(.95) = 58.4
-    assert kernel.candidate_count(0.99, 0.99) == 459
-    assert kernel.candidate_count(0.5, 0.5) == 1
+    assert draws.candidate_count() == 59  # log(.05)/log(.95) = 58.4
+    assert draws.candidate_count(0.99, 0.99) == 459
+    assert draws.candidate_count(0.5, 0.5) == 1
     with pytest.raises(ValueError, match=r"quantile must lie between 0 and 1\. Got 1"):
-        kernel.candidate_count(quantile=1)
+        draws.candidate_count(quantile=1)
+
+
+def test_standardised_columns_by_hand():
+    # Weights 1, 3: mean (0 + 3·4)/4 = 3, variance (9 + 3)/4 = 3.
+    made, mean, scale = kernel.standardised(np.array([[0.0, 7], [4, 7]]), np.array([1.0, 3]))
+    np.testing.assert_allclose(mean, [3, 7])
+    np.testing.assert_allclose(scale, [np.sqrt(3), 1])
+    np.testing.assert_allclose(made, [[-np.sqrt(3), 0], [1, 0]])
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1e-30, 1e-20, 1.0, 1e20, 4e37])
+def test_float32_columns_of_any_size_are_standardised_as_in_float64(unit):
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([rng.normal(size=40), 5 + rng.normal(size=40), np.zeros(40), np.ones(40)])
+    Z, weight = (Z * unit).astype(np.float32), rng.uniform(0.5, 2, size=40)
+    single, double = kernel.standardised(Z, weight), kernel.standardised(Z.astype(float), weight)
+    assert single[0].dtype == np.float32
+    for one, other in zip(single, double, strict=True):
+        np.testing.assert_allclose(
+            one, other, rtol=1e-4, atol=1e-5 * unit if one.ndim == 1 else 1e-5
+        )
+    assert not single[0][:, 2:].any()
+    assert single[2][2:].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("n_rows", [12, 1000])
+@pytest.mark.parametrize("spread", [2.0, 0.05])
+def test_a_float32_column_far_from_zero_is_not_taken_for_a_constant(n_rows, spread):
+    rng = np.random.default_rng(0)
+    Z = (1e5 + spread * rng.normal(size=(n_rows, 3))).astype(np.float32)
+    Z[:, 2] = 1e5 + 0.1
+    single, double = (kernel.standardised(Z.astype(kind), np.ones(n_rows)) for kind in ("f4", "f8"))
+    np.testing.assert_allclose(single[0], double[0], atol=1e-5)
+    np.testing.assert_allclose(single[1], double[1], rtol=1e-12)
+    np.testing.assert_allclose(single[2], double[2])
+    assert single[0][:, :2].any(axis=0).all()
+    assert not single[0][:, 2].any()
 
 
 # --- by brute force -----------------------------------------------------------------------------
@@ -142,25 +184,46 @@ def test_picks_are_those_of_brute_force_and_of_algorithm_1(case):
     printed, weights = algorithm_1(exact_Z, exact_y, Lam, k)
     assert printed == order
     np.testing.assert_allclose(fit.weight_path[-1], weights, rtol=1e-6, atol=1e-9)
-    compiled = kernel.greedy(Z, y, m, lam, p, 0.0, compiled=True)
-    assert compiled.order.tolist() == order
-    np.testing.assert_allclose(compiled.weight_path, fit.weight_path, rtol=1e-6, atol=1e-9)
     gram = kernel.greedy_from_gram(Z.T @ Z, Z.T @ y, m, lam, p, 0.0)
     assert gram.order.tolist() == order
     np.testing.assert_allclose(gram.weight_path, fit.weight_path, rtol=1e-6, atol=1e-9)
 
 
-@both_routes
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_equal_columns_are_those_of_comparing_all_pairs(case):
+    (Z,) = standardise(case[0])
+    first = kernel.first_of_equals(Z)
+    assert np.flatnonzero(first == np.arange(Z.shape[1])).tolist() == different_columns(Z)
+    for stop in range(1, Z.shape[1] + 1):  # read one after the other
+        assert kernel.equal_columns(Z[:, :stop], Z[:, stop - 1 : stop])[0] == first[stop - 1]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_columns_equal_up_to_sign_and_scale_share_the_first(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2000))
+    X[:, 1000:1200] = X[:, [7]] * rng.choice([-2, -1, 0.5, 3], size=200) + 3
+    X[:, 1500] = 5.0  # constants equal nothing
+    X[:, 1501] = 6.0
+    X[:, 1600] = X[:, 8] + 1e-3 * rng.normal(size=20)  # 1 - r is some 1e-6
+    Z = kernel.standardised(X.astype(kind), np.ones(20))[0]
+    first = kernel.first_of_equals(Z)
+    assert (first[1000:1200] == 7).all()
+    rest = np.setdiff1d(np.arange(2000), np.arange(1000, 1200))
+    np.testing.assert_array_equal(first[rest], rest)
+
+
 @pytest.mark.parametrize("lam", [0.0, 1e-4, 1.0])
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_of_equal_columns_the_first_enters_first(lam, kind, compiled):
+def test_of_equal_columns_the_first_enters_first(lam, kind):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         m, p = rng.integers(5, 40), rng.integers(10, 100)
         source = rng.integers(p, size=3 * p)
         sign = rng.choice([-1.0, 1.0], size=3 * p)
         Z, y = standardise(rng.normal(size=(m, p))[:, source] * sign, rng.normal(size=(m, 1)))
-        fit = kernel.greedy(Z.astype(kind), y[:, 0], m, lam, 3 * p, 0.0, compiled=compiled)
+        fit = kernel.greedy(Z.astype(kind), y[:, 0], m, lam, 3 * p, 0.0)
         waiting = {s: np.flatnonzero(source == s).tolist() for s in set(source)}
         for i in fit.order:
             assert waiting[source[i]].pop(0) == i
@@ -175,7 +238,8 @@ def test_weights_at_every_size_are_those_of_ridge_regression(seed):
         ridge = np.linalg.solve(S.T @ S + 12 * 0.3 * np.eye(size), S.T @ y)
         np.testing.assert_allclose(fit.weight_path[size, :size], ridge, rtol=1e-9)
         assert not fit.weight_path[size, size:].any()
-        assert fit.train_errors[size] == pytest.approx(np.mean((y - S @ ridge) ** 2))
+        regularised = np.mean((y - S @ ridge) ** 2) + 0.3 * ridge @ ridge
+        assert fit.regularised_errors[size] == pytest.approx(regularised)
         np.testing.assert_allclose(fit.predictions(Z[:, fit.order])[size], S @ ridge, atol=1e-12)
     np.testing.assert_allclose(fit.weights, ridge, rtol=1e-9)
 
@@ -217,6 +281,31 @@ def test_near_ties_below_float32_are_decided_in_float64():
     assert scores[fit.order[0]] >= scores.max() * (1 - 1e-9)
 
 
+def float64_picks(Z, y, lam, k):
+    """Each step scores every candidate in float64 from the definition."""
+    m = len(y)
+    order = []
+    for _ in range(k):
+        S = Z[:, order]
+        H = np.eye(m) - S @ np.linalg.solve(S.T @ S + m * lam * np.eye(len(order)), S.T)
+        scores = (Z.T @ H @ y) ** 2 / (m * lam + np.einsum("ij,ij->j", Z, H @ Z))
+        scores[order] = -1
+        order.append(int(np.flatnonzero(scores >= scores.max() * (1 - 1e-9))[0]))
+    return order
+
+
+@pytest.mark.parametrize("lam", [0.01, 0.1, 1.0])
+def test_candidates_that_rounding_could_let_win_are_scored_again(lam):
+    # Twins whose scores differ by a few 1e-7: float32 alone would take the wrong one.
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        Z, y = problem(m=24, p=6, seed=seed)
+        twins = np.repeat(Z, 60, axis=1) + 3e-7 * rng.normal(size=(24, 360))
+        (Z,) = standardise(twins)
+        fit = kernel.greedy(Z, y, 24.0, lam, 5, 0.0)
+        assert fit.order.tolist() == float64_picks(Z, y, lam, 5)
+
+
 # --- stopping -----------------------------------------------------------------------------------
 
 
@@ -227,6 +316,10 @@ def test_a_candidate_that_gains_less_than_tol_stays_out():
     fit = kernel.greedy(Z, y, 12.0, 1.0, 30, float(falls[3]) * 1.001)
     assert len(fit.order) == 3
     assert "less than tol" in fit.reason
+    high = kernel.greedy(Z, y, 12.0, 1.0, 30, 10.0)
+    assert high.order.tolist() == whole.order[:1].tolist()  # never empty
+    gram = kernel.greedy_from_gram(Z.T @ Z, Z.T @ y, 12.0, 1.0, 30, 10.0)
+    assert gram.order.tolist() == whole.order[:1].tolist()
     exactly = kernel.greedy(Z, y, 12.0, 1.0, 5, 0.0)
     assert len(exactly.order) == 5
     assert exactly.reason == "max_selected=5 was reached"
@@ -236,14 +329,27 @@ def test_a_candidate_that_gains_less_than_tol_stays_out():
 
 
 def sampled(Z, y, size, seed=0, k=10, seen=None):
-    draws = kernel.candidate_draws(np.random.RandomState(seed), Z.shape[1], size)
-
-    def columns(indices):
+    drawn = draws.CandidateDraws(np.random.RandomState(seed), Z.shape[1], size)
+    search = kernel.SampledSearch(y, len(y), 1.0, k, 0.0, drawn)
+    while len(wanted := search.wanted()):
         if seen is not None:
-            seen.update(indices.tolist())
-        return Z[:, indices]
+            seen.update(wanted.tolist())
+        search.step(wanted, Z[:, wanted])
+    return search.result()
 
-    return kernel.greedy_sampled(columns, draws, size, Z.shape[1], y, len(y), 1.0, k, 0.0)
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_in_memory_and_columns_made_when_drawn_give_the_same_picks(seed):
+    Z, y = problem(m=14, p=200, seed=seed)
+    for k, tol in ((10, 0.0), (200, 1e-3)):
+        drawn = draws.CandidateDraws(np.random.RandomState(seed), 200, 20)
+        search = kernel.SampledSearch(y, 14.0, 1.0, k, tol, drawn)
+        while len(wanted := search.wanted()):
+            search.step(wanted, Z[:, wanted])
+        lazy, stored = search.result(), kernel.greedy(Z, y, 14.0, 1.0, k, tol, drawn)
+        assert lazy.order.tolist() == stored.order.tolist()
+        np.testing.assert_allclose(lazy.q, stored.q)
+        assert lazy.reason == stored.reason
 
 
 def test_drawing_all_candidates_is_the_exact_search():
@@ -263,14 +369,14 @@ def test_only_the_drawn_candidates_are_asked_for():
 
 
 def test_draws_are_uniform_distinct_and_independent_of_the_choices():
-    step = kernel.candidate_draws(np.random.RandomState(0), 20, 5)
+    step = draws.CandidateDraws(np.random.RandomState(0), 20, 5).step
     first, second = step(0).copy(), step(1)
     assert len(set(first.tolist())) == 5
     assert len(second) == 6
     np.testing.assert_array_equal(step(0), first)
     counts = np.zeros(20)
     for seed in range(2000):
-        counts[kernel.candidate_draws(np.random.RandomState(seed), 20, 5)(0)] += 1
+        counts[draws.CandidateDraws(np.random.RandomState(seed), 20, 5).step(0)] += 1
     assert np.abs(counts - 500).max() < 100
 
 
@@ -278,7 +384,8 @@ def test_the_best_of_59_is_among_the_best_five_percent_nineteen_times_in_twenty(
     values = np.random.default_rng(0).normal(size=2000)
     threshold = np.quantile(values, 0.95)
     hits = [
-        values[kernel.candidate_draws(np.random.RandomState(seed), 2000, 59)(0)].max() >= threshold
+        values[draws.CandidateDraws(np.random.RandomState(seed), 2000, 59).step(0)].max()
+        >= threshold
         for seed in range(600)
     ]
     assert 0.92 < np.mean(hits) < 0.98

@@ -95,7 +95,7 @@ def test_a_model_fitted_on_names_gets_names(rows):
     model = make_pipeline(StandardScaler(), RidgeClassifier()).fit(frame, y)
     pool = SourcePool([("ridge", model)])
     np.testing.assert_allclose(pool.scores(frame)[:, 0], model.decision_function(frame))
-    fitted = GreedyTLClassifier(pool).fit(frame[:20], y[:20], np.arange(20) > 0)
+    fitted = GreedyTLClassifier(pool).fit(frame[:20], y[:20], sample_weight=np.arange(20) > 0)
     fitted.predict(frame[20:])
 
 

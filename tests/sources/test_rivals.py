@@ -15,9 +15,10 @@ from holdtrue.sources import (
     MultiKT,
     RegularizedLeastSquares,
     SourcePool,
-    hinge,
+    ridge,
 )
-from holdtrue.sources.base import LAMBDAS
+from holdtrue.sources.choose import LAMBDAS
+from holdtrue.sources.kernel import standardised
 
 ALL = [
     RegularizedLeastSquares(),
@@ -113,8 +114,8 @@ def test_the_penalty_of_least_squares_is_the_one_of_least_leave_one_out_error(ta
         for i in range(14):
             rest = np.arange(14) != i
             # The penalty is that of all 14 rows, and so are the scales.
-            ridge = Ridge(alpha=14 * lam).fit(Z[rest], signs[rest])
-            left_out.append(ridge.predict(Z[[i]])[0])
+            model = Ridge(alpha=14 * lam).fit(Z[rest], signs[rest])
+            left_out.append(model.predict(Z[[i]])[0])
         errors.append(np.sum((np.array(left_out) - signs) ** 2))
     model = RegularizedLeastSquares().fit(task.X, task.y)
     assert model.lam_ == [LAMBDAS[int(np.argmin(errors))]]
@@ -166,7 +167,7 @@ def test_the_hinge_loss_under_the_1_norm_is_that_of_linear_programming(seed):
         ),
         b_ub=np.append(-offset, tau),
     )
-    beta, loss = hinge.least_hinge(offset, slopes, share, tau, 1)
+    beta, loss = ridge.least_hinge(offset, slopes, share, tau, 1)
     assert np.abs(beta).sum() <= tau * (1 + 1e-9)
     assert exact.fun - 1e-9 <= loss <= exact.fun + 0.01
 
@@ -177,7 +178,7 @@ def test_the_hinge_loss_under_the_2_norm_is_that_of_a_general_solver(seed):
     angles, radii = np.meshgrid(np.linspace(0, 2 * np.pi, 721), np.linspace(0, 0.7, 141))
     grid = np.stack([radii * np.cos(angles), radii * np.sin(angles)], axis=-1)
     least = (np.maximum(offset - grid @ slopes.T, 0) @ share).min()
-    beta, loss = hinge.least_hinge(offset, slopes, share, 0.7, 2)
+    beta, loss = ridge.least_hinge(offset, slopes, share, 0.7, 2)
     assert np.linalg.norm(beta) <= 0.7 * (1 + 1e-9)
     assert loss == pytest.approx(least, abs=0.01)
 
@@ -186,26 +187,26 @@ def test_projections_are_the_nearest_points():
     rng = np.random.default_rng(0)
     for norm in (1, 2):
         beta = rng.normal(size=4)
-        made = hinge.projected(beta, 1.0, norm)
+        made = ridge.projected(beta, 1.0, norm)
         assert np.linalg.norm(made, norm) == pytest.approx(1)
         bound = {"type": "ineq", "fun": lambda b, norm=norm: 1 - np.linalg.norm(b, norm)}
         exact = minimize(
             lambda b, beta=beta: np.sum((b - beta) ** 2), np.zeros(4), constraints=bound
         )
         np.testing.assert_allclose(made, exact.x, atol=1e-3)
-        np.testing.assert_array_equal(hinge.projected(0.01 * beta, 1.0, norm), 0.01 * beta)
+        np.testing.assert_array_equal(ridge.projected(0.01 * beta, 1.0, norm), 0.01 * beta)
 
 
 def test_left_out_residuals_of_multikt_are_those_of_refitting(task, signs):
     rng = np.random.default_rng(0)
     F, weight = rng.normal(size=(14, 3)), rng.uniform(0.5, 2, size=14)
-    P = hinge.rows_inverse(F, weight, 0.3)
+    P = ridge.rows_inverse(F, weight, 0.3)
     got = (P @ signs) / P.diagonal()
     for i in range(14):
         rest = np.arange(14) != i
-        ridge = Ridge(alpha=weight.sum() * 0.3)
-        ridge.fit(F[rest], signs[rest], sample_weight=weight[rest])
-        assert got[i] == pytest.approx(signs[i] - ridge.predict(F[[i]])[0])
+        model = Ridge(alpha=weight.sum() * 0.3)
+        model.fit(F[rest], signs[rest], sample_weight=weight[rest])
+        assert got[i] == pytest.approx(signs[i] - model.predict(F[[i]])[0])
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -218,6 +219,24 @@ def test_multikt_trusts_a_source_that_knows_the_answer(norm, task, signs):
     model = MultiKT(sources, norm=norm).fit(rng.normal(size=(14, 3)), task.y)
     noise, knows = np.abs(model.source_weights_)
     assert knows > 5 * noise
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
+def test_the_formula_for_a_kept_selection_is_refitting_without_the_row(lam):
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.5, 2, size=9)
+    n = weight.sum()
+    Z = standardised(rng.normal(size=(9, 4)), weight)[0]
+    y = standardised(rng.normal(size=(9, 1)), weight)[0]
+    y = y[:, 0]
+    got = ridge.ridge_leave_one_out(Z, y, weight, [lam])[0]
+    root = np.sqrt(weight)
+    for i in range(9):
+        rest = np.arange(9) != i
+        design = np.column_stack([root, Z])[rest]
+        penalty = np.diag([0.0, *[n * lam] * 4])
+        beta = np.linalg.solve(design.T @ design + penalty, design.T @ y[rest])
+        assert got[i] == pytest.approx(beta[0] + Z[i] / root[i] @ beta[1:])
 
 
 # --- DAM and forward regression -----------------------------------------------------------------

@@ -9,18 +9,38 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from holdtrue.tables import delimited, inference, open_table, text
+from holdtrue.tables import delimited, open_table, text, text_types
 from holdtrue.tables.delimited import Delimited
+from holdtrue.tables.text import TextFile
 
 UTC = dt.timezone.utc  # noqa: UP017
+
+
+SHORT = (
+    *("0", "-0", "007", "12", "-7", "+7", "1.5", "-0.5", "01.5", "1e5", ".5", "5.", "1,5", "-"),
+    *("9223372036854775807", "9223372036854775808", "123456789012345678", "1234567890123456789"),
+    *("true", "False", "t", "nan", "inf", "Infinity", "NA", "?", ".", " 3", "a", "Zoe", "x1", "é"),
+    *(
+        "2024-01-31",
+        "2024-01-31 10:00",
+        "2024-01-31T10:00Z",
+        "0x1F",
+        "1.50",
+        "00.5",
+        "-.5",
+        "\u0661",
+    ),
+)
 
 
 def read(tmp_path, content, block_size=text.BLOCK, **options):
     path = tmp_path / "a.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return Delimited(
-        "us", path, types=options.pop("types", {}), block_size=block_size, **options
-    ).read()
+    reader = Delimited(path, types=options.pop("types", {}), block_size=block_size, **options)
+    columns = reader.read()
+    for _, misfit in reader.misfits.values():
+        raise misfit
+    return columns
 
 
 def column_of(tmp_path, fields, block_size=text.BLOCK, delimiter=",", **options):
@@ -187,7 +207,7 @@ def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data, 
     values, kind = column_of(tmp_path, fields, delimiter=delimiter)
     for field, value in zip(fields, values, strict=True):
         if value is None:
-            assert field.strip() in (*inference.MISSING, *inference.MARKS)
+            assert field.strip() in (*text_types.MISSING, *text_types.MARKS)
         elif kind == pa.string():
             assert value == field
         elif kind in (pa.int64(), pa.float64()):
@@ -243,15 +263,21 @@ def test_encodings(tmp_path, encoding):
     (tmp_path / "a.csv").write_bytes("naïve,b\né,1\nx,2\n".encode(encoding))
     given = None if encoding.startswith(("utf-8", "utf-16")) else encoding
     for option in {given, encoding}:
-        found = open_table("us", tmp_path / "a.csv", encoding=option)
+        found = open_table(tmp_path / "a.csv", encoding=option)
         assert found.names == ["naïve", "b"]
         assert found.column("naïve").to_pylist() == ["é", "x"]
 
 
+def test_utf_16_without_a_byte_order_mark_is_named(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"a.csv is not utf-16: .*BOM near byte 0. Pass another"):
+        open_table(tmp_path / "a.csv", encoding="utf-16")
+
+
 def test_a_wrong_encoding_is_named(tmp_path):
     (tmp_path / "a.csv").write_bytes("a,b\né,1\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"us: a.csv is not ascii: .* near byte 4. Pass its own"):
-        open_table("us", tmp_path / "a.csv", encoding="ascii")
+    with pytest.raises(ValueError, match=r"a.csv is not ascii: .* near byte 4. Pass another"):
+        open_table(tmp_path / "a.csv", encoding="ascii")
 
 
 def test_names_are_trimmed_and_empty_ones_are_numbered(tmp_path):
@@ -267,10 +293,63 @@ def test_wide_tables(tmp_path):
     assert spill.column("c4999", types["c4999"]).to_pylist() == [1, 1, 1]
 
 
+@given(st.lists(st.sampled_from(SHORT) | st.text("0159.-+eEx,:TZ tfi?", max_size=8), max_size=6))
+def test_the_kind_of_a_few_texts_is_that_of_many(values):
+    texts = pa.array([value or None for value in values], pa.string())
+    # A column with more rows than a few is classified by Arrow alone.
+    many = pa.concat_arrays([texts] * (text_types.FEW + 1)) if len(texts) else texts
+    for comma in (False, True):
+        assert text_types.classified(texts, comma=comma) == text_types.classified(many, comma=comma)
+
+
 def test_a_record_without_end_is_refused_before_memory_runs_out(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "MAX_RECORD", 1000)
     with pytest.raises(ValueError, match=r"record of more than 0 MB from line 3 on. .*not closed"):
         read(tmp_path, 'a,b\n1,2\n3,"' + "4,5\n" * 1000, 100)
+
+
+def test_an_open_quote_is_looked_for_a_few_times_only(tmp_path, monkeypatch):
+    sizes = []
+    last_end = text.last_end
+    monkeypatch.setattr(
+        text, "last_end", lambda *given: sizes.append(len(given[0])) or last_end(*given)
+    )
+    content = 'a,b\n1,2\n3,"' + "4,5\n" * 25_000
+    with pytest.raises(ValueError, match=r"a.csv ends inside a quote that opens in line 3"):
+        read(tmp_path, content, 100)
+    assert sum(sizes) < 3 * len(content)
+
+
+@pytest.mark.parametrize("line", [b"\n", b'""\n', b'x""y\n'])
+def test_a_quote_over_many_lines_is_cut_without_walking_through_them(line, monkeypatch):
+    looks = []
+    quote_before = text._quote_before
+
+    def counted(*given):
+        look = quote_before(*given)
+        return lambda place: looks.append(place) or look(place)
+
+    monkeypatch.setattr(text, "_quote_before", counted)
+    whole = b'1,2\n3,"4"\n'
+    assert text.last_end(whole + b'5,"' + line * 10_000, b"\n", ",") in (len(whole), 0)
+    assert len(looks) < 10
+
+
+def test_a_header_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "BLOCK", 64)
+    monkeypatch.setattr(TextFile.chunks, "__defaults__", (64,))
+    names = [f"column_{j}" for j in range(300)]
+    for header in (",".join(names), ",".join(f'"{name}\nx"' for name in names)):
+        spill, types = read(tmp_path, header + "\n" + ",".join("1" * 300) + "\n", 64)
+        assert [name.split("\n")[0] for name in types] == names
+        assert spill.n_rows == 1
+
+
+def test_a_header_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "MAX_RECORD", 1000)
+    monkeypatch.setattr(TextFile.chunks, "__defaults__", (64,))
+    with pytest.raises(ValueError, match=r"header of a.csv is longer than 0 MB. .*not closed"):
+        read(tmp_path, 'a,"b\n' + "1,2\n" * 1000, 64)
 
 
 def test_a_second_reading_is_needed_only_where_values_turn_into_text(tmp_path, monkeypatch):
@@ -293,7 +372,7 @@ def test_fields_that_python_would_not_read_are_read(tmp_path):
     assert spill.column("b", types["b"]).to_pylist() == [long, "y"]
     with pytest.raises(ValueError, match=r"'integer'. Got 'y' further down"):
         read(tmp_path, f"a,b,c\n1,2,{long}\n2,y,3\n", types={"b": "integer"})
-    with pytest.raises(ValueError, match=r"us: the header of a.csv cannot be read"):
+    with pytest.raises(ValueError, match=r"the header of a.csv cannot be read"):
         read(tmp_path, f"a,{long}\n1,2\n")
-    with pytest.raises(ValueError, match=r"us: a.csv cannot be read after line 2"):
+    with pytest.raises(ValueError, match=r"a.csv cannot be read after line 2"):
         read(tmp_path, f"a,b\n1,{long}\n2\n")

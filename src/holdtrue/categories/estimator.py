@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,58 +14,94 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.categories.counting import (
+from holdtrue.categories.encoder import read_rows
+from holdtrue.categories.on_engine import engine_columns
+from holdtrue.categories.ranking import (
+    MOST_SHAPES,
+    Ranking,
+    column_evidence,
+    column_path,
+    like_groups,
+)
+from holdtrue.categories.score import (
+    DEFAULT_CRITERION,
+    DEFAULT_MIN_SKILL,
     ColumnEstimate,
-    Reading,
     Scoring,
     categorical_mask,
     check_classes,
+    check_group_count,
     check_scoring,
-    column_estimate,
-    is_numeric,
-    readings,
+    criterion_for,
+    score_column,
     score_order,
 )
-from holdtrue.categories.new_rows import forget, read_rows
-from holdtrue.path import SelectionPath, ShowsPath
-from holdtrue.sums import Counts
-from holdtrue.tally import Target, is_present, present_values, table_of, whole_weights
-from holdtrue.validation import check_choice, is_number, target_rows
-from holdtrue.values import columns_of, distinct
+from holdtrue.categories.shape import shape_of_counts
+from holdtrue.columns.bins import Reading, readings
+from holdtrue.columns.counting import (
+    Groups,
+    Target,
+    is_present,
+    present_values,
+    table_of,
+    whole_weights,
+)
+from holdtrue.columns.distinct import distinct
+from holdtrue.columns.parts import Part
+from holdtrue.columns.values import columns_of
+from holdtrue.engine import engine_of
+from holdtrue.errors import InputError, InputTypeError, caution, check_choice, shown, speaks
+from holdtrue.evidence import ColumnEvidence
+from holdtrue.path import SelectionPath, ShowsPath, fits_whole
+from holdtrue.sums import Counts, Profile
+from holdtrue.sums.group_profile import GroupProfile
+from holdtrue.targets import TARGET_TYPES, target_kind
+from holdtrue.validation import is_number, target_rows
 
 __all__ = ["GingerSelector"]
 
 
 class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
-    """Keep the columns whose own predictor errs less on new rows than no column at all.
+    """Keep the columns whose own predictor loses less on new rows than no column at all.
 
-    Each column is scored by the error that it alone would make on rows not yet seen, estimated
-    from counts by Ginger. A column that only remembers its rows, such as an id or a postcode,
-    scores like a guess, however many values it has. Text, categories, truth values, integers,
-    numbers and dates are taken as they are; a missing value is a value of its own.
+    Each column is scored by the loss that it alone would have on rows not yet seen, estimated
+    from counts with each row left out. The predictor is the one that people deploy: shares of the
+    classes by value, shrunk to those of all rows by as much as serves the column. A column that
+    only remembers its rows, such as an id or a postcode, scores like no column, however many
+    values it has. Text, categories, truth values, integers, numbers and dates need no encoding;
+    missing is a value of its own.
 
-    Not to be used where rows repeat the same subject (each row must be drawn on its own), nor
-    to read the error of the best of very many columns off its score: the least of many estimates
-    is too low. A column that helps only together with another is found by ``mode="forward"`` at
-    most.
+    Where rows repeat the same subject and new data are new subjects, pass ``groups``. Not to be
+    used to read the error of the best of very many columns off its score: the least of many
+    estimates is too low. A column that helps only together with another is found by
+    ``mode="forward"`` at most.
 
     Parameters
     ----------
-    criterion : {"ginger", "majority", "gini", "misclassification", "information_gain", \
-"gain_ratio"}
-        ``"ginger"`` and ``"majority"`` estimate the error on new rows of the rules that predict
-        as a random row, or as the majority, of the same value. The others look at the rows of the
-        fit only and are there to compare with. Lower is better for all: information gain is given
-        as the entropy that is left, gain ratio as one minus the ratio.
+    criterion : {"log_loss", "brier", "error", "squared_error", "ginger", "majority", "gini", \
+"misclassification", "information_gain", "gain_ratio"}
+        ``"log_loss"``, ``"brier"`` and ``"error"`` are losses of the shrunk shares on new rows, the
+        last one the share of rows whose class is not the likeliest. ``"ginger"``, to the letter of
+        the paper, and ``"majority"`` estimate the error of the rules that predict as a random row,
+        or as the majority, of the same value. The others look at the rows of the fit only and
+        serve to compare. Lower is better for all: information gain is given as the entropy that is
+        left, gain ratio as one minus the ratio. For a numeric target ``"squared_error"`` is that of
+        the value's mean shrunk to the mean of all rows, and so are ``"log_loss"`` and ``"brier"``;
+        ``"ginger"`` is that of the plain mean.
     n_features_to_select : int, optional
-        How many columns to keep. By default those that beat "no column" by more than the interval,
-        or with ``mode="forward"`` as many as clearly lower the estimate.
+        How many columns to keep. By default those that beat "no column" by more than
+        ``min_gain_se`` standard errors, or with ``mode="forward"`` as many as clearly lower the
+        estimate.
+    min_features : int
+        The best so many columns are kept in any case. With 0, a fit that keeps nothing warns.
     mode : {"each", "forward"}
         Score columns one by one, or given those already chosen: by the score of their joint
         column, while one lowers it by more than ``sqrt(2 ln p)`` standard errors, p being the
         number of columns left. The best of p seems better than it is.
     target_type : {"auto", "classes", "numeric"}
-        ``"auto"`` takes a target with fractions as numeric and any other as classes.
+        ``"auto"`` takes text, truth values and categories as classes, and any target of two
+        values; whole numbers if they have at most 20 values, at most a fifth of the rows;
+        anything else is numeric. More than 100 classes are refused.
     categorical_features : "from_dtype" or array-like
         Columns to take by value whatever their type: names, indices or a mask. The others go by
         their type: text, categories and truth values by value, floats and dates in bins, integers
@@ -75,8 +111,14 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     missing : {"category", "ignore"}
         Take missing as a value of its own, or leave those rows out of that column.
     unseen : {"uniform", "prior"}
-        How a value not seen is predicted: all classes alike, as in the paper, or as the other rows
-        have it.
+        How ``"ginger"`` and ``"majority"`` predict a value not seen: all classes alike, as in the
+        paper, or as the other rows have it. Shrunk shares are then those of all rows.
+    min_gain_se : float
+        Standard errors, from the rows' paired differences, by which a column must beat "no
+        column". 0 keeps every gain.
+    min_skill : float
+        Least share of the loss without a column that a column must remove. With many rows
+        nearly every column gains something; below a thousandth it is of no use.
     alpha : float
         One minus the confidence of the intervals, column by column.
 
@@ -88,9 +130,11 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         The same without the column. It differs between columns only where missing rows are left
         out.
     intervals_ : ndarray of shape (n_features, 2)
-        For the scores, by the jackknife.
+        For the scores; they stay inside the range of the loss.
     gain_intervals_ : ndarray of shape (n_features, 2)
-        For ``no_column_scores_ - scores_``. A column beats "no column" if it lies above 0.
+        For ``no_column_scores_ - scores_``.
+    share_wrong_ : ndarray of shape (n_features,)
+        Share of new rows whose class is not the likeliest one; NaN for a numeric target.
     coverage_ : ndarray of shape (n_features,)
         Share of new rows whose value has been seen (Good-Turing). Low for an id.
     n_bins_ : ndarray of shape (n_features,)
@@ -123,42 +167,55 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     >>> selector.get_feature_names_out()
     array(['colour'], dtype=object)
     >>> selector.scores_.round(2)
-    array([0.5 , 0.17])
+    array([0.64, 0.32])
     """
 
     feature_names_in_: np.ndarray
 
     def __init__(
         self,
-        criterion: str = "ginger",
+        criterion: str = DEFAULT_CRITERION,
         *,
         n_features_to_select: int | None = None,
+        min_features: int = 0,
         mode: str = "each",
         target_type: str = "auto",
         categorical_features: Any = "from_dtype",
         max_bins: int = 64,
         missing: str = "category",
         unseen: str = "uniform",
+        min_gain_se: float = 1.0,
+        min_skill: float = DEFAULT_MIN_SKILL,
         alpha: float = 0.05,
     ):
         self.criterion = criterion
         self.n_features_to_select = n_features_to_select
+        self.min_features = min_features
         self.mode = mode
         self.target_type = target_type
         self.categorical_features = categorical_features
         self.max_bins = max_bins
         self.missing = missing
         self.unseen = unseen
+        self.min_gain_se = min_gain_se
+        self.min_skill = min_skill
         self.alpha = alpha
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GingerSelector:
+    @fits_whole
+    def fit(
+        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+    ) -> GingerSelector:
         """Score every column and choose.
 
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Classes, or numbers.
+            A frame of Dask or Spark holds its target, and its groups.
+        y : array-like of shape (n_samples,), or str
+            Classes, or numbers; with a frame of Dask or Spark the name of their column.
+        groups : array-like of shape (n_samples,), or str, optional
+            The group of each row: a patient, a site, a user. New data are then new groups, and a
+            group is left out as a whole. By default new data are new rows.
         sample_weight : array-like of shape (n_samples,), optional
             Whole numbers: weights are repetitions.
 
@@ -167,64 +224,89 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         self : GingerSelector
         """
         self._check_parameters()
-        if y is None:
-            raise ValueError(
-                "GingerSelector: requires y to be passed, but the target y is None. Call fit(X, y)."
+        engine = engine_of(X)
+        if engine is not None:
+            self._check_mode()
+            on_engine = engine_columns(
+                engine,
+                y,
+                criterion=self.criterion,
+                target_type=self.target_type,
+                groups=groups,
+                categorical_features=self.categorical_features,
+                max_bins=self.max_bins,
+                sample_weight=sample_weight,
             )
+            self._fit_profiles(dict(zip(on_engine.names, on_engine.profiles, strict=True)))
+            self._warn()
+            return self
+        labels = target_rows(y)
         table = read_rows(self, X, reset=True)
-        target = target_rows("GingerSelector", y)
-        numeric = is_numeric(target, self.target_type)
-        weight = whole_weights("GingerSelector", sample_weight, len(table))
-        counts = Counts.from_arrays(
-            table,
-            target,
-            names=self._names(),
-            numeric_target=numeric,
-            sample_weight=weight,
-        )
-        if self.mode == "each":
-            return self._choose(counts)
-        columns = list(columns_of("GingerSelector", table).values())
-        return self._choose(counts, columns, Target.from_column(target, numeric, weight))
+        weight = whole_weights(sample_weight, len(table))
+        if len(labels) != len(table):
+            raise InputError(
+                f"y must have one value per row of X, {len(table)}. Got {len(labels)}."
+            )
+        target = Target.by_rule(labels, self.target_type, weight)
+        columns = dict(zip(self._names(), columns_of(table).values(), strict=True))
+        subjects = None if groups is None else Groups.from_column(groups, target)
+        counts = self._with_kinds(Counts.from_columns(columns, target, subjects))
+        self._check_groups(counts)
+        ways: list[_Way] = []
+        if self.mode == "forward":
+            ways = _ways(columns, counts.kinds, target, self.max_bins)
+        self._choose(counts.profiles(self.max_bins), counts, ways, target if ways else None)
+        self._warn()
+        return self
 
-    def fit_statistics(self, counts: Counts) -> GingerSelector:
-        """Score every column from counts, which may be the sum over parts of a table, and choose.
+    @fits_whole
+    def fit_statistics(self, counts: Counts | Mapping[str, Profile]) -> GingerSelector:
+        """Score every column from counts or profiles of a table, and choose.
 
         Parameters
         ----------
-        counts : Counts
-            Of classes, or with ``numeric_target=True``; refused where `target_type` says otherwise.
+        counts : Counts, or mapping from column name to Profile
+            Of classes, or of a numeric target; refused where `target_type` says otherwise. Counts
+            of parts of a table add up. Of counts with groups whole groups are left out.
 
         Returns
         -------
         self : GingerSelector
         """
         self._check_parameters()
-        if not isinstance(counts, Counts):
-            raise TypeError(
-                f"GingerSelector.fit_statistics: expected Counts. Got {type(counts).__name__}. "
+        profiles: Any = counts
+        if isinstance(counts, Counts):
+            self._check_groups(counts)
+            counts = self._with_kinds(counts)
+            profiles = counts.profiles(self.max_bins)
+        if not isinstance(profiles, Mapping) or not all(
+            isinstance(profile, Profile | GroupProfile) for profile in profiles.values()
+        ):
+            raise InputTypeError(
+                f"expected Counts, or a dict of Profile by column. Got {type(counts).__name__}. "
                 "Build them with Counts.from_frame, or call fit(X, y)."
             )
-        if self.mode == "forward":
-            raise ValueError(
-                "GingerSelector.fit_statistics: mode='forward' needs the rows, because the counts "
-                "of single columns do not hold those of joint ones. Call fit(X, y), or pass "
-                "mode='each'."
-            )
-        self._check_target(counts.classes)
-        forget(self)
-        self.n_features_in_ = counts.n_features
-        if list(counts.names) != self._names():  # columns of an array have no names
-            self.feature_names_in_ = np.array(counts.names, dtype=object)
-        return self._choose(counts)
+        self._check_mode()
+        if len({profile.classes for profile in profiles.values()}) != 1:
+            raise InputError("the profiles must be of one target. Got several, or no column.")
+        self._check_target(next(iter(profiles.values())))
+        self._fit_profiles(profiles, counts if isinstance(counts, Counts) else None)
+        self._warn()
+        return self
 
+    @speaks
     def transform(self, X: Any) -> Any:
         """X with the chosen columns only; a frame comes back as its own kind of frame.
+
+        Nothing is computed of a frame of Dask or Spark.
 
         Where none is chosen the rows stay: of pandas as a frame with its index, of Arrow and
         Polars, which need a column to hold rows, as an array of shape (n_samples, 0).
         """
         check_is_fitted(self, "support_")
+        engine = engine_of(X)
+        if engine is not None:
+            return engine.select([str(name) for name in self.get_feature_names_out()])
         table = read_rows(self, X, reset=False)
         kept = np.flatnonzero(self.support_).tolist()
         if isinstance(table, np.ndarray):
@@ -234,11 +316,17 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             is_pandas = frame.implementation.is_pandas_like()
             return table.iloc[:, :0] if is_pandas else np.empty((len(frame), 0))
         frame = frame[:, kept]
-        own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
-        wanted = own.get("transform", get_config()["transform_output"])
+        config: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        wanted = config.get("transform", get_config()["transform_output"])
         if wanted == "pandas":
             return frame.to_pandas()
         return frame.to_polars() if wanted == "polars" else frame.to_native()
+
+    def _html_repr(self) -> str:
+        path = getattr(self, "path_", None)
+        if path is None or path.evidence is None or self.mode == "forward":
+            return super()._html_repr()
+        return str(super(ShowsPath, self)._html_repr()) + Ranking(path)._repr_html_()
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self, "support_")
@@ -253,44 +341,87 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     # --- checks, all before any work ---
 
     def _check_parameters(self) -> None:
-        who = "GingerSelector"
-        check_scoring(who, self.criterion, self.max_bins, self.missing, self.unseen, self.alpha)
-        check_choice(who, "mode", self.mode, ("each", "forward"))
-        check_choice(who, "target_type", self.target_type, ("auto", "classes", "numeric"))
+        check_scoring(
+            self.criterion,
+            self.max_bins,
+            self.missing,
+            self.unseen,
+            self.min_gain_se,
+            self.min_skill,
+            self.alpha,
+        )
+        check_choice("mode", self.mode, ("each", "forward"))
+        check_choice("target_type", self.target_type, TARGET_TYPES)
         if self.mode == "forward" and self.missing == "ignore":
-            raise ValueError(
-                f"{who}: mode='forward' compares joint columns on the same rows. "
+            raise InputError(
+                "mode='forward' compares joint columns on the same rows. "
                 "Got missing='ignore', which leaves out others for each column. "
                 "Pass missing='category'."
             )
         wanted = self.n_features_to_select
         if wanted is not None and not (is_number(wanted, numbers.Integral) and wanted >= 1):
-            raise ValueError(
-                f"{who}: n_features_to_select must be a whole number of at least 1, or None. "
-                f"Got {wanted!r}."
+            raise InputError(
+                f"n_features_to_select must be a whole number of at least 1, or None. "
+                f"Got {shown(wanted)}."
             )
 
-    def _check_target(self, classes: tuple[Any, ...] | None) -> None:
-        """Refuse counts that were not made for this target_type."""
-        who, kind = "GingerSelector.fit_statistics", self.target_type
+        if not (is_number(self.min_features, numbers.Integral) and self.min_features >= 0):
+            raise InputError(
+                f"min_features must be a whole number from 0 on. Got {shown(self.min_features)}."
+            )
+
+    def _check_mode(self) -> None:
+        if self.mode == "forward":
+            raise InputError(
+                "mode='forward' needs the rows on this machine, because the counts of single "
+                "columns do not hold those of joint ones. Call fit(X, y), or pass mode='each'."
+            )
+
+    def _check_groups(self, counts: Counts) -> None:
+        """Refuse groups that say nothing; counts without groups pass."""
+        if counts.groups is None:
+            return
+        check_group_count(counts.groups)
+        criterion_for(self.criterion, counts.classes).grouped()
+        if self.mode == "forward":
+            raise InputError(
+                "mode='forward' leaves out rows, not groups. Leave groups out, or pass mode='each'."
+            )
+
+    def _check_target(self, profile: Profile | GroupProfile) -> None:
+        """Refuse counts of a target that this target_type reads in another way."""
+        classes = profile.classes
         if classes is None:
-            if kind == "classes":
-                raise ValueError(
-                    f"{who}: target_type='classes' needs counts of classes. Got sums of a numeric "
+            if self.target_type == "classes":
+                raise InputError(
+                    "target_type='classes' needs counts of classes. Got sums of a numeric "
                     "target. Build them with numeric_target=False, or pass target_type='auto'."
                 )
             return
-        if kind == "numeric":
-            raise ValueError(
-                f"{who}: target_type='numeric' needs sums of a numeric target. Got counts of "
+        if self.target_type == "numeric":
+            raise InputError(
+                f"target_type='numeric' needs sums of a numeric target. Got counts of "
                 f"{len(classes)} classes. Build them with numeric_target=True."
             )
-        if is_numeric(np.array(classes, dtype=object), kind):
-            raise ValueError(
-                f"{who}: a target with fractions is a number. Got counts of {len(classes)} "
-                f"classes, such as {classes[0]!r}. Build them with numeric_target=True, or pass "
-                "target_type='classes'."
+        if isinstance(profile, GroupProfile):
+            rows = profile.sums.sum(axis=0)
+        else:
+            rows = profile.repeats @ profile.rows + profile.missing.sum(axis=0)
+        if target_kind(np.array(classes, dtype=object), self.target_type, rows).is_numeric:
+            raise InputError(
+                f"the target is a number by its values. Got counts of {len(classes)} "
+                f"classes, such as {shown(classes[0])}. Build them with numeric_target=True, or "
+                "pass target_type='classes'."
             )
+
+    def _with_kinds(self, counts: Counts) -> Counts:
+        """Counts in which the columns of categorical_features are categories."""
+        by_value = categorical_mask(self.categorical_features, counts.names)
+        kinds = tuple(
+            "category" if forced else kind
+            for kind, forced in zip(counts.kinds, by_value, strict=True)
+        )
+        return replace(counts, kinds=kinds)
 
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):
@@ -299,103 +430,104 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
 
     # --- pieces of fit ---
 
+    def _fit_profiles(
+        self, profiles: Mapping[str, Profile | GroupProfile], counts: Counts | None = None
+    ) -> None:
+        """Fit without rows: the names are kept."""
+        self.n_features_in_ = len(profiles)
+        if list(profiles) != self._names():  # columns of an array have no names
+            self.feature_names_in_ = np.array(list(profiles), dtype=object)
+        self._choose(profiles, counts)
+
     def _choose(
-        self, counts: Counts, columns: Sequence[Any] = (), rows: Target | None = None
-    ) -> GingerSelector:
-        who, n_columns = "GingerSelector", counts.n_features
-        numeric = counts.classes is None
-        check_classes(who, counts.classes, counts.n_samples, self.criterion)
+        self,
+        profiles: Mapping[str, Profile | GroupProfile],
+        counts: Counts | None,
+        ways: Sequence[_Way] = (),
+        rows: Target | None = None,
+    ) -> None:
+        """Score the profiles and choose; with rows, given the columns already chosen.
+
+        Counts show what the columns say; without them paths have no shapes.
+        """
+        names, n_columns = list(profiles), len(profiles)
+        first = next(iter(profiles.values()))
+        check_classes(first.classes, first.n_samples)
         if (self.n_features_to_select or 0) > n_columns:
-            raise ValueError(
-                f"{who}: n_features_to_select must not exceed the number of columns. "
+            raise InputError(
+                f"n_features_to_select must not exceed the number of columns. "
                 f"Got n_features_to_select={self.n_features_to_select} with {n_columns} columns."
             )
-        by_value = categorical_mask(who, self.categorical_features, counts.names)
-        kinds = tuple(
-            "category" if forced else kind
-            for kind, forced in zip(counts.kinds, by_value, strict=True)
+        criterion = criterion_for(self.criterion, first.classes)
+        how = Scoring(
+            criterion,
+            self.max_bins,
+            self.missing,
+            self.unseen,
+            self.min_gain_se,
+            self.min_skill,
+            self.alpha,
+            "new groups" if isinstance(first, GroupProfile) else "new rows",
         )
-        counts = replace(counts, kinds=kinds)
-        how = Scoring(self.criterion, numeric, self.max_bins, self.missing, self.unseen, self.alpha)
-        found: list[ColumnEstimate] = []
-        try:
-            for kind, values, table in zip(kinds, counts.values, counts.tables, strict=True):
-                found.append(column_estimate(kind, values, table, how))
-            self._keep(found)
-            if rows is None:
-                self.path_ = self._each(found, counts.names, how)
-            else:
-                self.path_ = self._forward(counts, columns, rows, how)
-        except KeyboardInterrupt:
-            empty = np.array([found[0].no_column if found else np.nan])
-            self.path_ = SelectionPath(np.array([]), (), empty, 0, "interrupted", how.unit)
-            raise
-        self.support_ = self.path_.support(n_columns)
-        self.ranking_ = self.path_.ranking(n_columns)
-        return self
-
-    def _keep(self, found: list[ColumnEstimate]) -> None:
-        self.scores_ = np.array([column.score for column in found])
-        self.no_column_scores_ = np.array([column.no_column for column in found])
-        self.intervals_ = np.array([column.interval for column in found])
-        self.gain_intervals_ = np.array([column.gain_interval for column in found])
-        self.coverage_ = np.array([column.coverage for column in found])
-        self.n_bins_ = np.array([column.reading.n_bins for column in found])
-
-    def _each(
-        self, found: list[ColumnEstimate], names: Sequence[str], how: Scoring
-    ) -> SelectionPath:
-        order = score_order(self.scores_)
-        if self.n_features_to_select is None:
-            beats = np.array([column.beats_no_column for column in found])
-            order = order[np.argsort(~beats[order], kind="stable")]
-            size = int(beats.sum())
-            reason = (
-                f"{size} of {len(order)} columns beat no column by more than the "
-                f"{100 * (1 - self.alpha):g}% interval"
+        estimates = [score_column(profile, how) for profile in profiles.values()]
+        if counts is not None:
+            estimates = _with_shapes(estimates, counts, list(profiles.values()), how)
+        if rows is None:
+            self.path_ = column_path(
+                names, estimates, how, self.n_features_to_select, self.min_features
             )
         else:
-            size = int(self.n_features_to_select)
-            reason = f"the {size} best of {len(order)} columns, as n_features_to_select says"
-        return SelectionPath(
-            order=order,
-            names=tuple(names[j] for j in order),
-            scores=np.append(np.max(self.no_column_scores_), self.scores_[order]),
-            chosen_size=size,
-            reason=reason,
-            unit=how.unit,
-        )
+            self.path_ = self._forward(names, estimates, ways, rows, how)
+        self.scores_ = np.array([column.score for column in estimates])
+        self.no_column_scores_ = np.array([column.no_column for column in estimates])
+        self.intervals_ = np.array([column.interval for column in estimates])
+        self.gain_intervals_ = np.array([column.gain_interval for column in estimates])
+        self.share_wrong_ = np.array([column.estimate.share_wrong for column in estimates])
+        self.coverage_ = np.array([column.coverage for column in estimates])
+        self.n_bins_ = np.array([column.n_bins for column in estimates])
+        self.support_ = self.path_.support(n_columns)
+        self.ranking_ = self.path_.ranking(n_columns)
+
+    def _warn(self) -> None:
+        """Warn of groups that were not given, and of an empty selection; two calls below fit."""
+        evidence = self.path_.evidence
+        assert isinstance(evidence, ColumnEvidence)
+        alike = [n for n, one in zip(evidence.names, evidence.group_like, strict=True) if one]
+        if alike:
+            caution(f"GingerSelector: {like_groups(alike)}.")
+        if not self.path_.chosen_size:
+            caution(
+                f"GingerSelector: keeps nothing, because {self.path_.reason}. The next step of a "
+                "pipeline gets a table without columns. Pass min_features=1 to keep the best one."
+            )
 
     def _forward(
-        self, counts: Counts, columns: Sequence[Any], rows: Target, how: Scoring
+        self,
+        names: Sequence[str],
+        estimates: Sequence[ColumnEstimate],
+        ways: Sequence[_Way],
+        rows: Target,
+        how: Scoring,
     ) -> SelectionPath:
-        """Add the column whose joint column with those chosen scores best, of those that are clear.
+        """Add the column whose joint column with those chosen scores best, if it gains clearly.
 
-        The last column of the path is the first that was not, unless there is none left.
+        The last column of the path is the first that does not, unless none is left.
         """
-        ways = []
-        for j, (column, name) in enumerate(zip(columns, counts.names, strict=True)):
-            values, codes = distinct("GingerSelector", name, column)
-            table = table_of(codes, len(values), rows)
-            # Rows of weight 0 may have values that are not there; they count nowhere.
-            codes = np.maximum(np.cumsum(is_present(table)) - 1, 0)[codes]
-            values, table = present_values(values, table)
-            for reading in readings(counts.kinds[j], values, table, how):
-                ways.append(_Way(j, values, codes, reading))
         joint = _Joint(np.zeros(len(rows.codes), dtype=np.intp), 1)
         order: list[int] = []
-        scores = [float(self.no_column_scores_[0])]
+        scores = [estimates[0].no_column]
         wanted = self.n_features_to_select
         size = 0
-        while len(order) < (wanted or len(columns)):
+        while len(order) < (wanted or len(names)):
             left = [way for way in ways if way.column not in order]
-            tried = np.array([how.score(joint.counts(way, rows)[0]) for way in left])
+            tried = np.array([joint.score(way, rows, how) for way in left])
             n_columns = len({way.column for way in left if len(way.values) > 1})
             best = score_order(tried)
             enough = (
                 at
                 for at in best
                 if wanted is not None
+                or len(order) < self.min_features
                 or (
                     tried[at] < scores[-1] - 1e-12 * abs(scores[-1])
                     and how.is_clear(*joint.counts(left[at], rows), n_columns)
@@ -409,13 +541,38 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 break
             size += 1
             joint = joint.cut(left[at])[0]
+        lowers = "lowers" if how.criterion.in_sample else "clearly lowers"
         reason = (
             f"the {size} columns that n_features_to_select asks for"
             if wanted is not None
-            else f"after {size} of {len(columns)} columns no further one {how.lowers} the estimate"
+            else f"after {size} of {len(names)} columns no further one {lowers} the estimate"
         )
-        names = tuple(counts.names[j] for j in order)
-        return SelectionPath(np.array(order), names, np.array(scores), size, reason, how.unit)
+        return SelectionPath(
+            order=order,
+            names=[names[j] for j in order],
+            scores=scores,
+            chosen_size=size,
+            reason=reason,
+            unit=how.unit,
+            evidence=column_evidence(names, estimates, how),
+        )
+
+
+def _with_shapes(
+    estimates: list[ColumnEstimate],
+    counts: Counts,
+    profiles: Sequence[Profile | GroupProfile],
+    how: Scoring,
+) -> list[ColumnEstimate]:
+    """The estimates, the best of them with what the columns say."""
+    result = list(estimates)
+    for j in score_order(np.array([column.score for column in estimates]))[:MOST_SHAPES].tolist():
+        profile = profiles[j]
+        met = (counts.pairs[j], profile) if isinstance(profile, GroupProfile) else None
+        column = (counts.names[j], estimates[j], counts.values[j], counts.tables[j])
+        shape = shape_of_counts(*column, how, met, classes=counts.classes)
+        result[j] = estimates[j]._replace(shape=shape)
+    return result
 
 
 class _Way(NamedTuple):
@@ -427,14 +584,32 @@ class _Way(NamedTuple):
     reading: Reading
 
 
+def _ways(
+    columns: Mapping[str, Any], kinds: Sequence[str], rows: Target, max_bins: int
+) -> list[_Way]:
+    """Every column in every reading."""
+    ways = []
+    for j, (name, column) in enumerate(columns.items()):
+        values, codes = distinct(name, column)
+        table = table_of(codes, len(values), rows)
+        # Values of rows of weight 0 only are not counted; their rows may have any code.
+        codes = np.maximum(np.cumsum(is_present(table)) - 1, 0)[codes]
+        values, table = present_values(values, table)
+        ways += [
+            _Way(j, values, codes, reading)
+            for reading in readings(kinds[j], values, table, max_bins)
+        ]
+    return ways
+
+
 class _Joint(NamedTuple):
-    """The column of which each value is a combination of values of those chosen."""
+    """The column whose values are the combinations of values of the chosen columns."""
 
     codes: np.ndarray
     n_values: int
 
     def cut(self, way: _Way) -> tuple[_Joint, np.ndarray]:
-        """The same with one column more, and the value of this one that each of its is part of."""
+        """The joint column with one column more, and the old value that each new one is part of."""
         n_groups = len(way.reading.table)
         codes = self.codes * n_groups + way.reading.groups(way.values)[way.codes]
         if self.n_values * n_groups <= 4 * len(codes):
@@ -444,8 +619,16 @@ class _Joint(NamedTuple):
         return _Joint(codes, len(seen)), seen // n_groups
 
     def counts(self, way: _Way, rows: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Table of the same with one column more, and what each value is part of."""
+        """Table of the joint column with one column more, and the old value of each new one."""
         finer, parent = self.cut(way)
         table = table_of(finer.codes, finer.n_values, rows)
-        there = is_present(table)
-        return table[there], parent[there]
+        present = is_present(table)
+        return table[present], parent[present]
+
+    def score(self, way: _Way, rows: Target, how: Scoring) -> float:
+        """Score of the joint column with one column more."""
+        table, _ = self.counts(way, rows)
+        profile = Profile.from_parts(
+            "category", [Part(table, table[:0])], rows.n_samples, rows.classes
+        )
+        return how.criterion.score(profile.tables()[0], how.unseen)

@@ -63,18 +63,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
+from holdtrue.columns.counting import row_sums as row_sums
+
 _BLOCK = 1 << 16
-_SMALL = 256
-
-
-def row_sums(counts: np.ndarray) -> np.ndarray:
-    """``c_v``, rows of the sample with each value; faster than ``sum(axis=1)`` on few classes."""
-    if counts.shape[1] > 8:
-        return counts.sum(axis=1)
-    c = counts[:, 0].copy()
-    for k in range(1, counts.shape[1]):
-        c += counts[:, k]
-    return c
 
 
 # --- what each value adds -----------------------------------------------------------------------
@@ -128,33 +119,35 @@ def majority_terms(counts: np.ndarray) -> np.ndarray:
     return np.where(c == 1, 1 - 1 / n_classes, terms)
 
 
-def entropy_terms(counts: np.ndarray) -> np.ndarray:
-    """Entropy of the label by value, ``m p̂_v H(q̂_v)`` in bits."""
+def entropy_terms(
+    counts: np.ndarray, c_log_c: Callable[[np.ndarray], np.ndarray] | None = None
+) -> np.ndarray:
+    """Entropy of the label by value, ``m p̂_v H(q̂_v)`` in bits: ``c log₂ c - Σ_k c_k log₂ c_k``.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_values, n_classes)
+    c_log_c : callable, optional
+        ``c log₂ c`` of every number of an array; a tree looks it up.
+    """
+    if c_log_c is not None:
+        return c_log_c(row_sums(counts)) - c_log_c(counts).sum(axis=1)
     counts = counts.astype(np.float64)
     c = row_sums(counts)
     return (xlogy(c, c) - xlogy(counts, counts).sum(axis=1)) / math.log(2)
 
 
+# Named here; `score.CRITERIA` says what each measures.
 TERMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "ginger": ginger_terms,
-    "majority": majority_terms,
     "gini": gini_terms,
+    "majority": majority_terms,
     "misclassification": misclassification_terms,
     "information_gain": entropy_terms,
     "gain_ratio": entropy_terms,
 }
-CRITERIA = tuple(TERMS)
-UNITS = {
-    "ginger": "error of rule (4) on new rows",
-    "majority": "error of rule (5) on new rows",
-    "gini": "error of rule (4) on the rows of the fit",
-    "misclassification": "error of rule (5) on the rows of the fit",
-    "information_gain": "entropy of the target that is left, in bits",
-    "gain_ratio": "1 - gain ratio",
-    "numeric": "squared error on new rows",
-}
-# Criteria that judge the rows of the fit, where a column of many values explains everything.
-IN_SAMPLE = ("gini", "misclassification", "information_gain", "gain_ratio")
+# Criteria that leave each row out; the others judge the rows of the fit.
+LEAVE_ONE_OUT = ("ginger", "majority")
 
 
 # --- criteria -----------------------------------------------------------------------------------
@@ -177,14 +170,14 @@ def criterion_value(
     *,
     unseen: str = "uniform",
 ) -> float:
-    """Value of a criterion, one of `CRITERIA`; lower is better.
+    """Value of a criterion, one of `TERMS`; lower is better.
 
     Parameters
     ----------
     criterion : str
     counts : ndarray of shape (n_values, n_classes)
     repeats : ndarray of shape (n_values,), optional
-        How many values share each row of counts, from `distinct_rows`.
+        Number of values that have each row of counts, as in `holdtrue.sums.Profile`.
     unseen : {"uniform", "prior"}
         How a value not seen is predicted, which is what a value seen once costs `ginger` and
         `majority`: any class alike, or as the other rows have it.
@@ -197,9 +190,9 @@ def criterion_value(
     mean = float(repeats @ _terms(criterion, counts, cost)) / m
     if criterion != "gain_ratio":
         return mean
-    own = entropy_terms(total[None])[0] / m
+    entropy = entropy_terms(total[None])[0] / m
     split = (math.log(m) - float(repeats @ xlogy(c, c)) / m) / math.log(2)
-    return 1 - (own - mean) / split if split > 1e-12 else 1.0
+    return 1 - (entropy - mean) / split if split > 1e-12 else 1.0
 
 
 def unseen_cost(criterion: str, total: np.ndarray, unseen: str) -> np.ndarray:
@@ -223,7 +216,7 @@ def unseen_cost(criterion: str, total: np.ndarray, unseen: str) -> np.ndarray:
 def _terms(criterion: str, counts: np.ndarray, cost: np.ndarray) -> np.ndarray:
     """Terms of a criterion; values seen once at the given cost where it leaves rows out."""
     terms = TERMS[criterion](counts)
-    if criterion not in ("ginger", "majority"):
+    if criterion not in LEAVE_ONE_OUT:
         return terms
     return np.where(row_sums(counts) == 1, counts @ cost, terms)
 
@@ -246,31 +239,7 @@ def no_column(criterion: str, counts: np.ndarray) -> float:
 
 def _guess(criterion: str, n_classes: int) -> float:
     """Error of naming any class alike, for the criteria that leave rows out."""
-    return 1 - 1 / n_classes if criterion in ("ginger", "majority") else math.inf
-
-
-def distinct_rows(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Different rows of a table and how many values have each, for columns with many values.
-
-    Most of a million values are seen a few times, so that few different rows remain. Two classes
-    only; with more, each row stands for itself.
-    """
-    n_values, n_classes = counts.shape
-    if n_classes != 2 or n_values < _SMALL**2:
-        return counts, np.ones(n_values)
-    times = np.zeros(_SMALL**2, dtype=np.int64)
-    some = []
-    for start in range(0, n_values, _BLOCK):  # stays in the cache
-        block = counts[start : start + _BLOCK]
-        large = (block[:, 0] | block[:, 1]) >= _SMALL
-        if large.any():
-            some.append(block[large])
-            block = block[~large]
-        times += np.bincount(block[:, 0] * _SMALL + block[:, 1], minlength=_SMALL**2)
-    there = np.flatnonzero(times)
-    rows = np.stack([there // _SMALL, there % _SMALL], axis=1)
-    repeats = np.concatenate([times[there], np.ones(sum(map(len, some)))])
-    return np.concatenate([rows, *some]), repeats
+    return 1 - 1 / n_classes if criterion in LEAVE_ONE_OUT else math.inf
 
 
 # --- rules (4) and (5), and their error (3) -----------------------------------------------------
@@ -300,7 +269,7 @@ def rule_error(rule: np.ndarray, joint: np.ndarray) -> float:
     return float(np.sum(joint * (1 - rule)))
 
 
-# --- how often values come back -----------------------------------------------------------------
+# --- how often values recur ---------------------------------------------------------------------
 
 
 def good_turing(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -380,10 +349,10 @@ def jackknife(
 ) -> Jackknife:
     """Jackknife standard errors of a criterion and of its gain over `no_column`.
 
-    A row of value v and label k left out changes the sum T of the terms by ``t_v - t'_v`` alone
+    A row of value v and label k left out changes the sum T of the terms by ``t'_v - t_v`` alone
     (and the cost of values seen once, if unseen values follow the other rows), so that the
     estimate without it is ``(T - t_v + t'_v)/(m - 1)``, one number for all ``c_vk`` rows of the
-    cell.
+    cell. T, the same for all rows, is left out: beside it the change would lose digits.
 
     Parameters
     ----------
@@ -397,7 +366,8 @@ def jackknife(
     m = float(total.sum())
     split = float(repeats @ xlogy(c, c))
     once = (repeats * (c == 1)) @ counts
-    several = float(repeats @ _terms(criterion, counts, np.zeros(n_classes)))
+    cost_before = unseen_cost(criterion, total, unseen)
+    T = float(repeats @ _terms(criterion, counts, cost_before))
     score, gain = _Spread(), _Spread()
     for k, rows, weight in _cells(counts, repeats):
         total_less = total.copy()
@@ -405,9 +375,10 @@ def jackknife(
         cost = unseen_cost(criterion, total_less, unseen)
         less = rows.copy()
         less[:, k] -= 1
-        T = several + float(once @ cost) if criterion in ("ginger", "majority") else several
         change = _terms(criterion, less, cost) - _terms(criterion, rows, cost)
-        left = (T + change) / (m - 1)
+        if criterion in LEAVE_ONE_OUT:
+            change = change + float(once @ (cost - cost_before))
+        left = change / (m - 1)
         left0 = float(_terms(criterion, total_less[None], cost)[0]) / (m - 1)
         left0 = min(left0, _guess(criterion, n_classes))
         if criterion == "gain_ratio":
@@ -415,7 +386,8 @@ def jackknife(
             bits = math.log(m - 1) - (split - xlogy(c, c) + xlogy(c - 1, c - 1)) / (m - 1)
             bits /= math.log(2)
             constant = bits <= 1e-12
-            left = np.where(constant, 1.0, 1 - (left0 - left) / np.where(constant, 1.0, bits))
+            gained = left0 - T / (m - 1) - left
+            left = np.where(constant, 1.0, 1 - gained / np.where(constant, 1.0, bits))
             left0 = 1.0
         score.add(weight, left)
         gain.add(weight, left0 - left)
@@ -445,8 +417,8 @@ class _Spread:
         mean = float(weight @ values) / total
         delta = mean - self.mean
         whole = self.weight + total
-        own = float(weight @ (values - mean) ** 2)
-        self.squares += own + delta**2 * self.weight * total / whole
+        squares = float(weight @ (values - mean) ** 2)
+        self.squares += squares + delta**2 * self.weight * total / whole
         self.mean += delta * total / whole
         self.weight = whole
 

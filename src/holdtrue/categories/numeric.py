@@ -1,8 +1,13 @@
 """A numeric target: leave-one-out squared error of the value's mean (`kernel`, departure 3).
 
 A value seen once costs what the mean of the other rows costs the average row, so that an id ties a
-constant column. ``moments`` has a row per value: count, mean, and second to fourth moment of the
-target about that mean, shape (n_values, 5).
+constant column.
+
+The criterion depends on the number of rows c of a value, on ``b``, its mean minus the mean of all
+rows, and on its moments M2, M3, M4 about its mean. `score`, `no_column` and `jackknife` take the
+rows and repeats of a `holdtrue.sums.Profile`, centered at the mean of all rows: sums of these over
+the values with the same c, and the number of such values. `gain` takes a table with a row per
+value: count, mean, M2, M3, M4.
 """
 
 from __future__ import annotations
@@ -11,58 +16,88 @@ import math
 
 import numpy as np
 
+from holdtrue.sums.profile import B2, B4, M2, M2B2, M2M2, M3B, M4, C
 
-def score(moments: np.ndarray) -> float:
+
+def score(rows: np.ndarray, repeats: np.ndarray) -> float:
     """Leave-one-out squared error of the value's mean.
 
     ``Σ_{c_v≥2} (c_v/(c_v - 1))² SS_v/m``, and ``m SS/(m - 1)²`` for a row whose value is seen
     once, with SS the sum of squares of all rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_sizes, 12)
+    repeats : ndarray of shape (n_sizes,)
     """
-    c, squares = moments[:, 0], moments[:, 2]
-    once = np.count_nonzero(c == 1) * no_column(moments)
-    return (float(_factor(c) @ squares) + once) / float(c.sum())
+    c = rows[:, C]
+    n_once = float(repeats[c == 1].sum())
+    total = float(_factor(c) @ rows[:, M2]) + n_once * no_column(rows, repeats)
+    return total / float(repeats @ c)
 
 
-def no_column(moments: np.ndarray) -> float:
+def no_column(rows: np.ndarray, repeats: np.ndarray) -> float:
     """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
-    m = float(moments[:, 0].sum())
-    return m * _total_squares(moments)[1] / (m - 1) ** 2
+    m = float(repeats @ rows[:, C])
+    return m * _total_squares(rows) / (m - 1) ** 2
 
 
-def jackknife(moments: np.ndarray) -> tuple[float, float]:
+def jackknife(rows: np.ndarray, repeats: np.ndarray) -> tuple[float, float]:
     """Jackknife standard errors of `score` and of its gain over `no_column`.
 
     Without row i, with ``d = y_i - mean_v`` and ``e = y_i - mean = d + b_v``:
     ``SS_v' = SS_v - c/(c - 1) d²`` and ``SS' = SS - m/(m - 1) e²``. The estimate is thus a
     quadratic in d, whose square sums over the rows of a value from moments up to the fourth.
-    Needs 3 rows.
+    Parts that are the same for all rows are left out: they would only cost digits. Needs 3 rows.
     """
-    c, mean, squares = moments[:, 0], moments[:, 1], moments[:, 2]
-    m = float(c.sum())
-    middle, whole = _total_squares(moments)
-    b = mean - middle
-    w = m * whole / (m - 1) ** 2
-    # w' = w_0 - w_2 e², the estimate of no column and the cost of a value seen once.
-    w_0 = (m - 1) * whole / (m - 2) ** 2
+    c = rows[:, C]
+    m = float(repeats @ c)
+    # Without a row the estimate of no column, and the cost of a value seen once, is
+    # w_0 - w_2 e².
+    w_0 = (m - 1) * _total_squares(rows) / (m - 2) ** 2
     w_2 = m / (m - 2) ** 2
-    n_once = np.count_nonzero(c == 1)
-    T = score(moments) * m
-    # Values of 3 rows keep a term, those of 2 become values seen once, those of 1 go.
+    # Values of 3 rows keep a term, those of 2 become values seen once, those of 1 vanish.
     kept = _factor(c - 1)
-    once = n_once + (c == 2) - (c == 1)
-    fixed = (T - _factor(c) * squares - n_once * w + kept * squares) / (m - 1)
-    own = -kept * c / np.maximum(c - 1, 1) / (m - 1)
-    share = once / (m - 1)
-
-    def spread(on_d: np.ndarray, on_e: np.ndarray, level: np.ndarray) -> float:
-        """Square root of the jackknife variance of ``level + on_d d² + on_e e²``."""
-        _, total = _squares(moments, level + on_e * b**2, 2 * on_e * b, on_d + on_e)
-        return math.sqrt(max((m - 1) / m * float(total.sum()), 0.0))
-
+    changed = ((c == 2).astype(float) - (c == 1)) / (m - 1)
+    share = float(repeats[c == 1].sum()) / (m - 1) + changed
+    on_d = -kept * c / np.maximum(c - 1, 1) / (m - 1)
+    on_squares = (kept - _factor(c)) / (m - 1)
+    level = changed * w_0
     return (
-        spread(own, -share * w_2, fixed + share * w_0),
-        spread(-own, (share - 1) * w_2, w_0 - fixed - share * w_0),
+        _spread(rows, repeats, level, on_squares, on_d, -share * w_2),
+        _spread(rows, repeats, -level, -on_squares, -on_d, (share - 1) * w_2),
     )
+
+
+def _spread(
+    rows: np.ndarray,
+    repeats: np.ndarray,
+    level: np.ndarray,
+    on_squares: np.ndarray,
+    on_d: np.ndarray,
+    on_e: np.ndarray,
+) -> float:
+    """Jackknife standard error of ``level + on_squares SS_v + on_d d² + on_e e²``.
+
+    With e = d + b that is ``(level + on_squares SS_v + on_e b²) + 2 on_e b d + (on_d + on_e) d²``,
+    a level, a slope and a bend of each value.
+    """
+    c, bend = rows[:, C], on_d + on_e
+    m2, b2 = rows[:, M2], rows[:, B2]
+    m = float(repeats @ c)
+    levels = repeats * level + on_squares * m2 + on_e * b2
+    level = level - float(c @ levels + bend @ m2) / m
+    squares = (
+        repeats * level**2
+        + on_squares**2 * rows[:, M2M2]
+        + on_e**2 * rows[:, B4]
+        + 2 * level * (on_squares * m2 + on_e * b2)
+        + 2 * on_squares * on_e * rows[:, M2B2]
+    )
+    crossed = level * m2 + on_squares * rows[:, M2M2] + on_e * rows[:, M2B2]
+    total = c * squares + 2 * bend * crossed + 4 * on_e**2 * rows[:, M2B2]
+    total = total + 4 * on_e * bend * rows[:, M3B] + bend**2 * rows[:, M4]
+    return math.sqrt(max((m - 1) / m * float(total.sum()), 0.0))
 
 
 def gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, float]:
@@ -78,31 +113,25 @@ def gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, 
     parent : ndarray of int, shape (n_values,), optional
         The coarser value that each is cut out of; by default there is one.
     """
-    c, mean = moments[:, 0], moments[:, 1]
+    c, mean, squares, cubes, fourths = moments.T
     parent = np.zeros(len(c), dtype=np.intp) if parent is None else parent
+    m = float(c.sum())
+    middle = float(c @ mean) / m
+    alone = m * float(squares.sum() + c @ (mean - middle) ** 2) / (m - 1) ** 2
     whole = np.bincount(parent, c)
     b = mean - (np.bincount(parent, c * mean) / whole)[parent]
     before, after = _factor(whole)[parent], _factor(c)
-    once = no_column(moments) * ((whole == 1)[parent].astype(float) - (c == 1))
-    gained, squares = _squares(moments, once + before * b**2, 2 * before * b, before - after)
+    # Each row gains level + slope d + bend d², with d its distance from the mean of its value.
+    level = alone * ((whole == 1)[parent].astype(float) - (c == 1)) + before * b**2
+    slope, bend = 2 * before * b, before - after
+    gained = float(c @ level + bend @ squares)
+    level = level - gained / m
+    spread = c * level**2 + (2 * level * bend + slope**2) * squares
+    spread = spread + 2 * slope * bend * cubes + bend**2 * fourths
     several = np.maximum(c, 2)
     f = (2 * several - 1) ** 2 + (several - 1) ** 3
     f = np.where(c == 1, 1.0, f / (several * (several - 1) * (2 * several - 1)))
-    return gained, math.sqrt(max(float(f @ squares), 0.0))
-
-
-def _squares(
-    moments: np.ndarray, level: np.ndarray, slope: np.ndarray, bend: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """Sum over all rows of ``level + slope d + bend d²``, d from the mean of the row's value.
-
-    Second, by value, the sum of its squares about its mean over all rows.
-    """
-    c, _, squares, cubes, fourths = moments.T
-    total = float(c @ level + bend @ squares)
-    level = level - total / float(c.sum())
-    own = c * level**2 + (2 * level * bend + slope**2) * squares
-    return total, own + 2 * slope * bend * cubes + bend**2 * fourths
+    return gained, math.sqrt(max(float(f @ spread), 0.0))
 
 
 def _factor(c: np.ndarray) -> np.ndarray:
@@ -110,8 +139,6 @@ def _factor(c: np.ndarray) -> np.ndarray:
     return np.where(c >= 2, (c / np.maximum(c - 1, 1)) ** 2, 0.0)
 
 
-def _total_squares(moments: np.ndarray) -> tuple[float, float]:
-    """Mean of all rows and their sum of squares about it."""
-    c, mean, squares = moments[:, 0], moments[:, 1], moments[:, 2]
-    middle = float(c @ mean / c.sum())
-    return middle, float(squares.sum() + c @ (mean - middle) ** 2)
+def _total_squares(rows: np.ndarray) -> float:
+    """Sum of squares of all rows about their mean."""
+    return float(rows[:, M2].sum() + rows[:, C] @ rows[:, B2])

@@ -1,75 +1,321 @@
-"""Tables to read: columns of a frame or a file by their error on new rows, and what models say."""
+"""Columns of a frame or a file by their error on new rows: `rank_columns` and its `Ranking`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from html import escape
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from sklearn.utils import column_or_1d
+from sklearn.utils.parallel import Parallel, delayed
 
-from holdtrue.categories.counting import (
+from holdtrue.categories.display import shape_chart
+from holdtrue.categories.on_engine import engine_columns
+from holdtrue.categories.redundancy import same_columns
+from holdtrue.categories.score import (
+    DEFAULT_CRITERION,
+    DEFAULT_MIN_SKILL,
     ColumnEstimate,
     Scoring,
     categorical_mask,
     check_classes,
+    check_group_count,
     check_scoring,
-    column_estimate,
-    is_numeric,
+    criterion_for,
+    score_column,
     score_order,
 )
-from holdtrue.categories.kernel import IN_SAMPLE
-from holdtrue.categories.large import estimate_in_parts
+from holdtrue.categories.shape import column_shape, shape_of_counts
+from holdtrue.charts import svg
+from holdtrue.columns.counting import Groups, Target, count_column, count_groups
+from holdtrue.columns.outline import Outline
+from holdtrue.columns.parts import count_in_parts, whole_part
+from holdtrue.engine import engine_of
+from holdtrue.errors import InputError, MissingPackageError, caution, check_choice, speaks
+from holdtrue.evidence import ColumnEvidence
+from holdtrue.path import SelectionPath
 from holdtrue.progress import progress_bar
+from holdtrue.sums import Profile
+from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.tables import Table, open_table
-from holdtrue.tally import Target, counted, whole_weights
-from holdtrue.validation import check_choice
-from holdtrue.values import columns_of, frame_of
+from holdtrue.targets import TARGET_TYPES
 
-__all__ = ["audit_importances", "ginger_score", "rank_columns"]
+__all__ = ["Ranking", "rank_columns"]
+
+_FRAMES = ("pandas", "polars", "pyarrow")
+# Rows of a ranking that are printed.
+_SHOWN = 30
+_SHAPES_SHOWN = 9
+# Columns of which a path keeps the shape.
+MOST_SHAPES = 24
 
 
+class Ranking:
+    """Columns by their estimated error on new rows, best first; what `rank_columns` returns.
+
+    ``print(ranking)`` shows it, a notebook displays it as a table. ``pandas.DataFrame(ranking)``,
+    ``polars.DataFrame(ranking)``, ``pyarrow.table(ranking)`` and ``narwhals.from_native(ranking)``
+    take it as the table of `to_frame`; iterating gives its rows as dicts.
+
+    Parameters
+    ----------
+    path : SelectionPath
+        With `ColumnEvidence`.
+
+    Attributes
+    ----------
+    path : SelectionPath
+        The columns that predict, then the others, each part by score.
+    """
+
+    @speaks
+    def __init__(self, path: SelectionPath):
+        if not isinstance(path.evidence, ColumnEvidence):
+            raise InputError(
+                "expected a path with ColumnEvidence. "
+                f"Got one with {type(path.evidence).__name__}. Call rank_columns."
+            )
+        self.path = path
+
+    @property
+    def _evidence(self) -> ColumnEvidence:
+        assert isinstance(self.path.evidence, ColumnEvidence)
+        return self.path.evidence
+
+    @property
+    def _has_shares(self) -> bool:
+        """Whether there is a share of rows that are predicted wrong."""
+        return not np.isnan(self._evidence.share_wrong).all()
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """The table, column by column."""
+        evidence = self._evidence
+        order = score_order(evidence.scores)
+        arrays = {
+            "score": evidence.scores,
+            "standard_error": evidence.standard_errors,
+            "low": evidence.low,
+            "high": evidence.high,
+            "no_column": evidence.no_column,
+            "skill": evidence.skill,
+        }
+        if self._has_shares:
+            arrays["share_wrong"] = evidence.share_wrong
+        arrays |= {
+            "n_values": evidence.n_values,
+            "coverage": evidence.coverage,
+        }
+        flags = {"id_like": evidence.id_like, "predicts": evidence.predicts}
+        words = {"kind": evidence.kinds, "read_as": evidence.read_as}
+        return {
+            "column": [evidence.names[j] for j in order],
+            **{name: array[order].tolist() for name, array in arrays.items()},
+            **{name: [texts[j] for j in order] for name, texts in words.items()},
+            **{name: mask[order].tolist() for name, mask in flags.items()},
+            "verdict": [evidence.verdicts[j] for j in order],
+        }
+
+    @speaks
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Table with one row per column of the data, best first.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}
+            Kind of data frame. The library must be installed.
+
+        Returns
+        -------
+        frame : data frame
+            ``column``; ``score``, lower is better; ``standard_error``; ``low`` and ``high``, its
+            interval; ``no_column``, the score without the column; ``skill``, the share of it
+            that the column removes; ``share_wrong``, of new rows whose class is not the likeliest
+            one (with classes); ``n_values``; ``coverage``, the share of new rows whose value has
+            been seen; ``kind`` (category, integer, number, empty); ``read_as`` (values, or how
+            many bins); ``id_like``; ``predicts``, whether the gain over no column is beyond its
+            standard error; ``verdict``, in words.
+        """
+        check_choice("backend", backend, _FRAMES)
+        try:
+            return nw.from_dict(self._columns(), backend=backend).to_native()  # type: ignore[arg-type]
+        except ModuleNotFoundError as error:
+            raise MissingPackageError(
+                f"backend={backend!r} needs {backend}, which is not "
+                f"installed. Run `pip install {backend}` or pass another backend."
+            ) from error
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_frame("pyarrow").__arrow_c_stream__(requested_schema)
+
+    def __narwhals_dataframe__(self) -> Any:
+        frame = nw.from_native(self.to_frame("pyarrow"), eager_only=True)
+        return frame._compliant_frame
+
+    def __len__(self) -> int:
+        return len(self._evidence.names)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        columns = self._columns()
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
+
+    @speaks
+    def plot(self, **options: Any) -> Any:
+        """`RankingDisplay` of the ranking; options are those of its ``plot``."""
+        from holdtrue import RankingDisplay
+
+        return RankingDisplay.from_path(self.path, **options)
+
+    def _cells(self) -> tuple[list[str], list[list[str]], str]:
+        """Heads and rows of the table that is shown, and what is not."""
+        evidence = self._evidence
+        heads = ["", "column", "score", "from", "to", "skill", "wrong", "values", "in short"]
+        if not self._has_shares:
+            heads.remove("wrong")
+        shown = []
+        for rank, j in enumerate(score_order(evidence.scores)[:_SHOWN], 1):
+            numbers = (evidence.scores[j], evidence.low[j], evidence.high[j])
+            shares = [evidence.skill[j]] + [evidence.share_wrong[j]] * self._has_shares
+            shown.append(
+                [
+                    str(rank),
+                    evidence.names[j],
+                    *(f"{value:.4g}" for value in numbers),
+                    *(f"{share:.0%}" for share in shares),
+                    f"{evidence.n_values[j]:,.0f}",
+                    short_verdict(evidence, int(j)),
+                ]
+            )
+        rest = len(evidence.names) - len(shown)
+        note = f"{self.path.reason}; scores: {self.path.unit}"
+        note += f", of {evidence.predictor}" if evidence.predictor else ""
+        if evidence.group_like.any():
+            alike = [n for n, one in zip(evidence.names, evidence.group_like, strict=True) if one]
+            note += f"; {like_groups(alike)}"
+        return heads, shown, note + (f"; {rest} more columns in to_frame()" if rest else "")
+
+    def __str__(self) -> str:
+        heads, rows, note = self._cells()
+        is_text = [head in ("column", "in short") for head in heads]
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if text else cell.rjust(width)
+                for cell, width, text in zip(row, widths, is_text, strict=True)
+            ).rstrip()
+            for row in (heads, *rows)
+        ]
+        return "\n".join([*lines, note])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heads, rows, note = self._cells()
+
+        def line(cells: Sequence[str], tag: str) -> str:
+            return "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+
+        body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+        shapes = "".join(
+            f"<figure style='flex:1 1 300px;max-width:400px;margin:0'><figcaption>"
+            f"{escape(shape.column)}</figcaption>{svg.draw(shape_chart(shape), 340)}</figure>"
+            for shape in self._evidence.shapes[:_SHAPES_SHOWN]
+        )
+        return (
+            f"<table><caption>{escape(note)}</caption><thead><tr>{line(heads, 'th')}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+            f"<div style='display:flex;flex-wrap:wrap;gap:12px 24px'>{shapes}</div>"
+        )
+
+
+def short_verdict(evidence: ColumnEvidence, j: int) -> str:
+    """What to think of a column, in a few words."""
+    if evidence.n_values[j] <= 1:
+        return "constant"
+    if not evidence.predicts[j]:
+        result = "no better than no column"
+        if evidence.gain_low[j] > 0:
+            result = "too little to matter"
+    elif evidence.in_sample:
+        result = "explains these rows"
+    else:
+        result = "predicts" if evidence.gain_low[j] > 0 else "may predict"
+    if twin := evidence.twin(j):
+        result += f", the same as {twin[0]!r}" if twin[1] else f", adds little to {twin[0]!r}"
+    return f"looks like an id; {result}" if evidence.id_like[j] else result
+
+
+def like_groups(names: Sequence[str]) -> str:
+    """What is to be said of columns that look like groups."""
+    return (
+        f"rows with the same value of {' or '.join(map(repr, names))} are almost alike in their "
+        f"target, as those of one person or place are: if new data are new ones, pass "
+        f"groups={names[0]!r}"
+    )
+
+
+def warn_of_groups(who: str, names: Sequence[str], estimates: Sequence[ColumnEstimate]) -> None:
+    """Warn where a column looks like a group; called by a public method that `speaks`."""
+    alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
+    if alike:
+        caution(f"{who}: {like_groups(alike)}.")
+
+
+@speaks
 def rank_columns(
     data: Any,
     target: Any,
     *,
-    criterion: str = "ginger",
+    criterion: str = DEFAULT_CRITERION,
+    groups: Any = None,
+    sample_weight: Any = None,
     target_type: str = "auto",
+    types: dict[str, str] | None = None,
+    encoding: str | None = None,
     categorical_features: Any = "from_dtype",
     max_bins: int = 64,
     missing: str = "category",
     unseen: str = "uniform",
+    min_gain_se: float = 1.0,
+    min_skill: float = DEFAULT_MIN_SKILL,
     alpha: float = 0.05,
-    sample_weight: Any = None,
-) -> Any:
-    """Table of the columns, from the one that predicts best on new rows to the worst.
+    n_jobs: int | None = None,
+) -> Ranking:
+    """Columns of a table, from the one that predicts best on new rows to the worst.
 
-    A file may be larger than memory: it is read column by column, a CSV or JSON lines file after
+    A file may be larger than memory: it is read column by column, a CSV or JSON file after
     one pass that keeps its columns in a temporary file. With classes as the target and without
-    weights, columns of millions of different values are counted in parts: numbers, and texts of
-    up to 39 bytes. Otherwise one column at a time is in memory, with its counts.
+    weights, columns of millions of different values are counted in parts: numbers, texts of up to
+    39 bytes, and longer ones by DuckDB. Otherwise one column at a time is in memory, with its
+    counts.
 
     Parameters
     ----------
-    data : data frame (pandas, Polars, Arrow), ndarray, path of a file, or Table
-        Files as in `holdtrue.tables.open_table`, which can be told the types of columns, an
-        encoding or a query, and gives a Table.
+    data : data frame (pandas, Polars, Arrow, Dask, Spark), ndarray, path of a file, or Table
+        Files as in `holdtrue.tables.open_table`. Of a frame of Dask or Spark only small sums come
+        to this machine; target and groups are then names of columns.
     target : str or array-like of shape (n_rows,)
         Name of the target's column, or the target itself.
-    criterion, target_type, categorical_features, max_bins, missing, unseen, alpha
+    criterion, target_type, categorical_features, max_bins, missing, unseen, min_gain_se, \
+    min_skill, alpha
         As in `GingerSelector`.
+    groups : str or array-like of shape (n_rows,), optional
+        The group of each row (a patient, a site, a user), or the name of its column: new data are
+        new groups, and a group is left out as a whole. By default new data are new rows.
     sample_weight : array-like of shape (n_rows,), optional
         Whole numbers: weights are repetitions.
+    types, encoding
+        Types of columns and encoding of a file, as in `holdtrue.tables.open_table`.
+    n_jobs : int, optional
+        Threads that score columns; as many columns are in memory. By default one.
 
     Returns
     -------
-    table : the caller's kind of frame; an Arrow table for a file or an array
-        ``column``; ``kind`` (category, integer, number, empty); ``read_as`` (its values, or
-        how many bins); ``n_values``; ``score``, lower is better; ``standard_error``; ``low`` and
-        ``high``, its interval; ``no_column``, the score without the column; ``gain_low`` and
-        ``gain_high``, the interval of what the column gains on it; ``coverage``, the share of new
-        rows whose value has been seen; ``predicts``, whether the gain is beyond that interval;
-        ``id_like``; ``verdict``, in words.
+    ranking : Ranking
+        ``print(ranking)`` to read it, ``ranking.to_frame()`` for a table, ``ranking.plot()``.
 
     See Also
     --------
@@ -83,286 +329,221 @@ def rank_columns(
     ...     "id": [f"u{i}" for i in range(60)],
     ...     "plan": ["free", "free", "paid"] * 20,
     ...     "left": [True, True, False] * 20})
-    >>> for row in rank_columns(data, "left").to_pylist():
-    ...     print(row["column"], row["score"], row["verdict"])
-    plan 0.0 predicts new rows: 0 against 0.452 without it
-    id 0.5 looks like an id: 60 of its 60 values occur once, so that 100% of new rows bring ...
+    >>> print(rank_columns(data, "left"))
+       column     score    from       to  skill  wrong  values  in short
+    1  plan    0.008709       0  0.05589    99%     0%       2  predicts
+    2  id        0.6533  0.5605   0.7462     0%    33%      60  looks like an id; no better than ...
+    1 of 2 columns beat no column by more than 1 standard error; scores: log loss on new rows, of
+    class shares shrunk to those of all rows
     """
-    who = "rank_columns"
-    check_scoring(who, criterion, max_bins, missing, unseen, alpha)
-    check_choice(who, "target_type", target_type, ("auto", "classes", "numeric"))
-    table, backend = _source(who, data)
+    check_scoring(criterion, max_bins, missing, unseen, min_gain_se, min_skill, alpha)
+    check_choice("target_type", target_type, TARGET_TYPES)
+    options = (max_bins, missing, unseen, min_gain_se, min_skill, alpha)
+    engine = engine_of(data)
+    if engine is not None:
+        names, classes, profiles = engine_columns(
+            engine,
+            target,
+            criterion=criterion,
+            target_type=target_type,
+            groups=groups,
+            categorical_features=categorical_features,
+            max_bins=max_bins,
+            sample_weight=sample_weight,
+            types=types,
+            encoding=encoding,
+            n_jobs=n_jobs,
+        )
+        how = Scoring(criterion_for(criterion, classes), *options)
+        how = how if groups is None else how._replace(new_data="new groups")
+        scored = (score_column(profile, how) for profile in profiles)
+        return Ranking(column_path(names, _estimates(names, scored), how))
+    table = data
+    if not isinstance(data, Table):
+        table = open_table(data, types=types, encoding=encoding)
+    elif types or encoding:
+        raise InputError("a Table has its types already. Pass types and encoding to open_table.")
     names = table.names
     if isinstance(target, str):
         y = table.column(target)
         names = [name for name in names if name != target]
     else:
         y = column_or_1d(target, warn=True)
-    weight = whole_weights(who, sample_weight, len(y))
-    rows = Target.from_column(y, is_numeric(y, target_type), weight, owner=who)
-    numeric = rows.classes is None
-    n_rows = len(y) if weight is None else int(weight.sum())
-    check_classes(who, rows.classes, n_rows, criterion)
-    how = Scoring(criterion, numeric, max_bins, missing, unseen, alpha)
-    by_value = categorical_mask(who, categorical_features, names)
-    kinds, found = [], []
-    with progress_bar("columns", len(names)) as tick:
-        for name, forced in zip(names, by_value, strict=True):
-            # One column at a time: its counts are dropped before the next is read.
-            kinds.append("category" if forced else table.kinds[name])
-            found.append(_estimate(who, table, name, kinds[-1], rows, how))
-            tick()
-    order = score_order(np.array([column.score for column in found]))
-    honest = numeric or criterion not in IN_SAMPLE
-    records = [_record(names[j], kinds[j], found[j], honest) for j in order]
-    return _frame({key: [record[key] for record in records] for key in _RECORD}, backend)
-
-
-def _estimate(
-    who: str, table: Table, name: str, kind: str, rows: Target, how: Scoring
-) -> ColumnEstimate:
-    """Estimate of one column, without its counts."""
-    found = None
-    if table.n_rows == len(rows.codes):
-        found = estimate_in_parts(table, name, kind, rows, how)
-    if found is None:
-        _, values, counts = counted(name, table.column(name), rows, owner=who, keep_values=False)
-        found = column_estimate(kind, values, counts, how)
-    return found.without_table()
-
-
-_RECORD = (
-    "column", "kind", "read_as", "n_values", "score", "standard_error", "low", "high",
-    "no_column", "gain_low", "gain_high", "coverage", "predicts", "id_like", "verdict",
-)  # fmt: skip
-
-
-def _record(name: str, kind: str, found: ColumnEstimate, honest: bool) -> dict[str, Any]:
-    n_bins = found.reading.n_bins
-    return {
-        "column": name,
-        "kind": kind,
-        "read_as": f"{n_bins} bins" if n_bins else "values",
-        "n_values": found.n_values,
-        "score": found.score,
-        "standard_error": found.standard_error,
-        "low": found.interval[0],
-        "high": found.interval[1],
-        "no_column": found.no_column,
-        "gain_low": found.gain_interval[0],
-        "gain_high": found.gain_interval[1],
-        "coverage": found.coverage,
-        "predicts": found.beats_no_column,
-        "id_like": is_id_like(kind, found),
-        "verdict": verdict(kind, found, honest=honest),
-    }
-
-
-def is_id_like(kind: str, found: ColumnEstimate) -> bool:
-    """Whether most new rows would bring a raw value never seen; numbers are not read as ids."""
-    return kind in ("category", "integer") and found.coverage < 0.5
-
-
-def verdict(kind: str, found: ColumnEstimate, *, honest: bool = True) -> str:
-    """What to think of a column, in words; ``honest`` if the score is that of new rows."""
-    against = f"{found.score:.3g} against {found.no_column:.3g} without it"
-    if found.n_values <= 1:
-        return "constant: it has one value only"
-    said = "predicts new rows: " if honest else "explains the rows of the fit: "
-    if not found.beats_no_column:
-        said = "does not beat no column: "
-    said += against
-    if not is_id_like(kind, found):
-        return said
-    why = (
-        f"looks like an id: {found.n_once:,} of its {found.n_values:,} values occur once, so that "
-        f"{100 * (1 - found.coverage):.3g}% of new rows bring a value never seen"
-    )
-    if found.reading.n_bins and found.beats_no_column:
-        return f"{why}; as a number in {found.reading.n_bins} bins it {said}"
-    return f"{why}; it {said}"
-
-
-def ginger_score(X: Any, y: Any, *, criterion: str = "ginger") -> np.ndarray:
-    """How much error each column removes, ``no column - score``: higher is better.
-
-    A score function for `sklearn.feature_selection.SelectKBest` and its like, which keep the
-    highest. For another criterion pass ``functools.partial(ginger_score, criterion="majority")``.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), or data frame
-        `SelectKBest` hands over numbers: integers are read as values and in bins, floats in bins.
-    y : array-like of shape (n_samples,)
-    criterion : str
-        As in `GingerSelector`.
-
-    Returns
-    -------
-    gains : ndarray of shape (n_features,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.feature_selection import SelectKBest
-    >>> from holdtrue.categories import ginger_score
-    >>> X = np.array([[i, i % 3] for i in range(60)])
-    >>> SelectKBest(ginger_score, k=1).fit(X, X[:, 1] == 0).get_support()
-    array([False,  True])
-    """
-    check_scoring("ginger_score", criterion, 64, "category", "uniform", 0.05)
-    _, found = _estimates("ginger_score", X, y, criterion)
-    return np.array([column.no_column - column.score for column in found])
-
-
-def audit_importances(model: Any, X: Any, y: Any) -> Any:
-    """Table of a fitted tree ensemble's importances beside each column's error on new rows.
-
-    Importances of trees count the gain on the rows of the fit, which a column with many values
-    has by chance. A column is flagged where the model puts it before another that does predict
-    new rows and has fewer values, while it does not predict new rows itself. A column that works
-    only together with others may be flagged wrongly: leave it out and measure before you drop it.
-
-    Parameters
-    ----------
-    model : fitted estimator with ``feature_importances_``
-        scikit-learn's trees, forests and boosting, XGBoost, LightGBM (by gain).
-    X : data frame or ndarray of shape (n_samples, n_features)
-        The columns that the model was fitted on, encoded or as they were. Those of a frame are
-        found by their names where the model knows any, others by their order.
-    y : array-like of shape (n_samples,)
-
-    Returns
-    -------
-    table : the caller's kind of frame; an Arrow table for an array
-        ``column``, ``importance`` (its share), ``importance_rank``, ``score`` (Ginger's estimate),
-        ``score_rank``, ``no_column``, ``n_values``, ``coverage``, ``flagged``, ``why``. The most
-        important first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from holdtrue import audit_importances
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.column_stack([rng.permutation(400), rng.integers(0, 2, 400)])
-    >>> y = X[:, 1] ^ (rng.random(400) < 0.3)
-    >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
-    >>> table = audit_importances(forest, X, y).to_pydict()
-    >>> list(zip(table["column"], table["importance_rank"], table["score_rank"], table["flagged"]))
-    [('x0', 1, 2, True), ('x1', 2, 1, False)]
-    """
-    who = "audit_importances"
-    table, backend = _source(who, X)
-    names = table.names
-    importance = _importances(who, model)
-    if len(importance) != len(names):
-        raise ValueError(
-            f"{who}: X must have the {len(importance)} columns that the model was fitted on. "
-            f"Got {len(names)}. Pass what the model's fit was given."
-        )
-    if not isinstance(X, np.ndarray):
-        importance = importance[_places(who, model, names)]
-    kinds, found = _estimates(who, X, y, "ginger")
-    share = importance / (importance.sum() or 1.0)
-    order = np.argsort(-share, kind="stable")
-    rank = np.empty(len(names), dtype=int)
-    rank[order] = np.arange(1, len(names) + 1)
-    score_rank = np.empty(len(names), dtype=int)
-    score_rank[score_order(np.array([column.score for column in found]))] = np.arange(
-        1, len(names) + 1
-    )
-    why = [_flag(j, names, rank, found) for j in range(len(names))]
-    columns = {
-        "column": [names[j] for j in order],
-        "importance": share[order].tolist(),
-        "importance_rank": rank[order].tolist(),
-        "score": [found[j].score for j in order],
-        "score_rank": score_rank[order].tolist(),
-        "no_column": [found[j].no_column for j in order],
-        "n_values": [found[j].n_values for j in order],
-        "coverage": [found[j].coverage for j in order],
-        "flagged": [bool(why[j]) for j in order],
-        "why": [why[j] or verdict(kinds[j], found[j]) for j in order],
-    }
-    return _frame(columns, backend)
-
-
-def _flag(j: int, names: list[str], rank: np.ndarray, found: list[ColumnEstimate]) -> str:
-    """Why a column's rank is owed to its number of values; nothing where it is not."""
-    if found[j].beats_no_column:
-        return ""
-    behind = [
-        i
-        for i, column in enumerate(found)
-        if rank[i] > rank[j] and column.beats_no_column and column.n_values < found[j].n_values
+    rows = Target.by_rule(y, target_type, sample_weight)
+    check_classes(rows.classes, rows.n_samples)
+    judged_by = criterion_for(criterion, rows.classes)
+    how = Scoring(judged_by, *options)
+    subjects = None
+    if groups is not None:
+        if isinstance(groups, str):
+            names = [name for name in names if name != groups]
+            groups = table.column(groups)
+        subjects = Groups.from_column(groups, rows)
+        check_group_count(subjects.labels)
+        judged_by.grouped()  # refuses criteria that leave nothing out
+        how = how._replace(new_data="new groups")
+    if not names:
+        raise InputError("there is no column to rank beside the target.")
+    by_value = categorical_mask(categorical_features, names)
+    kinds = [
+        "category" if forced else table.kinds[name]
+        for name, forced in zip(names, by_value, strict=True)
     ]
-    if not behind:
-        return ""
-    best = min(behind, key=lambda i: found[i].score)
-    return (
-        f"ranked {rank[j]} by its {found[j].n_values:,} values, before {names[best]!r} "
-        f"({found[best].n_values:,} values), which predicts new rows while this one does not: "
-        f"{found[j].score:.3g} against {found[j].no_column:.3g} without it"
+    estimates = _estimates(names, score_table(table, names, kinds, rows, how, subjects, n_jobs))
+    path = column_path(names, estimates, how)
+    if not judged_by.in_sample:
+        twins = same_columns(table, names, rows, subjects, estimates, max_bins)
+        path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), **twins))
+    return Ranking(path)
+
+
+def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[ColumnEstimate]:
+    """Estimates as they come, behind a bar; a warning where a column looks like a group."""
+    estimates = []
+    with progress_bar("columns", len(names)) as tick:
+        for estimate in scored:
+            estimates.append(estimate)
+            tick()
+    warn_of_groups("rank_columns", names, estimates)
+    return estimates
+
+
+def score_table(
+    table: Table,
+    names: Sequence[str],
+    kinds: Sequence[str],
+    target: Target,
+    how: Scoring,
+    groups: Groups | None = None,
+    n_jobs: int | None = None,
+) -> Iterator[ColumnEstimate]:
+    """Estimates of some columns of a table, in their order."""
+    jobs = zip(names, kinds, strict=True)
+    if n_jobs in (None, 1):
+        # One column at a time: its counts are dropped before the next is read.
+        return (_score(table, name, kind, target, how, groups) for name, kind in jobs)
+    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    return run(delayed(_score)(table, name, kind, target, how, groups) for name, kind in jobs)
+
+
+def _score(
+    table: Table, name: str, kind: str, target: Target, how: Scoring, groups: Groups | None
+) -> ColumnEstimate:
+    """Rows to counts to profile to score, for one column."""
+    if groups is not None:
+        values, pairs, sums = count_groups(name, table.column(name), target, groups)
+        of_groups = GroupProfile.from_pairs(kind, values, pairs, sums, target.classes, how.max_bins)
+        estimate = score_column(of_groups, how)
+        met = (pairs, of_groups)
+        shape = shape_of_counts(name, estimate, values, sums, how, met, classes=target.classes)
+        return estimate._replace(shape=shape)
+    parts = None
+    if table.n_rows == len(target.codes):
+        parts = count_in_parts(table, name, target)
+    if parts is None:
+        column = table.column(name)
+        counts = count_column(name, column, target, keep_values=False)
+        parts = iter([whole_part(kind, *counts, column)])
+        del counts, column
+    outline = Outline()
+    profile = Profile.from_parts(
+        kind, parts, target.n_samples, target.classes, how.max_bins, outline
+    )
+    estimate = score_column(profile, how)
+    return estimate._replace(shape=column_shape(name, estimate, profile, outline, how))
+
+
+def column_path(
+    names: Sequence[str],
+    estimates: Sequence[ColumnEstimate],
+    how: Scoring,
+    n_features_to_select: int | None = None,
+    min_features: int = 0,
+) -> SelectionPath:
+    """Path of columns that are judged one by one.
+
+    Parameters
+    ----------
+    names : sequence of str
+    estimates : sequence of ColumnEstimate
+        In the order of the names.
+    how : Scoring
+    n_features_to_select : int, optional
+        By default the columns that beat no column.
+    min_features : int
+        The best so many are kept in any case.
+    """
+    evidence = column_evidence(names, estimates, how)
+    order = score_order(evidence.scores)
+    if n_features_to_select is None:
+        order = order[np.argsort(~evidence.predicts[order], kind="stable")]
+        size = int(evidence.predicts.sum())
+        reason = f"{size} of {len(order)} columns {beating_words(how.min_gain_se)}"
+        n_slight = int(np.sum(~evidence.predicts & (evidence.gain_low > 0)))
+        if n_slight:
+            reason += f"; {n_slight} more by a skill of less than {how.min_skill:g}"
+        if size < min_features:
+            size = min(min_features, len(order))
+            reason += f"; min_features={min_features} keeps the best {size}"
+    else:
+        size = int(n_features_to_select)
+        reason = f"the {size} best of {len(order)} columns, as n_features_to_select says"
+    if how.new_data == "new groups":
+        reason += "; new data are new groups"
+    return SelectionPath(
+        order=order,
+        names=tuple(names[j] for j in order),
+        scores=np.append(np.max(evidence.no_column), evidence.scores[order]),
+        chosen_size=size,
+        reason=reason,
+        unit=how.unit,
+        evidence=evidence,
     )
 
 
-def _importances(who: str, model: Any) -> np.ndarray:
-    if hasattr(model, "booster_"):  # LightGBM, whose own attribute counts splits
-        return np.asarray(model.booster_.feature_importance("gain"), dtype=np.float64)
-    if not hasattr(model, "feature_importances_"):
-        raise TypeError(
-            f"{who}: expected a fitted model with feature_importances_. "
-            f"Got {type(model).__name__}. Fit it first; of a pipeline pass the last step, with "
-            "the X that reaches it."
-        )
-    return np.asarray(model.feature_importances_, dtype=np.float64)
+def beating_words(min_gain_se: float) -> str:
+    """What columns do that are kept."""
+    if not min_gain_se:
+        return "beat no column"
+    plural = "" if min_gain_se == 1 else "s"
+    return f"beat no column by more than {min_gain_se:g} standard error{plural}"
 
 
-def _places(who: str, model: Any, names: list[str]) -> list[int]:
-    """Place of each column of X among the model's; as they stand if that knows no names."""
-    own = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    given = names
-    if hasattr(model, "booster_"):  # LightGBM writes _ for a space, and may name an array's columns
-        given = [name.replace(" ", "_") for name in names]
-        own = [] if own == [f"Column_{j}" for j in range(len(own))] else own
-    if not own or given == own:
-        return list(range(len(names)))
-    if set(given) != set(own):
-        raise ValueError(
-            f"{who}: X must have the columns that the model was fitted on. "
-            f"Missing: {[name for name in own if name not in given]}. "
-            f"New: {[name for name in given if name not in own]}. "
-            "Pass what the model's fit was given, or an array if only the names differ."
-        )
-    return [own.index(name) for name in given]
+def column_evidence(
+    names: Sequence[str], estimates: Sequence[ColumnEstimate], how: Scoring
+) -> ColumnEvidence:
+    """What a path over columns rests on, column by column."""
 
+    def each(field: str) -> np.ndarray:
+        return np.array([getattr(column, field) for column in estimates])
 
-# --- shared -------------------------------------------------------------------------------------
+    def losses(field: str) -> np.ndarray:
+        return np.array([getattr(column.estimate, field) for column in estimates], dtype=float)
 
-
-def _estimates(who: str, X: Any, y: Any, criterion: str) -> tuple[list[str], list[ColumnEstimate]]:
-    """Kinds and estimates of the columns of X, in their order."""
-    target = column_or_1d(y, warn=True)
-    rows = Target.from_column(target, is_numeric(target, "auto"), owner=who)
-    check_classes(who, rows.classes, len(target), criterion)
-    how = Scoring(criterion, rows.classes is None)
-    kinds, found = [], []
-    for name, column in columns_of(who, X).items():
-        kind, values, table = counted(name, column, rows, owner=who, keep_values=False)
-        kinds.append(kind)
-        found.append(column_estimate(kind, values, table, how).without_table())
-    return kinds, found
-
-
-def _source(who: str, data: Any) -> tuple[Table, Any]:
-    """The table, and the kind of frame to answer in."""
-    if isinstance(data, Table):
-        return data, "pyarrow"
-    frame = frame_of(who, data)
-    backend = frame.implementation if isinstance(frame, nw.DataFrame) else "pyarrow"
-    return open_table(who, data), backend
-
-
-def _frame(columns: dict[str, list[Any]], backend: Any) -> Any:
-    return nw.from_dict(columns, backend=backend).to_native()
+    shapes = [estimates[j].shape for j in score_order(each("score"))]
+    intervals, gains = each("interval").reshape(-1, 2), each("gain_interval").reshape(-1, 2)
+    return ColumnEvidence(
+        names=tuple(names),
+        kinds=tuple(column.kind for column in estimates),
+        read_as=tuple(column.read_as for column in estimates),
+        scores=each("score"),
+        standard_errors=losses("standard_error"),
+        low=intervals[:, 0],
+        high=intervals[:, 1],
+        no_column=each("no_column"),
+        gain_low=gains[:, 0],
+        gain_high=gains[:, 1],
+        coverage=each("coverage"),
+        n_values=each("n_values"),
+        id_like=each("is_id_like"),
+        predicts=each("beats_no_column"),
+        verdicts=tuple(column.verdict for column in estimates),
+        in_sample=how.criterion.in_sample,
+        share_wrong=losses("share_wrong"),
+        no_column_wrong=losses("no_column_wrong"),
+        strengths=losses("strength"),
+        group_like=each("is_group_like").astype(bool),
+        predictor=how.criterion.predictor,
+        new_data=how.new_data,
+        shapes=tuple(shape for shape in shapes if shape)[:MOST_SHAPES],
+    )

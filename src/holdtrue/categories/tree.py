@@ -11,17 +11,17 @@ Notation
 paper                here
 ===================  ===================================================================
 m                    ``n_samples``; with weights their sum, because weights are repetitions
-T: rows → leaves     `_Leaves`, in which the rows of a leaf lie together
+T: rows → leaves     `leaves.Leaves`, in which the rows of a leaf lie together
 k leaves             the nodes of `Tree` that no split has
 c_v, c_v⁺            row of ``counts``, shape (n_leaves, n_classes): leaves are the values v
-criterion of T       sum of `LeafTerms` over the leaves, over m
+criterion of T       sum of `leaf_terms` over the leaves, over m
 ===================  ===================================================================
 
 Where to find it
 ----------------
 ===========================================  =======================================================
-(1), (2), (7), information gain, majority    `LeafTerms`
-growing, section 5.3                         `growing.grow_tree`
+(1), (2), (7), information gain, majority    `kernel.TERMS`, `leaf_terms.CountTerms`
+growing, section 5.3                         `grow.grow_tree`
 score of the tree after each split           `staged_scores`
 leaf of new rows                             `Tree.apply`, `Tree.staged_changes`
 beyond the paper                             `least_estimate`, `node_probabilities`
@@ -44,32 +44,27 @@ Departures
    of pairs would seem to err on a quarter of the rows where its labels are tosses of a coin.
 5. The best of p columns looks better than it is. On noise (20 columns of 30 values, 1,000 rows) a
    tree that splits while the estimate falls makes 56 splits and promises .31 where the truth is
-   .50. So a single tree that stops by itself under ``ginger`` or ``majority`` asks more: a split
-   must gain more than ``sqrt(2 ln p)`` standard errors (`kernel`, departure 7), with p columns to
-   choose from in the leaf. If the best column does not, the next best is tried. Forests do without:
-   the average of trees undoes what each of them believes too easily, and on most data they err less
-   with deeper trees.
-6. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
+   .50. So a single tree that stops by itself, by a criterion that leaves rows out, asks more: a
+   split must gain more than ``sqrt(2 ln p)`` standard errors (`kernel`, departure 7), with p
+   columns to choose from in the leaf. If the best column does not, the next best is tried. Forests
+   do without: the average of trees undoes what each of them believes too easily, and on most data
+   they err less with deeper trees.
+6. ``log_loss`` and ``squared_error`` (`leaf_terms`) are not in the paper. A leaf's term then
+   depends on the way to it, but not on its siblings: departures 1 and 2 hold.
+7. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-# In this order: the compiled loops know a criterion by its place.
-CRITERIA = (
-    "ginger", "gini", "majority", "misclassification", "information_gain", "gain_ratio",
-)  # fmt: skip
-# What a criterion would be on the rows of the fit, without leaving any out.
-IN_SAMPLE = {"ginger": "gini", "majority": "misclassification"}
-
-COARSE = 2.0**-16  # gains are compared in steps of 65,536 ticks, which rounding does not reach
+from holdtrue.categories.leaf_terms import COARSE, SHRUNK, CountTerms, child_shares, leaf_terms
 
 
 class Sample(NamedTuple):
@@ -82,11 +77,12 @@ class Sample(NamedTuple):
     offsets : ndarray of int64, shape (n_columns + 1,)
         Cells of column j are ``offsets[j]`` to ``offsets[j + 1] - 1``. At prediction the number
         ``offsets[-1]`` stands for a value that no row of the fit had.
-    label : ndarray of int64, shape (n_rows,)
-        From 0 to ``n_classes - 1``.
+    label : ndarray of int64 or float64, shape (n_rows,)
+        Class, from 0 to ``n_classes - 1``; or number, minus the mean of all rows.
     weight : ndarray of int64, shape (n_rows,)
         Whole and positive: repetitions.
     n_classes : int
+        0 for numbers.
     """
 
     cells: np.ndarray
@@ -116,74 +112,6 @@ def cell_type(offsets: np.ndarray) -> type:
     return np.uint16 if offsets[-1] < 2**16 else np.uint32
 
 
-class LeafTerms:
-    """A leaf's share of a criterion, times m, in ticks of ``1/scale``.
-
-    ====================  =====================================================================
-    ginger (7)            ``(c² - Σ c_k²)/(c-1)``, for a leaf of one row ``1 - 1/K``
-    gini (2)              ``(c² - Σ c_k²)/c``
-    majority              rows that the majority of the *other* rows gets wrong; a row whose label
-                          ties with t - 1 others counts ``1 - 1/t``
-    misclassification (1) ``c - max c_k``
-    information_gain      ``c log₂ c - Σ c_k log₂ c_k``: the entropy that is left
-    gain_ratio            the same; the ratio is formed of sums
-    ====================  =====================================================================
-
-    Parameters
-    ----------
-    criterion : one of CRITERIA
-    n_classes : int
-    n_samples : int
-        m.
-    """
-
-    def __init__(self, criterion: str, n_classes: int, n_samples: int):
-        self.criterion = criterion
-        self.number = CRITERIA.index(criterion)
-        self.n_classes = n_classes
-        self.n_samples = n_samples
-        self.uses_logs = criterion in ("information_gain", "gain_ratio")
-        # No sum reaches 2^52 ticks, so that all of them are exact in float64. Chance, 1 - 1/K, is
-        # a whole number of ticks: rows charged with it add up to chance to the last bit.
-        largest = 2.0 * n_samples * (math.log2(n_samples + 1) if self.uses_logs else 1.0)
-        self.scale = n_classes * 2.0 ** (51 - math.ceil(math.log2(largest * n_classes)))
-        # c log₂ c; one table for all routes, whose logarithms may differ in the last bit.
-        count = np.arange(n_samples + 1 if self.uses_logs else 1, dtype=np.float64)
-        self.table = np.rint(count * np.log2(np.maximum(count, 1.0)) * self.scale)
-
-    def __call__(self, counts: np.ndarray) -> np.ndarray:
-        """Terms of leaves with these class counts (n_leaves, n_classes), none of them empty."""
-        total = counts.sum(axis=1)
-        if self.uses_logs:
-            return self.table[total] - self.table[counts].sum(axis=1)
-        if self.number <= 1:
-            whole = total.astype(np.float64)
-            mixed = whole * whole - np.square(counts, dtype=np.float64).sum(axis=1)
-            if self.criterion == "gini":
-                return np.rint(mixed / whole * self.scale)
-            once = total == 1
-            term = np.where(
-                once, 1.0 - 1.0 / self.n_classes, mixed / np.where(once, 1.0, whole - 1)
-            )
-            return np.rint(term * self.scale)
-        top = counts.max(axis=1)
-        lost = (total - top).astype(np.float64)
-        if self.criterion == "majority":
-            # A row of the only largest class, left out, ties with the second if that is one
-            # smaller; of two largest classes neither wins without its own row.
-            n_top = (counts == top[:, None]).sum(axis=1)
-            n_next = (counts == top[:, None] - 1).sum(axis=1)
-            tie = np.where(n_next > 0, top * (1.0 - 1.0 / (1.0 + n_next)), 0.0)
-            lost += np.where(n_top > 1, top, tie)
-        return np.rint(lost * self.scale)
-
-    def charged(self, terms: Any, total: Any) -> Any:
-        """Terms of leaves of so many rows, none of them worse than chance (departure 4)."""
-        if self.criterion not in IN_SAMPLE:
-            return terms
-        return np.minimum(terms, np.rint(total * ((1.0 - 1.0 / self.n_classes) * self.scale)))
-
-
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A tree of all the splits explored, in order; its first s splits are a tree too.
@@ -198,12 +126,15 @@ class Tree:
     cell : ndarray of int, shape (n_nodes,)
         The node's value in the column of that split; -1 for the root.
     counts : ndarray of int, shape (n_nodes, n_classes)
+        Or of float, shape (n_nodes, 3): rows, Σ y, Σ y² of a numeric target (`Sample`).
     criterion : str
     stopped : {"gain", "max_splits", "leaves", "interrupted"}
         Why growing ended: no split (clearly) lowers the estimate, as many splits as asked for, no
         leaf can be split, or `KeyboardInterrupt`.
-    withheld : tuple of {"max_depth", "min_rows"}
+    withheld : tuple of {"max_depth", "min_samples_split"}
         Limits that kept some leaf of several classes from being tried.
+    left_out : ndarray of shape (n_nodes,), or None
+        With groups: loss of each node's rows, their group left out of the node and its ancestors.
     """
 
     node: np.ndarray
@@ -214,6 +145,7 @@ class Tree:
     criterion: str
     stopped: str
     withheld: tuple[str, ...] = ()
+    left_out: np.ndarray | None = None
 
     @property
     def n_splits(self) -> int:
@@ -233,13 +165,25 @@ class Tree:
         return split
 
     @cached_property
+    def first_child(self) -> np.ndarray:
+        """First child of each split, shape (n_splits + 1,); last the number of nodes."""
+        return np.searchsorted(self.born, np.arange(self.n_splits + 1))
+
+    @cached_property
     def depth(self) -> np.ndarray:
         """Depth of each node, shape (n_nodes,); 0 for the root."""
         depth = np.zeros(len(self.born), dtype=np.int64)
-        first = np.searchsorted(self.born, np.arange(self.n_splits + 1))
+        first = self.first_child
         for s in range(self.n_splits):
             depth[first[s] : first[s + 1]] = depth[self.node[s]] + 1
         return depth
+
+    def levels(self) -> Iterator[np.ndarray]:
+        """Nodes by depth, from 1 on."""
+        order = np.argsort(self.depth, kind="stable")
+        ends = np.searchsorted(self.depth[order], np.arange(1, int(self.depth.max()) + 2))
+        for start, stop in pairwise(ends.tolist()):
+            yield order[start:stop]
 
     def cut(self, n_splits: int) -> Tree:
         """The tree of the first n_splits splits."""
@@ -253,13 +197,24 @@ class Tree:
             self.criterion,
             self.stopped,
             self.withheld,
+            None if self.left_out is None else self.left_out[kept],
         )
 
-    def apply(self, cells: np.ndarray) -> np.ndarray:
-        """Node that each row of cells (n_rows, n_columns) ends in, shape (n_rows,).
+    def apply(
+        self, cells: np.ndarray, rows: np.ndarray | None = None, *, compiled: bool = False
+    ) -> np.ndarray:
+        """Node that each row of cells (n_rows, n_columns), or each of some rows, ends in.
 
         A row whose value was not seen in a node ends in that node.
         """
+        if compiled:
+            from holdtrue.categories import loops  # imports numba
+
+            rows = np.arange(len(cells)) if rows is None else rows
+            return np.asarray(
+                loops.end_nodes(cells, rows, self.column, self.split, self.first_child, self.cell)
+            )
+        cells = cells if rows is None else cells[rows]
         node = np.zeros(len(cells), dtype=np.int64)
         for rows, _, child in self._descend(cells):
             node[rows] = child
@@ -302,26 +257,54 @@ def staged_scores(tree: Tree, criterion: str) -> np.ndarray:
 
     Information gain is given as the entropy that is left, gain ratio as one minus the ratio.
     """
-    total = int(tree.counts[0].sum())
-    terms = LeafTerms(criterion, tree.counts.shape[1], total)
-    left = _staged(tree, terms(tree.counts))
+    terms = leaf_terms(criterion, tree.counts[0])
+    n_samples = float(terms.rows(tree.counts[:1])[0])
+    left = _staged(tree, _node_terms(tree, terms))
     if criterion != "gain_ratio":
-        return left / (terms.scale * total)
+        return left / (terms.scale * n_samples)
     spread = -_staged(tree, terms.table[tree.counts.sum(axis=1)])
     gain, entropy = left[0] - left, spread - spread[0]
     return 1.0 - np.divide(gain, entropy, out=np.zeros_like(gain), where=entropy > 0)
+
+
+def staged_train_losses(tree: Tree) -> np.ndarray:
+    """Loss of the shrunk predictor on the rows of the fit, after 0, 1, ... splits.
+
+    Log loss, or squared error of a numeric target.
+    """
+    if tree.criterion == "squared_error":
+        n, total, squares = tree.counts.T
+        mean = total / n
+        losses = squares - n * mean**2 + n * (mean - node_means(tree)) ** 2
+        return _staged(tree, losses) / n[0]
+    losses = -np.einsum("vk,vk->v", tree.counts, np.log(node_probabilities(tree, "uniform")))
+    return _staged(tree, losses) / tree.counts[0].sum()
 
 
 def least_estimate(tree: Tree) -> int:
     """Number of splits after which the estimate is least, leaves counted as in departure 4."""
     if tree.criterion == "gain_ratio":
         return int(np.argmin(np.round(staged_scores(tree, "gain_ratio"), 12)))
-    terms = LeafTerms(tree.criterion, tree.counts.shape[1], int(tree.counts[0].sum()))
-    raw = terms(tree.counts)
-    charged = terms.charged(raw, tree.counts.sum(axis=1))
+    terms = leaf_terms(tree.criterion, tree.counts[0])
+    raw = _node_terms(tree, terms)
+    charged = terms.charged(raw, terms.rows(tree.counts))
     children = np.bincount(tree.born[1:], raw[1:], minlength=tree.n_splits)
     gained = np.rint((charged[tree.node] - children) * COARSE)
     return int(np.argmax(np.concatenate([[0.0], np.cumsum(gained)])))
+
+
+def _node_terms(tree: Tree, terms: CountTerms) -> np.ndarray:
+    """Term of every node, as if it were a leaf, shape (n_nodes,)."""
+    if tree.left_out is not None and tree.criterion == terms.criterion:
+        return tree.left_out * terms.scale
+    if terms.criterion not in SHRUNK:
+        return terms.terms(tree.counts, terms.above_root)
+    term, state = terms.root(tree.counts[0])
+    node_terms, states = np.empty(len(tree.born)), np.empty((len(tree.born), len(state)))
+    node_terms[0], states[0] = term, state
+    for at in tree.levels():
+        node_terms[at], states[at] = terms.children(tree.counts[at], states[tree.parent[at]])
+    return node_terms
 
 
 def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:
@@ -341,8 +324,16 @@ def node_probabilities(tree: Tree, unseen: str) -> np.ndarray:
     above = uniform if unseen == "uniform" else tree.counts[0] / total[0]
     probability = np.empty((n_nodes, n_classes))
     probability[0] = (tree.counts[0] + above) / (total[0] + 1)
-    for depth in range(1, int(tree.depth.max()) + 1):
-        at = np.flatnonzero(tree.depth == depth)
-        above = probability[tree.parent[at]]
-        probability[at] = (tree.counts[at] + above) / (total[at, None] + 1)
+    for at in tree.levels():
+        probability[at] = child_shares(tree.counts[at], probability[tree.parent[at]])
     return probability
+
+
+def node_means(tree: Tree) -> np.ndarray:
+    """Mean of every node, mixed with one row's worth of the parent's, shape (n_nodes,)."""
+    n, total = tree.counts[:, 0], tree.counts[:, 1]
+    means = np.empty(len(n))
+    means[0] = total[0] / n[0]
+    for at in tree.levels():
+        means[at] = (total[at] + means[tree.parent[at]]) / (n[at] + 1)
+    return means

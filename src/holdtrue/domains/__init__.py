@@ -2,5 +2,13 @@
 
 from holdtrue.domains.estimator import TGreedyClassifier, TGreedyRegressor, TGreedySelector
 from holdtrue.domains.similarity import SimilarityLearner
+from holdtrue.domains.steady_estimator import SteadyRidgeClassifier, SteadyRidgeRegressor
 
-__all__ = ["SimilarityLearner", "TGreedyClassifier", "TGreedyRegressor", "TGreedySelector"]
+__all__ = [
+    "SimilarityLearner",
+    "SteadyRidgeClassifier",
+    "SteadyRidgeRegressor",
+    "TGreedyClassifier",
+    "TGreedyRegressor",
+    "TGreedySelector",
+]

@@ -1,4 +1,4 @@
-"""What holds with probability ``1 - δ``: Theorem 1 and Corollary 3.
+"""What holds with probability ``1 - δ``: Theorem 1, Corollary 3, and errors at a new domain.
 
 Paper
 -----
@@ -20,6 +20,7 @@ Where to find it
 ===========  ==========================================================
 Theorem 1    `bound_factor`, `domains_needed`
 Corollary 3  `regret_bound`, `regret_domains_needed`
+not in it    `new_domain_interval`, `mean_interval`
 ===========  ==========================================================
 
 Departures
@@ -33,8 +34,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import stdtrit
 
 from holdtrue.domains.kernel import Walk, effects
+
+_EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 def bound_factor(n_candidates: float, delta: float) -> float:
@@ -84,8 +89,47 @@ def regret_bound(
     return float(s2.sum()) * factor / float(weight.sum())
 
 
+def mean_interval(errors: np.ndarray, level: float) -> tuple[float, float]:
+    """Student's interval of the mean error over domains; errors are not negative."""
+    n, mean = len(errors), float(errors.mean())
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * float(errors.std(ddof=1)) / math.sqrt(n)
+    return max(mean - half, 0.0), mean + half
+
+
+def new_domain_interval(
+    errors: np.ndarray, level: float, empty: float | None
+) -> tuple[float, float]:
+    """Interval that holds the error at *one* new domain with probability ``level``.
+
+    ``exp(mean log e ± t_{n-1} sd(log e) sqrt(1 + 1/n))``: exact if the errors are independent
+    draws from one lognormal law.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_domains,)
+        At held-out domains, two or more.
+    level : float
+    empty : float or None
+        Error of the empty selection; errors below eps times it are raised to that. None: for scores
+        that may be 0 or negative, without the logarithm.
+    """
+    n = len(errors)
+    if empty is not None and not errors.any():
+        return 0.0, 0.0
+    values = errors if empty is None else np.log(np.maximum(errors, max(_EPS * empty, _TINY)))
+    middle = float(values.mean())
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * float(values.std(ddof=1)) * math.sqrt(1 + 1 / n)
+    if empty is None:
+        return middle - half, middle + half
+    return math.exp(middle - half), math.exp(middle + half) if middle + half < 709 else math.inf
+
+
 def guarantees(walk: Walk, coefficients: np.ndarray, delta: float) -> dict[str, int | np.ndarray]:
-    """Both, for a walk's effects and its chosen features; infinite with too few domains.
+    """Both bounds, for a walk's effects and its chosen features; infinite with too few domains.
+
+    ``effect_low`` and ``effect_high`` of shape (n_targets, n_features) and
+    ``effect_domains_needed`` are of Theorem 1; ``regret`` and ``regret_domains_needed`` of shape
+    (n_targets,) of Corollary 3.
 
     Parameters
     ----------
@@ -99,12 +143,12 @@ def guarantees(walk: Walk, coefficients: np.ndarray, delta: float) -> dict[str, 
     needed = domains_needed(math.log(n_effects), delta)
     factor = bound_factor(n_effects, delta) if n >= needed else math.inf
     low, high, regret, regret_needed = [], [], [], []
-    for start, own in zip(walk.start, coefficients, strict=True):
+    for start, weights in zip(walk.start, coefficients, strict=True):
         mu, s2 = effects(start, walk.weight)
-        half = np.sqrt(np.maximum(s2, np.finfo(float).tiny) / n) * factor
+        half = np.sqrt(np.maximum(s2, _TINY) / n) * factor
         low.append(mu - half)
         high.append(mu + half)
-        at = np.flatnonzero(own).tolist()
+        at = np.flatnonzero(weights).tolist()
         regret_needed.append(regret_domains_needed(len(at), p, delta))
         regret.append(
             regret_bound(start[:, at], walk.weight, walk.mean_gram(at), p, delta)

@@ -2,25 +2,173 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Number
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.domains.base import ATTRIBUTES, NOTES, PARAMETERS, TGreedyBase, plain
+from holdtrue.domains.base import (
+    PredictsClasses,
+    PredictsNumbers,
+    named_classes,
+)
+from holdtrue.domains.t_greedy import TGreedyBase
+from holdtrue.path import fits_whole
 from holdtrue.sums import Moments
+from holdtrue.targets import target_kind
+from holdtrue.validation import (
+    check_weights,
+)
+
+PARAMETERS = """
+    Answers *which features will still work at the next hospital, user or year?* A feature is worth
+    adding only if its effect is steady across the domains [1]_ [2]_.
+
+    Parameters
+    ----------
+    rule : {"moderated", "t", "greedy", "auto"}, default="moderated"
+        What a step maximises. ``"t"``: ``|T|``, the mean of the feature's effect over the domains
+        by its standard error. ``"moderated"``: the same with spreads shrunk towards each other,
+        for few domains and many features. ``"greedy"``: the fall of the squared error, blind to
+        the spread. ``"auto"``: whichever has the least error on held-out domains.
+    stop : str, default="auto"
+        ``"held_out_domain"``: the length with the least error on held-out domains (one
+        by one, more than 20 in 10 parts); ``"held_out_domain_1se"``: the smallest length within one
+        standard error (of the difference) of it;
+        ``"bonferroni"``: while ``|T|`` exceeds Student's quantile at ``alpha/(2 n_features)``;
+        ``"bound"``: while it exceeds the level of Theorem 1; ``"sign_flip"``: while flips of whole
+        domains say that it is not chance; ``"max_steps"``: exactly that many steps, and nothing is
+        held out (unless to choose rule or weighting). ``"auto"`` is ``"held_out_domain"`` with
+        groups (``"bonferroni"`` if there are only two) and ``"bonferroni"`` without.
+    max_steps : int, optional
+        Most steps, fixed features not counted. Default: ``min(3 n_features, 300)`` for each target;
+        stepwise ``min(n_features, 300)``.
+    stepwise : bool, default=False
+        Refit all weights at each step, each feature picked once. Otherwise a step moves one weight
+        and a feature may be picked again (stagewise, as in the papers).
+    fit_intercept : bool, default=True
+        False: nothing is centred, the papers' literal version.
+    domain_weight : {"equal", "rows", "auto"}, default="equal"
+        How much a domain counts in the fit: once, or by its rows (then T and its degrees of freedom
+        are those of the effective number of domains). ``"auto"``: whichever has the least error on
+        held-out domains, each of which counts once. Without groups all rows are domains alike.
+    center : {"global", "domain", "auto"}, default="auto"
+        What effects are about: the mean over the domains, or each domain's own mean. ``"domain"``
+        takes effects from within domains, so that differences between the domains' means, however
+        large, do not hide them; the length is then chosen by the error about the mean of each
+        held-out domain. ``"auto"``: ``"domain"`` where it lowers that error by more than one
+        standard error, and by a larger factor than it raises the whole error; considered only where
+        domains are held out and their means of y differ: by a tenth of the variance within, beyond
+        what the sampling of rows explains.
+    fixed_features : array-like of int, str or bool, optional
+        Features that are always kept. They enter first.
+    alpha : float, default=0.05
+        Level of the tests; intervals are at ``1 - alpha``.
+    random_state : int, RandomState or None, default=None
+        Draws the flips of ``stop="sign_flip"`` where there are more than 16 domains.
+    n_jobs : int, optional
+        Threads for the held-out domains.
+"""
+
+ATTRIBUTES = """
+    path_ : SelectionPath
+        Features in order of entry. ``scores`` is the mean squared error on held-out domains (nan
+        where none were held out), ``train_scores`` that on the source domains; ``evidence`` is a
+        `DomainEvidence`.
+    support_ : ndarray of bool, shape (n_features,)
+        Features used for prediction: those of the chosen size.
+    steady_ : ndarray of bool, shape (n_features,)
+        Features that are steady beyond chance: they entered before the test of the rule
+        (Bonferroni's, or that of ``stop``) failed for the first time. Fixed features are not
+        tested. A feature may help prediction without being steady, and the reverse.
+    ranking_ : ndarray of shape (n_features,)
+    t_scores_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        T of every feature before any step.
+    t_statistics_, chance_levels_ : ndarray of shape (n_steps,)
+        T of each step's feature as it enters, and Bonferroni's level for it; nan for fixed ones.
+    rule_, domain_weight_, center_ : str
+        What was used; ``center_`` is ``"none"`` with ``fit_intercept=False``.
+    n_domains_ : int or float
+        How many domains were seen; without groups, the rows or the sum of their weights.
+    domains_ : ndarray of shape (n_domains,)
+        Their labels. This and all that follow: only with groups.
+    domain_effects_ : ndarray of shape (n_features, n_domains) or (n_targets, ...)
+        Effect of each feature in each domain before any step: ``E[x y | domain]`` about the centre,
+        in units of the standard deviations of x and y. An effect that changes its sign does not
+        hold.
+    held_out_scores_ : ndarray of shape (n_steps + 1, n_domains)
+        Mean squared error in each domain of the walk that did not see it, size by size.
+    rule_scores_ : dict of ndarray of shape (n_steps + 1,)
+        Mean error on held-out domains for each rule that was tried.
+    source_score_ : float
+        Mean squared error on the source domains at the chosen size.
+    new_domain_score_ : float
+        Mean squared error to expect at a new domain: everything is chosen anew without each domain
+        in turn. With 3 domains it cannot be, and the score is that of held-out domains at the
+        chosen size; a warning says so. nan with 2. Not with ``stop="max_steps"``.
+    new_domain_interval_ : (float, float)
+        Holds the error at *one* new domain with probability ``1 - alpha``.
+    mean_interval_ : (float, float)
+        Student's interval for the mean error over new domains, which is narrower.
+    domain_gap_ : float
+        ``new_domain_score_ - source_score_``.
+    guarantees_ : dict
+        Theorem 1: ``effect_low`` and ``effect_high`` (n_targets, n_features), which hold for all
+        ``E[x y]`` at once with probability ``1 - alpha``, infinite with fewer than
+        ``effect_domains_needed`` domains. Corollary 3: ``regret`` (n_targets,) of the least-squares
+        fit on the chosen features, infinite with fewer than ``regret_domains_needed`` (n_targets,).
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        When the columns of X have names.
+"""
+
+NOTES = """
+    Notes
+    -----
+    When **not** to use it: when the next rows come from the same domains as these, a pooled fit
+    (`LassoCV`, `RidgeCV`) has more to learn from. With two or three domains nothing can tell a
+    steady effect from a lucky one. Domains that share rows are not independent: their T is too
+    large, and ``"sign_flip"`` and ``"bonferroni"`` reject too often. All tests are exact, or nearly
+    so, at the first step only: later ones have looked at the data. Where ``new_domain_score_`` is
+    not below ``path_.scores[0]``, the error of the empty selection, no feature holds; a warning
+    says so.
+
+    A feature with nine tenths of its second moment in one domain can be judged by that domain alone
+    and is excluded.
+
+    ``cross_val_score(..., groups=g)`` passes groups to the splitter only, so that every row is its
+    own domain in the fits. With metadata routing they reach the fits too::
+
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = TGreedyRegressor().set_fit_request(groups=True)
+            cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": g})
+
+    Sums are all it needs: `fit_statistics` takes `Moments` that were added up elsewhere. Where
+    there are many more features than steps and nothing is held out, or where the second moments of
+    all features do not fit in scikit-learn's ``working_memory`` (1 GiB unless set otherwise), only
+    the columns that are picked are computed, with the same picks. Rows of float32 have moments of
+    float32.
+
+    References
+    ----------
+    .. [1] D. Foster, S. Kakade, R. Salakhutdinov, "Domain Adaptation: Overfitting and Small Sample
+       Statistics" (2011).
+    .. [2] G. Smyth, "Linear models and empirical Bayes methods for assessing differential
+       expression in microarray experiments", Stat. Appl. Genet. Mol. Biol. 3 (2004).
+"""
 
 
 class TGreedySelector(SelectorMixin, TGreedyBase):
     __doc__ = f"""Keep the features whose effect on y is steady from domain to domain.
-{PARAMETERS}
+{PARAMETERS}    target_type : {{"auto", "classes", "numeric"}}, default="auto"
+        How y is read. ``"auto"``: text, truth values, categories and two different values are
+        classes, as are whole numbers with at most 20 values that are at most a fifth of the rows.
+
     Attributes
-    ----------{ATTRIBUTES}
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Only where y was read as classes.{ATTRIBUTES}
     See Also
     --------
     TGreedyRegressor, TGreedyClassifier : Predict with the chosen features.
@@ -38,17 +186,72 @@ class TGreedySelector(SelectorMixin, TGreedyBase):
     (800, 3)
     """
 
-    def _y_is_numeric(self, y: Any) -> bool:
-        # Text, bool and category are classes; numbers are numbers, even few of them.
-        return not _holds_classes(y)
+    def __init__(
+        self,
+        rule: str = "moderated",
+        *,
+        stop: str = "auto",
+        max_steps: int | None = None,
+        stepwise: bool = False,
+        fit_intercept: bool = True,
+        domain_weight: str = "equal",
+        center: str = "auto",
+        fixed_features: Any = None,
+        alpha: float = 0.05,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        target_type: str = "auto",
+    ):
+        super().__init__(
+            rule,
+            stop=stop,
+            max_steps=max_steps,
+            stepwise=stepwise,
+            fit_intercept=fit_intercept,
+            domain_weight=domain_weight,
+            center=center,
+            fixed_features=fixed_features,
+            alpha=alpha,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+        self.target_type = target_type
 
-    def _targets(self, y: np.ndarray, numeric: bool) -> np.ndarray:
-        if not numeric:
-            return _one_against_rest(y, *_classes(type(self).__name__, y))
-        return super()._targets(y, numeric)
+    @fits_whole
+    def fit_statistics(
+        self, moments: Moments, *, unlabeled: Moments | None = None, classes: Any = None
+    ) -> TGreedySelector:
+        """Fit from sums: what `fit` with groups does once it has summed the rows.
 
-    def _take_targets(self, n_targets: int) -> None:
-        pass
+        Parameters
+        ----------
+        moments : Moments
+            One entry per domain, with the target; for classes, see `TGreedyClassifier`.
+        unlabeled : Moments, optional
+            Of rows without labels, in one domain.
+        classes : array-like, optional
+            Names of the classes, sorted, if the targets are classes coded +1 and -1.
+
+        Returns
+        -------
+        self : TGreedySelector
+        """
+        return self._fit_moments(moments, unlabeled, classes)
+
+    def _given_classes(self, classes: Any, n_targets: int) -> np.ndarray | None:
+        return None if classes is None and n_targets == 1 else named_classes(classes, n_targets)
+
+    def _keep_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
+        pass  # a selector does not predict
+
+    def _reads_numbers(self, y: Any, sample_weight: Any) -> bool:
+        is_category = str(getattr(y, "dtype", "")) == "category"  # NumPy has no such type
+        target_type = "classes" if is_category and self.target_type == "auto" else self.target_type
+        values = np.asarray(y)
+        if values.ndim != 1 or not len(values):
+            return target_type != "classes"  # refused by the check of the rows
+        weight = None if sample_weight is None else check_weights(sample_weight, len(values))
+        return target_kind(values, target_type, weight).is_numeric
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self, "support_")
@@ -56,17 +259,18 @@ class TGreedySelector(SelectorMixin, TGreedyBase):
 
     def _transform(self, X: Any) -> Any:
         # Choosing nothing is an answer: scikit-learn would warn.
-        if self.support_.any():
+        if self._get_support_mask().any():
             return super()._transform(X)
         return X.iloc[:, :0] if hasattr(X, "iloc") else X[:, :0]
 
 
-class TGreedyRegressor(RegressorMixin, TGreedyBase):
+class TGreedyRegressor(PredictsNumbers, TGreedyBase):
     __doc__ = f"""Linear regression on the features whose effect is steady from domain to domain.
 {PARAMETERS}
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
+        In the units of X and y.
     intercept_ : float{ATTRIBUTES}
     See Also
     --------
@@ -77,24 +281,34 @@ class TGreedyRegressor(RegressorMixin, TGreedyBase):
     --------
     >>> from holdtrue import TGreedyRegressor
     >>> from holdtrue.datasets import make_domains
-    >>> data = make_domains(n_domains=8, random_state=0)
+    >>> data = make_domains(n_domains=8, random_state=1)
     >>> model = TGreedyRegressor().fit(data.X, data.y, groups=data.groups)
     >>> low, high = model.new_domain_interval_
     >>> bool(low < model.new_domain_score_ < high)
     True
     """
 
-    def _keep(self, *arguments: Any) -> None:
-        super()._keep(*arguments)
-        self.coef_, self.intercept_ = self._coefficients[0], float(self._intercepts[0])
+    @fits_whole
+    def fit_statistics(
+        self, moments: Moments, *, unlabeled: Moments | None = None
+    ) -> TGreedyRegressor:
+        """Fit from sums: what `fit` with groups does once it has summed the rows.
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions for X, shape (n_samples,); float32 for float32."""
-        X = self._new_rows(X)
-        return X @ self.coef_.astype(X.dtype) + X.dtype.type(self.intercept_)
+        Parameters
+        ----------
+        moments : Moments
+            One entry per domain, with one target.
+        unlabeled : Moments, optional
+            Of rows without labels, in one domain.
+
+        Returns
+        -------
+        self : TGreedyRegressor
+        """
+        return self._fit_moments(moments, unlabeled, None)
 
 
-class TGreedyClassifier(ClassifierMixin, TGreedyBase):
+class TGreedyClassifier(PredictsClasses, TGreedyBase):
     __doc__ = f"""Linear classifier on features whose effect is steady from domain to domain.
 
     Least squares on classes coded +1 and -1; several classes each against the rest, on one path: a
@@ -104,6 +318,7 @@ class TGreedyClassifier(ClassifierMixin, TGreedyBase):
     ----------
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In the units of X.
     intercept_ : ndarray of shape (1,) or (n_classes,){ATTRIBUTES}
     See Also
     --------
@@ -120,6 +335,7 @@ class TGreedyClassifier(ClassifierMixin, TGreedyBase):
     [0, 2, 1]
     """
 
+    @fits_whole
     def fit_statistics(
         self, moments: Moments, *, unlabeled: Moments | None = None, classes: Any = None
     ) -> TGreedyClassifier:
@@ -138,89 +354,4 @@ class TGreedyClassifier(ClassifierMixin, TGreedyBase):
         -------
         self : TGreedyClassifier
         """
-        self._given_classes = classes
-        try:
-            return super().fit_statistics(moments, unlabeled=unlabeled)
-        finally:
-            del self._given_classes
-
-    def _y_is_numeric(self, y: Any) -> bool:
-        return False
-
-    def _targets(self, y: np.ndarray, numeric: bool) -> np.ndarray:
-        check_classification_targets(y)
-        self.classes_, codes = _classes(type(self).__name__, y)
-        return _one_against_rest(y, self.classes_, codes)
-
-    def _take_targets(self, n_targets: int) -> None:
-        n_classes = 2 if n_targets == 1 else n_targets
-        default = [-1, 1] if n_classes == 2 else range(n_classes)
-        given = self._given_classes
-        self.classes_ = np.array(list(default) if given is None else list(given))
-        if len(self.classes_) != n_classes:
-            raise ValueError(
-                f"TGreedyClassifier.fit_statistics: the moments have {n_targets} targets, so "
-                f"classes must name {n_classes}. Got {len(self.classes_)}."
-            )
-
-    def _warn_of_thin_domains(self, y: np.ndarray, codes: np.ndarray, names: np.ndarray) -> None:
-        super()._warn_of_thin_domains(y, codes, names)
-        there = np.zeros((len(names), len(self.classes_)), dtype=bool)
-        there[codes, np.searchsorted(self.classes_, y)] = True
-        lacking = np.argwhere(~there[np.bincount(codes) > 1])
-        if len(lacking):
-            domain = names[np.bincount(codes) > 1][lacking[0, 0]]
-            warnings.warn(
-                f"TGreedyClassifier.fit: {len(np.unique(lacking[:, 0]))} of {len(names)} domains "
-                f"lack a class, such as {plain(self.classes_[lacking[0, 1]])!r} in "
-                f"{plain(domain)!r}. Their effects compare the domain with the others, not its "
-                "classes. Leave them out if that is not meant.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _keep(self, *arguments: Any) -> None:
-        super()._keep(*arguments)
-        self.coef_, self.intercept_ = self._coefficients, self._intercepts
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores, shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        X = self._new_rows(X)
-        scores = X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Classes of the rows of X, shape (n_samples,)."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
-
-
-def _classes(owner: str, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{owner}.fit: needs at least 2 classes. Got 1 class, {plain(classes[0])!r}."
-        )
-    return classes, codes
-
-
-def _one_against_rest(y: np.ndarray, classes: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """+1 for the class and -1 for the rest; a single column for two classes."""
-    of = np.arange(1, 2) if len(classes) == 2 else np.arange(len(classes))
-    return np.where(codes[:, None] == of, 1.0, -1.0)
-
-
-def _holds_classes(y: Any) -> bool:
-    if str(getattr(y, "dtype", "")) == "category":
-        return True
-    labels = np.asarray(y)
-    if labels.dtype != object:
-        return labels.dtype.kind in "USTb"
-    return not all(
-        isinstance(label, Number) and not isinstance(label, bool) for label in labels.flat
-    )
+        return self._fit_moments(moments, unlabeled, classes)

@@ -11,8 +11,8 @@ Notation
 ===========================  =================================================================
 paper                        here
 ===========================  =================================================================
-n                            ``weight.sum()``: every domain counts once; a row that is its own
-                             domain counts with its weight; a domain of weight 0 is held out
+n                            ``weight.sum()``: the number of domains, or the effective number where
+                             they are weighted (`domain_weights`); weight 0 holds a domain out
 p, F                         features, the set of them
 E[X_i (Y - w·X) | d_k]       ``g[k, d, i]``, for target k: the classes one against the rest
 E[X Xᵀ | d]                  ``column(i)``, shape (n_domains, n_features): column i, every domain
@@ -23,7 +23,7 @@ E[X Xᵀ | d]                  ``column(i)``, shape (n_domains, n_features): col
 Where to find it
 ----------------
 ==============================  ====================================
-§3.1: μ̂, σ̂², T                  `effects`, `t_statistic`
+§3.1: μ̂, σ̂², T                  `domain_weights`, `effects`, `t_statistic`
 Smyth's moderation              `moderated_t`, `inverse_trigamma`
 §3.3 T-Greedy                   `Walk`
 Theorem 1, Corollary 3          `holdtrue.domains.bounds`
@@ -35,16 +35,17 @@ Departures
 ----------
 1. ``|T|`` where §3.3 prints T: a negative effect is as good as a positive one. Ties go to the
    first feature.
-2. Rows are centred with the mean over domains unless told not to; the papers have no intercept.
+2. Rows are centred with the mean over domains, or with the mean of their own domain
+   (``center="domain"``: effects within domains); the papers centre nothing (``center="none"``).
 3. Effects that are rounding error of the target are zero, and spreads are at least that, so that
    a walk ends where nothing is left to explain.
 4. Several targets share the Gram columns. A step takes the best pair of feature and target, which
    interleaves the walks that each target would take alone.
 5. Stepwise, a feature that depends linearly on the picked ones is passed over.
-6. A feature that is quiet in all domains but one (which has 9 tenths of its second moment) is no
-   candidate: only that domain can judge it, and without that domain its weight is made of little
-   and its prediction there extrapolates without limit. A held-out domain's inputs, not its target,
-   take part in this.
+6. A feature with nine tenths of its second moment in one domain is excluded: only that domain can
+   judge it, and without that domain its weight rests on little data and its prediction there
+   extrapolates without limit. A held-out domain's inputs, not its target, take part in this.
+7. Domains may be weighted, for instance by their rows; every domain counts once in the papers.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import digamma, stdtrit, zeta
 
 RULES = ("greedy", "t", "moderated")
+TESTS = ("bonferroni", "bound", "sign_flip")
 
 _TINY = float(np.finfo(np.float64).tiny)
 _MAX_EXACT = 16
@@ -92,6 +94,12 @@ class Domains:
     var_y : ndarray of shape (n_targets, n_domains)
     columns : Columns or None
         Covariances about the domain's own mean; None if all are 0 (one row per domain).
+    n_rows : ndarray of shape (n_domains,)
+        Rows of each domain, or the sum of their weights.
+    copies : ndarray of shape (n_domains,)
+        How many domains an entry stands for: 1, or the weight of a row that is its own domain.
+    units : ndarray of int, shape (n_domains,)
+        Entries of one number are held out together, such as equal rows.
     """
 
     mean_x: np.ndarray
@@ -100,9 +108,35 @@ class Domains:
     cov_xy: np.ndarray
     var_y: np.ndarray
     columns: Columns | None
+    n_rows: np.ndarray
+    copies: np.ndarray
+    units: np.ndarray
+
+    def without(self, held: np.ndarray) -> Domains:
+        """Sums for a walk that holds these domains out: the same, since their weight is 0."""
+        return self
 
 
 # --- §3.1: one feature --------------------------------------------------------------------------
+
+
+def domain_weights(domains: Domains, weighting: str, held: np.ndarray) -> np.ndarray:
+    """Weight of each domain, shape (n_domains,); 0 for those held out.
+
+    ``"equal"``: every domain counts once. ``"rows"``: in proportion to its rows, scaled such that
+    ``Σ w = Σ w²``. The sum is then the effective number of domains ``(Σ w)²/Σ w²``, and `effects`
+    and `t_statistic` give the unbiased variance and the standard error of the weighted mean.
+
+    Parameters
+    ----------
+    domains : Domains
+    weighting : {"equal", "rows"}
+    held : ndarray of int
+        Indices of the domains held out.
+    """
+    weight = np.array(domains.copies if weighting == "equal" else domains.n_rows, dtype=float)
+    weight[held] = 0.0
+    return weight if weighting == "equal" else weight * (weight.sum() / (weight @ weight))
 
 
 def effects(g: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +146,7 @@ def effects(g: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ----------
     g : ndarray of shape (n_domains, n_features)
     weight : ndarray of shape (n_domains,)
-        How many domains each row stands for.
+        How many domains each entry stands for.
     """
     n = weight.sum()
     mu = weight @ g / n
@@ -218,7 +252,12 @@ def sign_patterns(n_domains: int, n_draws: int, rng: np.random.RandomState) -> n
 
 
 def sign_flip_p_value(
-    g: np.ndarray, e2: np.ndarray, floor: np.ndarray, rule: str, signs: np.ndarray
+    g: np.ndarray,
+    weight: np.ndarray,
+    e2: np.ndarray,
+    floor: np.ndarray,
+    rule: str,
+    signs: np.ndarray,
 ) -> float:
     """Share of the patterns whose strongest feature is at least as strong as the identity's.
 
@@ -227,21 +266,23 @@ def sign_flip_p_value(
     Parameters
     ----------
     g : ndarray of shape (n_targets, n_domains, n_features)
+    weight : ndarray of shape (n_domains,)
     e2 : ndarray of shape (n_features,)
     floor : ndarray of shape (n_targets, n_features)
-        Least variance that is no rounding error.
+        Variances below this are rounding error.
     rule : {"greedy", "t", "moderated"}
     signs : ndarray of shape (n_patterns, n_domains)
         From `sign_patterns`.
     """
-    n = g.shape[1]
+    n = float(weight.sum())
     strongest = np.zeros(len(signs))
     rows = max(1, _PATTERN_CELLS // g.shape[2])
-    for own, least in zip(g, floor, strict=True):
-        squares = np.einsum("dp,dp->p", own, own)
+    for target_effects, least in zip(g, floor, strict=True):
+        weighted = weight[:, None] * target_effects
+        squares = np.einsum("dp,dp->p", weighted, target_effects)
         for start in range(0, len(signs), rows):
             block = slice(start, start + rows)
-            mu = signs[block] @ own / n
+            mu = signs[block] @ weighted / n
             s2 = np.maximum((squares - n * mu**2) / (n - 1), least)
             strength = strengths(mu, s2, e2, n, rule)[1]
             strongest[block] = np.maximum(strongest[block], strength.max(axis=1))
@@ -259,14 +300,16 @@ class Walk:
     ----------
     domains : Domains
     weight : ndarray of shape (n_domains,)
-        0 holds a domain out: it decides nothing, and ``losses`` has its error.
+        From `domain_weights`. 0 holds a domain out: it decides nothing, and its error is measured.
     rule : {"greedy", "t", "moderated"}
     stepwise : bool
         Refit the weights of all picked features at each step; each is picked once.
-    centre : bool
-        Centre with the mean over domains (departure 2).
+    center : {"global", "domain", "none"}
+        What effects and second moments are about (departure 2): the mean over domains, each
+        domain's own mean, or zero.
     unlabelled : pair of ndarray of shape (n_features,), optional
-        Mean and variance of the features over rows without labels.
+        Mean and variance of the features over rows without labels; not used with
+        ``center="domain"``, since they do not say what varies within domains.
     fixed : sequence of int
         Features that enter first, by least squares.
 
@@ -277,11 +320,12 @@ class Walk:
     t, levels : list of float
         T of each step's feature as it enters, and Bonferroni's level; nan for fixed features.
     losses : list of ndarray of shape (n_domains,)
-        Mean squared error in every domain, from the empty selection on.
+        Mean squared error in every domain about the center, from the empty selection on; see
+        `errors`.
     ended : bool
         Whether nothing is left to explain.
     start : ndarray of shape (n_targets, n_domains, n_features)
-        ``E[X Y | d]`` about the centre, before any step.
+        ``E[X Y | d]`` about the center, before any step.
     scale : ndarray of shape (n_targets, n_features)
         ``sqrt(E[Y²] e2)``, the unit of an effect.
     first_t : ndarray of shape (n_targets, n_features)
@@ -295,37 +339,44 @@ class Walk:
         *,
         rule: str,
         stepwise: bool = False,
-        centre: bool = True,
+        center: str = "global",
         unlabelled: tuple[np.ndarray, np.ndarray] | None = None,
         fixed: Sequence[int] = (),
         alpha: float = 0.05,
     ):
         self.domains, self.weight = domains, weight
         self.rule, self.stepwise, self.alpha = rule, stepwise, alpha
+        self._within = center == "domain"
         n = self._n = float(weight.sum())
-        n_features = domains.mean_x.shape[1]
-        self.centre_x = weight @ domains.mean_x / n if centre else np.zeros(n_features)
-        self.centre_y = domains.mean_y @ weight / n if centre else np.zeros(len(domains.mean_y))
-        self._shift = domains.mean_x - self.centre_x
-        shift_y = domains.mean_y - self.centre_y[:, None]
-        self._g = domains.cov_xy + shift_y[:, :, None] * self._shift
+        scale = 0.0 if center == "none" else 1 / n
+        self.center_x = weight @ domains.mean_x * scale
+        self.center_y = domains.mean_y @ weight * scale
+        self._shift = domains.mean_x - self.center_x
+        self._shift_y = domains.mean_y - self.center_y[:, None]
+        if self._within:
+            self._g = domains.cov_xy.copy()
+            self._square_y = domains.var_y.copy()
+            second = domains.var_x
+        else:
+            self._g = domains.cov_xy + self._shift_y[:, :, None] * self._shift
+            self._square_y = domains.var_y + self._shift_y**2
+            second = domains.var_x + self._shift**2
         self.start = self._g.copy()
-        self._square_y = domains.var_y + shift_y**2
 
-        second = domains.var_x + self._shift**2
-        own = weight @ second / n
-        e2 = own if unlabelled is None else unlabelled[1] + (unlabelled[0] - self.centre_x) ** 2
+        e2 = mean_second = weight @ second / n
+        if unlabelled is not None and not self._within:
+            e2 = unlabelled[1] + (unlabelled[0] - self.center_x) ** 2
         # A constant feature's variance is rounding error of its mean.
         large = weight @ domains.mean_x**2 / n
-        self.usable = (own > 1e-24 * large) & (e2 > 0)
+        self.usable = (mean_second > 1e-24 * large) & (e2 > 0)
         self.e2 = np.where(self.usable, e2, 1.0)
         eps = np.finfo(np.float64).eps if domains.columns is None else domains.columns.eps
         self.scale = np.sqrt(np.outer(self._square_y @ weight / n, self.e2))
         # Departure 3.
         self._tol = 100 * eps
         self._floor = (self._tol * self.scale) ** 2 + _TINY
-        # Departure 6; of two domains neither is the odd one.
-        copies = np.where(weight > 0, weight, 1.0)
+        # Departure 6; of two domains neither is the odd one. A held-out row counts once.
+        copies = np.where(weight > 0, domains.copies, 1.0)
         most = (np.minimum(copies, 1.0)[:, None] * second).max(axis=0)
         judged = self.usable & ((most <= _MOST * (copies @ second)) | (len(weight) < 3))
         self.n_candidates = max(1, int(judged.sum())) * len(self._g)
@@ -392,13 +443,59 @@ class Walk:
         self._record(i, k, [i])
         return True
 
-    def p_value(self, signs: np.ndarray, copies: np.ndarray) -> float:
-        """Sign-flip p-value of the step that comes next; ``copies`` index the training domains."""
+    def run(
+        self,
+        max_steps: int,
+        *,
+        test: str | None = None,
+        bound: float = math.inf,
+        n_draws: int = 0,
+        rng: np.random.RandomState | None = None,
+        least: int | None = None,
+    ) -> int:
+        """Take up to ``max_steps`` steps; the size at which the test stops the walk.
+
+        Parameters
+        ----------
+        max_steps : int
+        test : {"bonferroni", "bound", "sign_flip"}, optional
+        bound : float
+            Level of ``"bound"``.
+        n_draws : int
+        rng : RandomState, optional
+            For ``"sign_flip"``; see `sign_patterns`.
+        least : int, optional
+            Walk on to this size although the test has failed. None: up to the step that fails it.
+        """
+        size: int | None = None
+        if test == "sign_flip":
+            # Each training domain as often as it counts.
+            copies = np.where(self.weight > 0, np.rint(self.domains.copies), 0).astype(int)
+            flipped = np.repeat(np.arange(len(copies)), copies)
+            signs = sign_patterns(len(flipped), n_draws, rng or np.random.RandomState(0))
+        while len(self.order) < max_steps:
+            passed = True
+            if size is None and test == "sign_flip":
+                passed = self.p_value(signs, flipped) <= self.alpha
+            if not self.step():
+                break
+            if size is None and test in ("bonferroni", "bound"):
+                level = self.levels[-1] if test == "bonferroni" else bound
+                passed = abs(self.t[-1]) >= level
+            if not passed:
+                size = len(self.order) - 1
+            if size is not None and (least is None or len(self.order) >= least):
+                break
+        return len(self.order) if size is None else size
+
+    def p_value(self, signs: np.ndarray, flipped: np.ndarray) -> float:
+        """Sign-flip p-value of the step that comes next."""
         left = self._open.any(axis=0)
         if not left.any():
             return 1.0
-        g = self._g[:, copies][:, :, left]
-        return sign_flip_p_value(g, self.e2[left], self._floor[:, left], self.rule, signs)
+        weight = (self.weight / self.domains.copies)[flipped]
+        g = self._g[:, flipped][:, :, left]
+        return sign_flip_p_value(g, weight, self.e2[left], self._floor[:, left], self.rule, signs)
 
     def coefficients(self, size: int) -> np.ndarray:
         """Weights after ``size`` steps, shape (n_targets, n_features)."""
@@ -407,6 +504,27 @@ class Walk:
             for k, at, values in changes:
                 w[k, at] = values
         return w
+
+    def errors(self) -> np.ndarray:
+        """Mean squared error at every domain, shape (n_steps + 1, n_domains)."""
+        losses = np.array(self.losses[: len(self.order) + 1])
+        return losses + self._between() if self._within else losses
+
+    def errors_within(self) -> np.ndarray:
+        """The same about each domain's own mean: without what its mean prediction is off by."""
+        losses = np.array(self.losses[: len(self.order) + 1])
+        return losses if self._within else np.maximum(losses - self._between(), 0.0)
+
+    def _between(self) -> np.ndarray:
+        """Squared error of each domain's mean prediction, shape (n_steps + 1, n_domains)."""
+        w, off = np.zeros(self._open.shape), self._shift_y.copy()
+        squares = [off**2]
+        for changes in self._changes[: len(self.order)]:
+            for k, at, values in changes:
+                off[k] -= self._shift[:, at] @ (values - w[k, at])
+                w[k, at] = values
+            squares.append(off**2)
+        return np.array(squares).mean(axis=1)
 
     def mean_gram(self, features: Sequence[int]) -> np.ndarray:
         """``E[X_S X_Sᵀ]`` over the training domains, shape (q, q)."""
@@ -436,11 +554,15 @@ class Walk:
         self.order.append(i)  # last: what is read after an interruption is as long as this
 
     def _column(self, i: int) -> np.ndarray:
-        """``E[X X_i | d]`` about the centre, shape (n_domains, n_features)."""
+        """``E[X X_i | d]`` about the center, shape (n_domains, n_features)."""
+        columns = self.domains.columns
+        if columns is None:
+            return self._shift * (0.0 if self._within else self._shift[:, i, None])
+        column = columns.get(i, self._strength.max(axis=0))
+        if self._within:
+            return column
         outer = self._shift * self._shift[:, i, None]
-        if self.domains.columns is None:
-            return outer
-        outer += self.domains.columns.get(i, self._strength.max(axis=0))
+        outer += column
         return outer
 
     def _averaged(self, i: int) -> np.ndarray:
@@ -466,6 +588,6 @@ class Walk:
         w = cho_solve(cho_factor(self.mean_gram(at)), mean)
         self.w[k, at] = w
         self._g[k] = self.start[k]
-        for i, own in zip(at, w, strict=True):
-            self._g[k] -= own * self._column(i)
+        for i, coefficient in zip(at, w, strict=True):
+            self._g[k] -= coefficient * self._column(i)
         self._loss[k] = self._square_y[k] - (self.start[k] + self._g[k])[:, at] @ w

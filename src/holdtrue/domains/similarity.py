@@ -7,26 +7,22 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from holdtrue.domains import kernel
-from holdtrue.domains.base import plain
-from holdtrue.domains.columns import CombinedColumns, RowColumns, StoredColumns, domains_from_rows
-from holdtrue.domains.held_out import (
-    Plan,
-    check_parameters,
-    default_steps,
-    interval,
-    path_of,
-    resolved_stop,
-    select,
+from holdtrue.domains import choose, kernel, plan, result
+from holdtrue.domains.base import working_memory
+from holdtrue.domains.covariances import (
+    CombinedColumns,
+    RowColumns,
+    StoredColumns,
+    domains_from_rows,
 )
-from holdtrue.path import ShowsPath
-from holdtrue.validation import check_magnitude, is_number, numeric_rows
+from holdtrue.errors import InputError, plain, shown, speaks
+from holdtrue.path import ShowsPath, fits_whole
+from holdtrue.validation import check_magnitude, feature_names, is_number, numeric_rows
 
 _ALPHA = 0.05
 
@@ -42,15 +38,17 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
     rule : {"moderated", "t", "greedy", "auto"}, default="moderated"
         What a step maximises; see `TGreedySelector`.
     pairs : "all" or int, default="all"
-        ``"all"``: every pair of rows, in closed form from the moments of the classes. A number: so
-        many pairs of one class, and as many of two, drawn for each class, as in the papers.
+        ``"all"``: every pair of rows, in closed form from the moments of the classes. A number:
+        that many pairs of rows of one class, and as many of two classes, are drawn for each class,
+        as in the papers.
     stop : str, default="auto"
         When to stop; see `TGreedySelector`. ``"auto"`` is ``"held_out_domain"`` with 3 classes or
         more, a held-out class taking no part in the other classes' pairs.
     max_steps : int, optional
         Default: ``min(3 n_features, 300)``.
     random_state : int, RandomState or None, default=None
-        Draws pairs; not used with ``pairs="all"``.
+        Draws pairs, unless ``pairs="all"``, and the flips of ``stop="sign_flip"`` where there are
+        more than 16 classes.
 
     Attributes
     ----------
@@ -65,6 +63,8 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
     path_ : SelectionPath
         Features in order of entry, with the squared error on held-out classes.
     support_, ranking_ : ndarray of shape (n_features,)
+    steady_ : ndarray of bool, shape (n_features,)
+        Features that entered beyond chance; see `TGreedySelector`.
     rule_ : str
         The rule that was used.
     t_statistics_, chance_levels_ : ndarray of shape (n_steps,)
@@ -76,8 +76,15 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         Squared error over the pairs of each class, of the walk that did not see it.
     new_domain_score_ : float
         Squared error to expect on a new class; rule and length are chosen without it. nan with
-        too few classes.
+        fewer than 4 classes. 1 is the error of saying nothing.
     new_domain_interval_ : (float, float)
+        Holds the error at one new class with probability .95.
+    mean_interval_ : (float, float)
+        Student's interval for the mean error over new classes.
+    plain_score_ : float
+        Squared error on held-out classes of the plain product ``c x·x'``, c by least squares; nan
+        where no class was held out. ``path_.reason`` says whether the learned weights beat it. If
+        not, use the plain product.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         When the columns of X have names.
@@ -91,8 +98,7 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
     When **not** to use it: when the classes to come are those of the fit, a classifier knows more.
     It has one weight per feature and no products of two features, so features should be ready-made
     (a network's, say); centre and scale them first, since ``x_i x'_i`` of a feature that is large
-    everywhere is large for every pair. A feature that hardly varies but in one class is no
-    candidate.
+    everywhere is large for every pair. A feature that hardly varies but in one class is excluded.
 
     A class's pairs of two contain rows of the other classes: the domains are not independent, and
     the levels of ``"bonferroni"`` and ``"sign_flip"`` are rough.
@@ -130,6 +136,7 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         self.max_steps = max_steps
         self.random_state = random_state
 
+    @fits_whole
     def fit(self, X: Any, y: Any) -> SimilarityLearner:
         """Learn the weights.
 
@@ -143,88 +150,89 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         -------
         self : SimilarityLearner
         """
-        who = "SimilarityLearner"
-        check_parameters(who, self.rule, self.stop, self.max_steps)
+        plan.check_parameters(self.rule, self.stop, self.max_steps)
         if self.pairs != "all" and not (
             is_number(self.pairs, numbers.Integral) and int(self.pairs) >= 1
         ):
-            raise ValueError(
-                f"{who}: pairs must be 'all' or a whole number of at least 1. Got {self.pairs!r}."
+            raise InputError(
+                f"pairs must be 'all' or a whole number of at least 1. Got {shown(self.pairs)}."
             )
         X, y = numeric_rows(self, X, y, reset=True, y_numeric=False)
         X = np.ascontiguousarray(X)  # sums do not depend on the layout
-        check_magnitude(
-            who, "X", np.array([X.max(), X.min()]).reshape(-1, 1), dtype=X.dtype, power=4
-        )
+        check_magnitude("X", np.array([X.max(), X.min()]).reshape(-1, 1), dtype=X.dtype, power=4)
         check_classification_targets(y)
         self.classes_, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"{who}.fit: needs at least 2 classes. Got 1 class, {plain(self.classes_[0])!r}."
-            )
+            raise InputError(f"needs at least 2 classes. Got 1 class, {shown(self.classes_[0])}.")
         plural = np.flatnonzero(counts > 1)
         if len(plural) < 2:
-            raise ValueError(
-                f"{who}.fit: needs at least 2 classes with 2 rows or more, since a row is never "
+            raise InputError(
+                f"needs at least 2 classes with 2 rows or more, since a row is never "
                 f"paired with itself. Got {len(plural)} of {len(self.classes_)} classes in "
                 f"{len(y)} sample{'s' if len(y) != 1 else ''}."
             )
         self.domains_ = self.classes_[plural]
-        stop = resolved_stop(
-            who,
-            self.rule,
-            self.stop,
-            grouped=True,
-            n=len(plural),
-            n_candidates=X.shape[1],
-            alpha=_ALPHA,
+        n = len(plural)
+        stop = plan.resolved_stop(
+            self.stop, grouped=True, n=n, n_candidates=X.shape[1], alpha=_ALPHA
         )
-        steps = self.max_steps or default_steps(X.shape[1], 1, stepwise=False)
-        plan = Plan(stop, steps, 0, _ALPHA, stop != "max_steps", None)
+        rng = check_random_state(self.random_state)
+        settled = plan.Plan(
+            plan.variants_of(self.rule, "equal", ("none",), n),
+            stop,
+            self.max_steps or plan.default_steps(X.shape[1], 1, stepwise=False),
+            alpha=_ALPHA,
+            estimate=stop != "max_steps",
+            seed=rng.randint(2**31) if stop == "sign_flip" else 0,
+        )
         rows = [X[codes == c] for c in range(len(self.classes_))]
-        max_bytes = get_config()["working_memory"] * 2**20
+        max_bytes = working_memory()
         pairs: AllPairs | SampledPairs
         if self.pairs == "all":
             pairs = AllPairs(rows, plural, max_bytes)
         else:
-            rng = check_random_state(self.random_state)
             pairs = SampledPairs(rows, plural, int(self.pairs), rng, max_bytes)
-        weight = np.ones(len(plural))
-
-        def walk_without(rule: str, held: np.ndarray) -> kernel.Walk:
-            kept = weight.copy()
-            kept[held] = 0.0
-            return kernel.Walk(pairs.without(held), kept, rule=rule, centre=False, alpha=_ALPHA)
-
-        rules = ("moderated", "t", "greedy") if self.rule == "auto" else (self.rule,)
-        walks = {rule: walk_without(rule, np.empty(0, int)) for rule in rules}
+        names = feature_names(self)
+        walks = {variant: choose.new_walk(pairs, settled, variant) for variant in settled.variants}
         try:
-            selection = select(walks, walk_without, weight, plan)
+            selection = choose.select(walks, pairs, settled)
         except KeyboardInterrupt:
-            walk = max(walks.values(), key=lambda walk: len(walk.order))
-            self.path_ = path_of(self, walk, weight, None, 0, "interrupted")
+            self.path_ = result.interrupted_path(walks, names)
             raise
-        walk = walks[selection.rule]
-        reason = f"{selection.reason}; {len(plural)} classes as domains"
-        self.path_ = path_of(self, walk, weight, selection.held_out, selection.size, reason)
+        walk = walks[selection.variant]
+        labels = [str(label) for label in self.domains_]
+        expected = result.new_domain(selection, _ALPHA, nested_only=True)
+        notes = result.notes_on(walk.domains, self.domains_, None, selection, expected.score)
+        evidence = result.domain_evidence(
+            walk, selection, names, domains=labels, targets=[], notes=notes, expected=expected
+        )
+        counted = f"{n} classes as domains"
+        self.plain_score_ = np.nan
+        if selection.held_out is not None and selection.new_errors is not None:
+            plain = plain_errors(pairs)
+            self.plain_score_ = float(plain.mean())
+            if not np.isnan(selection.new_errors).any():
+                counted += f"; {_beside_plain(selection.new_errors, plain)}"
+        self.path_ = result.path_of(walk, selection, names, counted, evidence)
         self.support_ = self.path_.support(X.shape[1])
+        self.steady_ = evidence.steady
         self.ranking_ = self.path_.ranking(X.shape[1])
-        self.rule_ = selection.rule
+        self.rule_ = selection.variant.rule
         self.t_statistics_, self.chance_levels_ = np.array(walk.t), np.array(walk.levels)
-        self.domain_effects_ = (walk.start / walk.scale[:, None])[0].T
+        self.domain_effects_ = evidence.effects[0]
         self.held_out_scores_ = selection.held_out
-        nested = np.full(2, np.nan) if selection.nested is None else selection.nested
-        self.new_domain_score_ = float(nested.mean())
-        self.new_domain_interval_ = interval(nested, _ALPHA)
+        self.new_domain_score_, self.new_domain_interval_, self.mean_interval_ = expected
         self.coef_ = walk.coefficients(selection.size)[0]
         self.signs_ = np.where(self.coef_[self.support_] < 0, -1.0, 1.0)
         return self
 
+    @speaks
     def similarity(self, X1: Any, X2: Any) -> np.ndarray:
         """``s(x, x')`` of every row of X1 with every row of X2, shape (n_1, n_2)."""
         first, second = self._rows(X1), self._rows(X2)
         return (first * self.coef_.astype(first.dtype)) @ second.T
 
+    @speaks
     def pair_score(self, pairs: Any) -> np.ndarray:
         """Similarity of each pair, shape (n_pairs,).
 
@@ -236,12 +244,13 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         check_is_fitted(self, "coef_")
         given = check_array(pairs, dtype=np.float64, allow_nd=True, input_name="pairs")
         if given.ndim != 3 or given.shape[1:] != (2, self.n_features_in_):
-            raise ValueError(
-                "SimilarityLearner.pair_score: pairs must have shape (n_pairs, 2, "
+            raise InputError(
+                "pairs must have shape (n_pairs, 2, "
                 f"{self.n_features_in_}). Got shape {given.shape}."
             )
         return np.einsum("ij,ij,j->i", given[:, 0], given[:, 1], self.coef_)
 
+    @speaks
     def transform(self, X: Any) -> np.ndarray:
         """Chosen features times ``sqrt(|w_i|)``, shape (n_samples, n_chosen).
 
@@ -257,6 +266,7 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         root = np.sqrt(np.abs(self.coef_[self.support_]))
         return rows[:, self.support_] * root.astype(rows.dtype)
 
+    @speaks
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the chosen features.
 
@@ -267,17 +277,17 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         names = getattr(self, "feature_names_in_", input_features)
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
+        names = feature_names(self) if names is None else names
         if len(names) != self.n_features_in_ or (
             input_features is not None and list(names) != list(input_features)
         ):
-            raise ValueError(
-                "SimilarityLearner: input_features is not equal to feature_names_in_: it should "
+            raise InputError(
+                "input_features is not equal to feature_names_in_: it should "
                 f"have length equal to the {self.n_features_in_} features of the fit, in order."
             )
         return np.asarray(names, dtype=object)[self.support_]
 
+    @speaks
     def zero_shot_auroc(self, X: Any, y: Any, X_others: Any = None) -> dict[Any, float]:
         """AUROC of same against different for each class of y, over all pairs of its rows.
 
@@ -298,23 +308,20 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         """
         rows, labels = self._rows(X), np.asarray(y)
         if labels.shape != (len(rows),):
-            raise ValueError(
-                f"SimilarityLearner.zero_shot_auroc: y must have shape ({len(rows)},). "
-                f"Got shape {labels.shape}."
-            )
+            raise InputError(f"y must have shape ({len(rows)},). Got shape {labels.shape}.")
         others = rows[:0] if X_others is None else self._rows(X_others)
         scores = {}
         for name in np.unique(labels):
-            own, rest = rows[labels == name], np.vstack([rows[labels != name], others])
-            if len(own) < 2:
+            members, rest = rows[labels == name], np.vstack([rows[labels != name], others])
+            if len(members) < 2:
                 continue
             if not len(rest):
-                raise ValueError(
-                    f"SimilarityLearner.zero_shot_auroc: class {plain(name)!r} has no other rows "
+                raise InputError(
+                    f"class {shown(name)} has no other rows "
                     "to be told from. Pass rows of other classes as X_others."
                 )
-            weighted = own * self.coef_.astype(own.dtype)
-            same = (weighted @ own.T)[np.triu_indices(len(own), 1)]
+            weighted = members * self.coef_.astype(members.dtype)
+            same = (weighted @ members.T)[np.triu_indices(len(members), 1)]
             different = (weighted @ rest.T).ravel()
             ranks = rankdata(np.concatenate([same, different]))[: len(same)]
             above = ranks.sum() - len(same) * (len(same) + 1) / 2
@@ -343,6 +350,7 @@ class AllPairs:
 
     def __init__(self, rows: list[np.ndarray], plural: np.ndarray, max_bytes: float):
         self._plural = plural
+        self.copies, self.units = np.ones(len(plural)), np.arange(len(plural))
         self._size = np.array([len(block) for block in rows], dtype=np.float64)
         self._mean = np.array([block.mean(axis=0, dtype=np.float64) for block in rows])
         squares = [block**2 for block in rows]
@@ -353,31 +361,53 @@ class AllPairs:
             _second_moments(rows, self._size, max_bytes / 2),
             _second_moments([squares[c] for c in plural], self._size[plural], max_bytes / 2),
         ]
+        # Of the plain product x·x': E[(x·x')²] between classes, and E[(x·x)²] within.
+        self._plain_square = (
+            self._parts[0].traces()
+            if isinstance(self._parts[0], StoredColumns)
+            else np.array([[np.mean((a @ b.T) ** 2) for b in rows] for a in rows])
+        )
+        self._plain_norm = np.array([np.mean(squares[c].sum(axis=1) ** 2) for c in plural])
+
+    def _other_classes(self, held: np.ndarray) -> np.ndarray:
+        """Weights of the other classes in each domain's pairs, shape (n_domains, n_classes)."""
+        n_classes = len(self._size)
+        other = np.ones((n_classes, n_classes))
+        other[:, self._plural[held]] = 0.0
+        np.fill_diagonal(other, 0.0)
+        return (other / other.sum(axis=1, keepdims=True))[self._plural]
+
+    def plain_moments(self, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``E[s y | d]`` and ``E[s² | d]`` of ``s = x·x'``, each of shape (n_domains,)."""
+        plural, size = self._plural, self._size[self._plural]
+        other, square = self._other_classes(held), self._plain_square[self._plural]
+        same = (size * square[np.arange(len(plural)), plural] - self._plain_norm) / (size - 1)
+        squares = (same + np.einsum("dc,dc->d", square, other)) / 2
+        return self.without(held).cov_xy[0].sum(axis=1), squares
 
     def without(self, held: np.ndarray) -> kernel.Domains:
         """What a walk needs where these domains, by index, are in no other class's pairs."""
-        plural, n_classes = self._plural, len(self._size)
-        other = np.ones((n_classes, n_classes))
-        other[:, plural[held]] = 0.0
-        np.fill_diagonal(other, 0.0)
-        other = (other / other.sum(axis=1, keepdims=True))[plural]
-        size = self._size[plural][:, None]
+        plural = self._plural
+        other, size = self._other_classes(held), self._size[plural][:, None]
 
         def second(M: np.ndarray, Q: np.ndarray) -> np.ndarray:
-            own = M[plural]
-            return ((size * own**2 - Q) / (size - 1) + own * (other @ M)) / 2
+            square = M[plural]
+            return ((size * square**2 - Q) / (size - 1) + square * (other @ M)) / 2
 
         m, M = self._mean, self._square
         same = (size * m[plural] ** 2 - M[plural]) / (size - 1)
         different = m[plural] * (other @ m)
-        nothing = np.zeros(same.shape)
+        zeros = np.zeros(same.shape)
         return kernel.Domains(
-            mean_x=nothing,
+            mean_x=zeros,
             var_x=second(M, self._fourth),
-            mean_y=nothing[:, 0][None],
+            mean_y=zeros[:, 0][None],
             cov_xy=((same - different) / 2)[None],
             var_y=np.ones((1, len(plural))),
             columns=CombinedColumns(self._parts, second),
+            n_rows=size[:, 0],
+            copies=self.copies,
+            units=self.units,
         )
 
 
@@ -393,6 +423,7 @@ class SampledPairs:
         max_bytes: float,
     ):
         self._plural, self._max_bytes = plural, max_bytes
+        self.copies, self.units = np.ones(len(plural)), np.arange(len(plural))
         products, targets, domains, partners = [], [], [], []
         for d, c in enumerate(plural):
             block = rows[c]
@@ -413,13 +444,23 @@ class SampledPairs:
         self._targets = np.concatenate(targets)
         self._domains, self._partners = np.concatenate(domains), np.concatenate(partners)
 
-    def without(self, held: np.ndarray) -> kernel.Domains:
-        """What a walk needs where these domains, by index, are in no other class's pairs."""
+    def _weights(self, held: np.ndarray) -> np.ndarray:
+        """Weight of each pair: 0 with a held-out partner, and both kinds count the same."""
         away = np.isin(self._partners, self._plural[held]) & (self._targets < 0)
-        # Both kinds go on counting half.
         key = 2 * self._domains + (self._targets > 0)
         left = np.bincount(key[~away], minlength=int(key.max()) + 1)
-        weight = np.where(away, 0.0, 1.0) / np.maximum(left, 1)[key]
+        return np.where(away, 0.0, 1.0) / np.maximum(left, 1)[key]
+
+    def plain_moments(self, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``E[s y | d]`` and ``E[s² | d]`` of ``s = x·x'``, each of shape (n_domains,)."""
+        weight, plain = self._weights(held), self._products.sum(axis=1)
+        total = np.bincount(self._domains, weight)
+        effect = np.bincount(self._domains, weight * plain * self._targets) / total
+        return effect, np.bincount(self._domains, weight * plain**2) / total
+
+    def without(self, held: np.ndarray) -> kernel.Domains:
+        """What a walk needs where these domains, by index, are in no other class's pairs."""
+        weight = self._weights(held)
         used = weight > 0
         return domains_from_rows(
             self._products[used],
@@ -429,6 +470,34 @@ class SampledPairs:
             n_columns=self._products.shape[1],
             max_bytes=self._max_bytes,
         )
+
+
+def plain_errors(pairs: AllPairs | SampledPairs) -> np.ndarray:
+    """Squared error at each class of ``c x·x'``, c by least squares without the class.
+
+    Shape (n_domains,). It is what a learned similarity has to beat.
+    """
+    n = len(pairs.copies)
+    errors = np.empty(n)
+    for held in range(n):
+        effects, squares = pairs.plain_moments(np.array([held]))
+        kept = np.arange(n) != held
+        scale = effects[kept].sum() / max(squares[kept].sum(), np.finfo(float).tiny)
+        errors[held] = 1 - 2 * scale * effects[held] + scale**2 * squares[held]
+    return errors
+
+
+def _beside_plain(errors: np.ndarray, plain: np.ndarray) -> str:
+    """How the learned similarity compares with the plain product on held-out classes, in words."""
+    gain = plain - errors
+    margin = gain.std(ddof=1) / np.sqrt(len(gain))
+    verdict = "level with"
+    if abs(gain.mean()) > margin:
+        verdict = "better than" if gain.mean() > 0 else "worse than"
+    return (
+        f"{verdict} the plain product x·x' on held-out classes "
+        f"({errors.mean():.3g} against {plain.mean():.3g})"
+    )
 
 
 def _second_moments(

@@ -7,24 +7,34 @@ inputs is drawn when no unlabelled rows are given. The first term is always the 
 
 from __future__ import annotations
 
-import itertools
-import math
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import BSpline
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path, orthogonal_mp
 
+from holdtrue.errors import InputError
+from holdtrue.model_size.families import (
+    FAMILIES,
+    Family,
+    Product,
+    single_input_terms,
+    total_degree_terms,
+)
+from holdtrue.model_size.inputs import InputMap, even_map, fences
 from holdtrue.path import SelectionPath
 
 NAMES = ("bspline", "columns", "cosine", "fourier", "lars", "legendre", "omp", "pca", "rbf")
+AUTO = ("bspline", "legendre", "cosine")  # of one input; products of Legendre's with several
+
+_WIDTHS = (2, 4, 8, 16)  # of Gaussian kernels of several inputs
+_WIDE = 200  # terms of an average that has more of them than the sample could fit
+_MOST_FIRST = 1000  # of the first degree: their covariance is held
 
 
 class Rows(NamedTuple):
@@ -39,6 +49,10 @@ class Rows(NamedTuple):
         """All inputs, labelled or not."""
         return np.concatenate([self.X, self.unlabeled])
 
+    def input_weights(self) -> np.ndarray:
+        """Weights of all inputs; one without a label counts once."""
+        return np.concatenate([self.weight, np.ones(len(self.unlabeled))])
+
 
 class Basis:
     """What `NestedRegressor` asks of a basis.
@@ -48,11 +62,14 @@ class Basis:
     uses_target : bool
         Whether the order of the terms may depend on y. Cross-validation then fits the basis anew
         in every fold.
+    explains : bool
+        Whether its terms mean something to a reader; else it has a say in averages alone.
     names : list of str
         The terms' names, once fitted.
     """
 
     uses_target = False
+    explains = True
     names: list[str]
 
     def fit(self, rows: Rows, max_terms: int) -> Basis:
@@ -71,120 +88,16 @@ class Basis:
         """Ends of the range of each coordinate: those of the training rows, unless known."""
         return coordinates.min(axis=0), coordinates.max(axis=0)
 
+    def first_degree(self, n_features: int) -> int:
+        """Terms needed before every column of X has had its turn; 0 if the order looks at y."""
+        return 0
 
-# --- Functions of one input on a fixed interval -------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Family:
-    """Functions of one variable: ``evaluate(u, n)`` gives the first n of them, shape (len(u), n).
-
-    ``per_degree`` functions share each degree above 0; ``name(k, x)`` is function k of the
-    input called x.
-    """
-
-    low: float
-    high: float
-    per_degree: int
-    evaluate: Callable[[np.ndarray, int], np.ndarray]
-    name: Callable[[int, str], str]
+    def wide(self, n_features: int, max_terms: int) -> int:
+        """Terms of an average over sizes, which may have more of them than there are rows."""
+        return max(max_terms, min(self.first_degree(n_features), _MOST_FIRST))
 
 
-def fourier(u: np.ndarray, n_terms: int) -> np.ndarray:
-    """``1, √2 cos u, √2 sin u, √2 cos 2u, √2 sin 2u, ...`` on [-π, π] (section 4)."""
-    values = np.ones((len(u), n_terms))
-    for k in range(1, n_terms):
-        frequency = (k + 1) // 2
-        wave = np.cos if k % 2 else np.sin
-        values[:, k] = math.sqrt(2) * wave(frequency * u)
-    return values
-
-
-def cosine(u: np.ndarray, n_terms: int) -> np.ndarray:
-    """``1, √2 cos πu, √2 cos 2πu, ...`` on [0, 1]."""
-    values = math.sqrt(2) * np.cos(np.pi * np.arange(n_terms) * u[:, None])
-    values[:, 0] = 1.0
-    return values
-
-
-def legendre(u: np.ndarray, n_terms: int) -> np.ndarray:
-    """``√(2k+1) P_k(u)`` on [-1, 1]: polynomials of mean square 1."""
-    return np.polynomial.legendre.legvander(u, n_terms - 1) * np.sqrt(2 * np.arange(n_terms) + 1)
-
-
-def bspline(u: np.ndarray, n_terms: int) -> np.ndarray:
-    """Cubic splines on [0, 1], one knot more with each term behind the fourth.
-
-    The first four terms are the cubic polynomials. Knots enter at 1/2, 1/4, 3/4, 1/8, 5/8, ...
-    (van der Corput). With each the B-spline of the knots so far that has the new one in its
-    middle is added: it alone bends there, so every size is exactly a space of splines.
-    """
-    values = np.empty((len(u), n_terms))
-    values[:, : min(4, n_terms)] = legendre(2 * u - 1, min(4, n_terms))
-    knots = [0.0] * 4 + [1.0] * 4
-    for k, knot in zip(range(4, n_terms), _van_der_corput(), strict=False):
-        at = int(np.searchsorted(knots, knot))
-        knots.insert(at, knot)
-        element = BSpline.basis_element(knots[at - 2 : at + 3], extrapolate=False)
-        values[:, k] = np.nan_to_num(element(u))
-    return values
-
-
-def _van_der_corput() -> Iterator[float]:
-    for i in itertools.count(1):
-        yield sum(((i >> bit) & 1) / 2 ** (bit + 1) for bit in range(i.bit_length()))
-
-
-FAMILIES = {
-    "fourier": Family(
-        -math.pi,
-        math.pi,
-        2,
-        fourier,
-        lambda k, x: f"{'cos' if k % 2 else 'sin'}({(k + 1) // 2} {x})",
-    ),
-    "cosine": Family(0.0, 1.0, 1, cosine, lambda k, x: f"cos({k}π {x})"),
-    "legendre": Family(-1.0, 1.0, 1, legendre, lambda k, x: f"P{k}({x})"),
-    "bspline": Family(
-        0.0, 1.0, 1, bspline, lambda k, x: f"P{k}({x})" if k < 4 else f"spline{k - 3}({x})"
-    ),
-}
-
-
-# ((input, function), ...); the constant is ().
-Product = tuple[tuple[int, int], ...]
-
-
-def total_degree_terms(n_inputs: int, per_degree: int, n_terms: int) -> list[Product]:
-    """Products of functions of single inputs, in order of total degree.
-
-    Parameters
-    ----------
-    n_inputs : int
-    per_degree : int
-        Functions of one input that share a degree (2 for Fourier's cosine and sine).
-    n_terms : int
-        How many products to list.
-
-    Returns
-    -------
-    products : list of tuples
-        Each product as ((input, function), ...), the constant as ().
-    """
-
-    def products() -> Iterator[Product]:
-        yield ()
-        for degree in itertools.count(1):
-            for inputs in itertools.combinations_with_replacement(range(n_inputs), degree):
-                powers = [(j, len(list(run))) for j, run in itertools.groupby(inputs)]
-                # Degree g of one input has the functions per_degree (g-1) + 1, ..., per_degree g.
-                choices = [
-                    [(j, per_degree * (g - 1) + 1 + phase) for phase in range(per_degree)]
-                    for j, g in powers
-                ]
-                yield from itertools.product(*choices)
-
-    return list(itertools.islice(products(), n_terms))
+# --- Functions of single inputs on an interval, and their products ------------------------------
 
 
 class IntervalBasis(Basis):
@@ -195,49 +108,96 @@ class IntervalBasis(Basis):
     name : key of FAMILIES
     interval : array-like of shape (2,) or (n_features, 2), optional
         Fixes the ranges; without it they are those of the rows, labelled or not.
+    even : bool
+        Map crowded inputs by a logarithm instead of by their range alone.
+    hold_wild : bool
+        Hold values far outside all others at a fence, so that they do not take the whole range.
+    max_degree : int, optional
+        Functions of single inputs up to that degree instead of all products.
     """
 
-    def __init__(self, name: str, interval: Any, input_names: list[str]):
+    def __init__(
+        self,
+        name: str,
+        interval: Any,
+        input_names: list[str],
+        *,
+        even: bool = False,
+        hold_wild: bool = False,
+        max_degree: int | None = None,
+    ):
         self.name = name
         self.interval = interval
         self.input_names = input_names
+        self.even = even
+        self.hold_wild = hold_wild
+        self.max_degree = max_degree
 
     @property
     def family(self) -> Family:
         return FAMILIES[self.name]
 
+    @property
+    def is_warped(self) -> bool:
+        """Whether some input is mapped by a logarithm."""
+        return any(each.shift is not None for each in self.maps)
+
     def fit(self, rows: Rows, max_terms: int) -> IntervalBasis:
-        inputs = rows.inputs()
+        inputs, weight = rows.inputs(), rows.input_weights()
         low, high = inputs.min(axis=0), inputs.max(axis=0)
         if self.interval is not None:
             fixed = np.broadcast_to(np.asarray(self.interval, dtype=float), (len(low), 2))
             outside = np.flatnonzero((low < fixed[:, 0]) | (high > fixed[:, 1]))
             if len(outside):
                 j = outside[0]
-                raise ValueError(
-                    f"NestedRegressor: interval=({fixed[j, 0]:g}, {fixed[j, 1]:g}) must contain "
+                raise InputError(
+                    f"interval=({fixed[j, 0]:g}, {fixed[j, 1]:g}) must contain "
                     f"every value of {self.input_names[j]!r}. Got values from {low[j]:g} to "
                     f"{high[j]:g}. Widen interval, or pass None to take the range of the data."
                 )
             low, high = fixed[:, 0], fixed[:, 1]
+        elif self.hold_wild:
+            ends = np.array([fences(column, weight) for column in inputs.T])
+            low, high = np.maximum(low, ends[:, 0]), np.minimum(high, ends[:, 1])
         self.low, self.high = low, high
         # A constant input has no range. Left out here, it would only repeat the constant term.
         self.inputs = np.flatnonzero(high > low)
+        self.maps = [
+            even_map(inputs[:, j], weight, float(low[j]), float(high[j]))
+            if self.even
+            else InputMap(float(low[j]), float(high[j]))
+            for j in self.inputs
+        ]
         self.products: list[Product] = [()]
-        if len(self.inputs):
+        if len(self.inputs) and self.max_degree is not None:
+            self.products = single_input_terms(len(self.inputs), self.max_degree)[:max_terms]
+        elif len(self.inputs):
             self.products = total_degree_terms(len(self.inputs), self.family.per_degree, max_terms)
+        names = [
+            self.input_names[j] if each.shift is None else f"log {self.input_names[j]}"
+            for j, each in zip(self.inputs, self.maps, strict=True)
+        ]
         self.names = [
-            " ".join(self.family.name(k, self.input_names[self.inputs[j]]) for j, k in product)
-            or "1"
+            " ".join(self.family.name(k, names[j]) for j, k in product) or "1"
             for product in self.products
         ]
         return self
 
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         """Inputs on the family's interval. Outside the range they are clipped, never wrapped."""
-        low, high = self.low[self.inputs], self.high[self.inputs]
-        unit = (np.clip(X[:, self.inputs], low, high) - low) / (high - low)
+        unit = np.empty((len(X), len(self.inputs)))
+        for column, (j, to_unit) in enumerate(zip(self.inputs, self.maps, strict=True)):
+            unit[:, column] = to_unit(X[:, j])
         return self.family.low + (self.family.high - self.family.low) * unit
+
+    def first_degree(self, n_features: int) -> int:
+        return 1 + self.family.per_degree * n_features if n_features > 1 else 0
+
+    def wide(self, n_features: int, max_terms: int) -> int:
+        if n_features == 1:
+            return max_terms
+        second_degree = (n_features + 1) * (n_features + 2) // 2
+        return max(super().wide(n_features, max_terms), min(second_degree, _WIDE))
 
     def bounds(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n_inputs = coordinates.shape[1]
@@ -255,6 +215,63 @@ class IntervalBasis(Basis):
         return values
 
 
+class GaussianBasis(IntervalBasis):
+    """Functions of several inputs at once, as smooth as a Gaussian process with a Gaussian kernel.
+
+    Inputs, mapped as in `IntervalBasis`, have unit variance. With the kernel K between centres,
+    ``K = U E Uᵀ``, the terms are ``k(x) U E^(-1/2)``: coefficients of equal prior variance then are
+    the process. The centres are the rows, a hundred at most.
+
+    Parameters
+    ----------
+    width : float
+        Of the kernel, in units of the root of the number of inputs.
+    interval, input_names, even : as in `IntervalBasis`
+    """
+
+    explains = False
+    _MOST = 100
+
+    def __init__(self, width: float, interval: Any, input_names: list[str], *, even: bool = False):
+        super().__init__("legendre", interval, input_names, even=even, hold_wild=True)
+        self.width = width
+
+    def fit(self, rows: Rows, max_terms: int) -> GaussianBasis:
+        super().fit(rows, 1)
+        points = super().coordinates(rows.X)
+        share = rows.weight / rows.weight.sum()
+        self.middle = share @ points
+        spread = np.sqrt(share @ (points - self.middle) ** 2)
+        self.spread = np.where(spread > 0, spread, 1.0) * np.sqrt(max(points.shape[1], 1))
+        points = np.unique(self.coordinates(rows.X), axis=0)
+        if len(points) > self._MOST:
+            points = points[np.linspace(0, len(points) - 1, self._MOST).astype(int)]
+        self.centres = points
+        e, U = np.linalg.eigh(self._kernel(points))
+        kept = e > 1e-10 * e[-1]
+        self.projection = np.ascontiguousarray((U[:, kept] / np.sqrt(e[kept]))[:, ::-1])
+        self.names = ["1", *(f"smooth{k + 1}" for k in range(int(kept.sum())))]
+        return self
+
+    def _kernel(self, points: np.ndarray) -> np.ndarray:
+        if not points.shape[1]:
+            return np.ones((len(points), len(self.centres)))
+        values: np.ndarray = np.exp(
+            -cdist(points, self.centres, "sqeuclidean") / (2 * self.width**2)
+        )
+        return values
+
+    def coordinates(self, X: np.ndarray) -> np.ndarray:
+        return (super().coordinates(X) - self.middle) / self.spread
+
+    def bounds(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        low, high = super().bounds(coordinates)
+        return (low - self.middle) / self.spread, (high - self.middle) / self.spread
+
+    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
+        return _with_constant(self._kernel(coordinates) @ self.projection, count)
+
+
 # --- Columns of X in an order ------------------------------------------------------------------
 
 
@@ -265,17 +282,26 @@ class ColumnBasis(Basis):
     ----------
     order : callable
         ``order(X, y, max_columns)``, on rows centred and scaled by √weight, gives column indices.
+    uses_target : bool
+    n_columns : int
+        Columns that the order names sooner or later.
     """
 
     def __init__(
         self,
         order: Callable[[np.ndarray, np.ndarray, int], Any],
         uses_target: bool,
+        n_columns: int,
         input_names: list[str],
     ):
         self.order = order
         self.uses_target = uses_target
+        self.n_columns = n_columns
         self.input_names = input_names
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Once the columns are in order, the function that put them there is not kept.
+        return {**vars(self), "order": None} if hasattr(self, "columns") else vars(self)
 
     def fit(self, rows: Rows, max_terms: int) -> ColumnBasis:
         X, y = rows.X, rows.y
@@ -294,10 +320,16 @@ class ColumnBasis(Basis):
                 order = self.order(centred, root * (y - share @ y), max_terms - 1)
         self.columns = np.asarray(order, dtype=np.intp)[: max_terms - 1]
         self.names = ["1", *(self.input_names[j] for j in self.columns)]
+        inputs = rows.inputs()[:, self.columns]
+        self.low, self.high = inputs.min(axis=0), inputs.max(axis=0)
         return self
 
     def coordinates(self, X: np.ndarray) -> np.ndarray:
-        return X[:, self.columns]
+        """The columns in order, held at the ends of their ranges."""
+        return np.clip(X[:, self.columns], self.low, self.high)
+
+    def first_degree(self, n_features: int) -> int:
+        return 0 if self.uses_target else 1 + self.n_columns
 
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
         return _with_constant(coordinates, count)
@@ -339,8 +371,7 @@ class PrincipalComponents(Basis):
 
     def fit(self, rows: Rows, max_terms: int) -> PrincipalComponents:
         inputs = rows.inputs()
-        share = np.concatenate([rows.weight, np.ones(len(rows.unlabeled))])
-        share /= share.sum()
+        share = rows.input_weights() / rows.input_weights().sum()
         self.mean = share @ inputs
         _, spread, directions = np.linalg.svd(
             np.sqrt(share)[:, None] * (inputs - self.mean), full_matrices=False
@@ -353,10 +384,13 @@ class PrincipalComponents(Basis):
         signs = np.sign(directions[np.arange(count), largest])
         self.directions = directions * signs[:, None]
         self.names = ["1", *(f"pc{k + 1}" for k in range(count))]
+        components = (inputs - self.mean) @ self.directions.T
+        self.low, self.high = components.min(axis=0), components.max(axis=0)
         return self
 
     def coordinates(self, X: np.ndarray) -> np.ndarray:
-        return (X - self.mean) @ self.directions.T
+        """The components, held at the ends of their ranges."""
+        return np.clip((X - self.mean) @ self.directions.T, self.low, self.high)
 
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
         return _with_constant(coordinates, count)
@@ -426,8 +460,8 @@ class TransformerBasis(Basis):
             return rows.X, rows.y
         whole = np.round(rows.weight)
         if (whole != rows.weight).any() or whole.sum() > 10_000_000:
-            raise ValueError(
-                f"NestedRegressor: with basis {self.named}, a transformer, sample_weight must be "
+            raise InputError(
+                f"with basis {self.named}, a transformer, sample_weight must be "
                 "whole numbers (rows are repeated for it). Round the weights, or pass a basis by "
                 "name."
             )
@@ -442,26 +476,25 @@ class TransformerBasis(Basis):
 
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
         try:
-            made = self.fitted.transform(coordinates)
+            output = self.fitted.transform(coordinates)
         except ValueError as error:
-            raise ValueError(
-                f"NestedRegressor: basis {self.named} could not transform {len(coordinates)} rows "
+            raise InputError(
+                f"basis {self.named} could not transform {len(coordinates)} rows "
                 f"that it was not fitted on ({error})."
             ) from error
         try:
-            values = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
+            dense = output.toarray() if hasattr(output, "toarray") else output
+            values = np.asarray(dense, dtype=float)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"NestedRegressor: basis {self.named} must make numbers ({error})."
-            ) from error
+            raise InputError(f"basis {self.named} must make numbers ({error}).") from error
         if values.ndim != 2 or len(values) != len(coordinates):
-            raise ValueError(
-                f"NestedRegressor: basis {self.named} must transform {len(coordinates)} rows to as "
+            raise InputError(
+                f"basis {self.named} must transform {len(coordinates)} rows to as "
                 f"many rows of terms. Got shape {values.shape}."
             )
         if not np.isfinite(values).all():
-            raise ValueError(
-                f"NestedRegressor: basis {self.named} gave values that are not finite. Pass a "
+            raise InputError(
+                f"basis {self.named} gave values that are not finite. Pass a "
                 "transformer whose columns are numbers for every row."
             )
         return _with_constant(values[:, : self.max_terms - 1], count)
@@ -474,11 +507,35 @@ def _with_constant(values: np.ndarray, count: int | None = None) -> np.ndarray:
 def make_basis(basis: Any, interval: Any, input_names: list[str]) -> Basis:
     """Unfitted basis of that name; a path or a transformer is taken as it is."""
     if isinstance(basis, SelectionPath):
-        return ColumnBasis(partial(path_order, basis), False, input_names)
+        n_columns = len(set(basis.order.tolist()))
+        return ColumnBasis(partial(path_order, basis), False, n_columns, input_names)
     if not isinstance(basis, str):
         return TransformerBasis(basis)
     if basis in FAMILIES:
         return IntervalBasis(basis, interval, input_names)
     if basis in ORDERS:
-        return ColumnBasis(ORDERS[basis], basis != "columns", input_names)
+        return ColumnBasis(ORDERS[basis], basis != "columns", len(input_names), input_names)
     return PrincipalComponents() if basis == "pca" else RadialBasis()
+
+
+def auto_bases(interval: Any, input_names: list[str]) -> dict[str, IntervalBasis]:
+    """Unfitted bases that ``basis="auto"`` averages over, by name.
+
+    Of one input three families, of several Legendre's polynomials with products of inputs and
+    without, and Gaussian kernels; each with the inputs as they are, and with crowded ones spread by
+    a logarithm.
+    """
+    candidates: dict[str, IntervalBasis] = {}
+    for even, suffix in ((False, ""), (True, ", log")):
+        make = partial(
+            IntervalBasis, interval=interval, input_names=input_names, even=even, hold_wild=True
+        )
+        if len(input_names) == 1:
+            candidates |= {f"{name}{suffix}": make(name) for name in AUTO}
+        else:
+            candidates[f"legendre{suffix}"] = make("legendre")
+            candidates[f"legendre, single inputs{suffix}"] = make("legendre", max_degree=4)
+            for width in _WIDTHS:
+                smooth = GaussianBasis(width, interval, input_names, even=even)
+                candidates[f"smooth, width {width:g}{suffix}"] = smooth
+    return candidates

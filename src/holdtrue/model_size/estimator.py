@@ -1,10 +1,10 @@
-"""NestedRegressor: least squares on as many ordered terms as the sample affords."""
+"""NestedRegressor: ordered terms, as many as the sample affords, averaged over sizes and bases."""
 
 from __future__ import annotations
 
-import numbers
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,36 +12,74 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.model_size import bases, kernel
-from holdtrue.model_size.folds import Fold, sorted_rows, split_rows
-from holdtrue.model_size.table import CRITERIA, UNITS, agreement, criteria, empty_score
-from holdtrue.path import SelectionPath, ShowsPath
+from holdtrue.errors import InputError, caution, speaks
+from holdtrue.evidence import SizeEvidence
+from holdtrue.model_size import bases, cautions, kernel
+from holdtrue.model_size.average import average_curves, fit_curve
+from holdtrue.model_size.candidates import Candidate, fit_candidates
+from holdtrue.model_size.checks import (
+    check_columns_named,
+    check_parameters,
+    grouped_rows,
+    largest_size,
+)
+from holdtrue.model_size.folds import Fold, split_rows
+from holdtrue.model_size.table import (
+    CRITERIA,
+    UNITS,
+    agreement,
+    criteria,
+    empty_score,
+    grouped_criteria,
+)
+from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.validation import (
-    check_choice,
     check_magnitude,
     check_weights,
-    is_number,
+    feature_names,
     numeric_rows,
     unlabeled_rows,
 )
 
-_MIN_ROWS = 3
-_N_DRAWS = 1000
 _BATCH = 10_000
 _BAYES_TERMS = 60
 
 
-class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
-    """Least squares on the first d terms of an ordered basis, d chosen for the error on new rows.
+class _MethodBesideParameter:
+    """A method whose name is a constructor parameter's too.
 
-    Answers *how large a model can this sample afford?* All sizes and all criteria come from one
-    QR decomposition; the size is the one where ``criterion`` is least [1]_.
+    The parameter lies in the instance's dictionary, where an ordinary method would be hidden by
+    it; ``get_params`` reads it there.
+    """
+
+    def __init__(self, method: Callable[..., Any]):
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.method if instance is None else self.method.__get__(instance)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)["predict"] = value
+
+
+class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
+    """Curve through a small sample: an average over sizes and bases, and the size it amounts to.
+
+    Answers *how large a model can this sample afford?* Terms come in an order from simple to
+    complex. Predictions are the posterior mean over all sizes, or those of the one size where
+    ``criterion`` estimates the least error on new rows [1]_. All sizes and all criteria come from
+    one QR decomposition.
 
     Parameters
     ----------
-    basis : str, transformer or SelectionPath, default="cosine"
+    basis : str, transformer or SelectionPath, default="auto"
         The terms, simplest first; the constant always comes first of all.
 
+        - ``"auto"``: B-splines, Legendre polynomials and cosines of one input, Legendre polynomials
+          with and without products of several inputs, and Gaussian processes of these; each on the
+          range of the inputs, and with crowded inputs spread by a logarithm. All are averaged by
+          their evidence; the likeliest one but for the processes is explained.
         - ``"cosine"``, ``"fourier"``, ``"legendre"``, ``"bspline"``: functions of each input on its
           range; with several inputs their products in order of total degree. Fourier series suit
           periodic inputs only.
@@ -51,25 +89,30 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
           them before if their units differ.
         - ``"rbf"``: Gaussian bumps, one centre more with each term.
         - a transformer: its columns in the order in which it makes them. It is shown arrays.
-    criterion : str, default="dee"
+    criterion : str, default="bayes"
         The estimate of the error on new rows that chooses the size: ``"dee"``, ``"adj"``,
         ``"seb"``, ``"ucb"``, ``"fpe"``, ``"gcv"``, ``"cv"``, ``"loo"``, ``"cpm"``, ``"bic"``,
         ``"ric"``, ``"aic"``, ``"aicc"``, ``"adjusted_r2"`` or ``"bayes"``. All of them are
         computed, see ``criteria_``; ``"bayes"``, whose cost grows with the cube of the number of
         terms, only up to 60 terms unless it is asked for.
+    predict : {"average", "chosen"}, default="average"
+        ``"average"`` predicts with the posterior mean over all sizes and bases; the criterion then
+        only explains. ``"chosen"`` predicts with the least-squares fit of the chosen size:
+        ``NestedRegressor("cosine", criterion="dee", predict="chosen")`` is the paper.
     max_terms : int, optional
         Largest size considered, below the number of rows. Default: ``min(3 n // 4, 200)``, n the
-        sum of the weights, or the number of different rows if they are fewer.
+        sum of the weights, or the number of different rows if they are fewer. Without it an average
+        over several inputs has further terms, so that every column has its turn.
     interval : (low, high) or array-like of shape (n_features, 2), optional
-        Range of the inputs for the bases that have one (cosine, fourier, legendre, bspline).
+        Range of the inputs for the bases that have one (auto, cosine, fourier, legendre, bspline).
         Default: the range of the rows, labelled or not. Predictions outside it are those at its
         nearest end.
     noise_variance : float, optional
         Variance of the noise for ``"cpm"``, ``"bic"`` and ``"ric"``. Default: what the largest
         model leaves.
     cv : int, splitter or iterable of (train, test), default=5
-        Folds of ``"cv"``. A number means that many shuffled folds, or one per row if there are
-        fewer rows. For groups pass ``list(splitter.split(X, y, groups))``.
+        Folds of ``"cv"``. A number means that many shuffled folds of rows, or of groups if ``fit``
+        is given any; one per row or group if there are fewer.
     random_state : int, RandomState or None, default=None
         Shuffles the folds and draws inputs where no unlabelled rows are given.
 
@@ -78,11 +121,18 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     n_terms_ : int
         The chosen size.
     coef_ : ndarray of shape (chosen size,)
-        Coefficients of the chosen terms.
+        Least-squares coefficients of the chosen terms.
     coef_path_ : ndarray of shape (n_sizes, n_sizes)
         Coefficients of every size, row d - 1 those of d terms.
     basis_ : object
-        The fitted basis: ``basis_.terms(basis_.coordinates(X))`` has the values of its terms.
+        The fitted basis, with ``"auto"`` the likeliest one: ``basis_.terms(basis_.coordinates(X))``
+        has the values of its terms.
+    basis_weights_ : dict of float
+        Weight of each basis in the average: its posterior probability, of several inputs in
+        proportion to the square root of that.
+    new_error_ : float
+        Mean squared error of the average on left-out rows, in closed form; NaN with
+        ``predict="chosen"``, for which ``path_`` has the estimate.
     term_names_ : list of str
         The terms in order; those that depend on earlier ones are left out.
     criteria_ : dict of ndarray
@@ -96,7 +146,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     noise_variance_ : float
         As given, or as estimated.
     path_ : SelectionPath
-        The sizes with the chosen criterion's estimate.
+        The sizes with the chosen criterion's estimate. Of an average, ``"bayes"`` is moved so that
+        the chosen size has ``new_error_``, the error of what predicts.
     support_, ranking_ : ndarray of shape (n_terms,)
         Mask of the chosen terms, and their order of entry, over all terms of the basis.
     n_features_in_ : int
@@ -111,7 +162,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     Notes
     -----
     When **not** to use it: when the terms have no natural order from simple to complex, shrinkage
-    (`RidgeCV`, `LassoCV`) is the better tool. With hundreds of rows per term the choice hardly
+    (`RidgeCV`, `LassoCV`) is the better tool. A curve that is as smooth as a Gaussian bump is found
+    from fewer points by a Gaussian process. With hundreds of rows per term the choice hardly
     matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y:
     only ``"cv"`` repeats that look in each fold, the other criteria are optimistic.
 
@@ -133,16 +185,19 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     >>> from holdtrue import NestedRegressor
     >>> from holdtrue.datasets import make_curve
     >>> data = make_curve("sinc", n_samples=20, noise=0.05, random_state=0)
-    >>> model = NestedRegressor("fourier", random_state=0)
-    >>> model.fit(data.X, data.y, X_unlabeled=data.X_unlabeled).n_terms_
+    >>> model = NestedRegressor(random_state=0).fit(data.X, data.y)
+    >>> curve, deviation = model.predict([[0.0], [1.0]], return_std=True)
+    >>> paper = NestedRegressor("fourier", criterion="dee", predict="chosen", random_state=0)
+    >>> paper.fit(data.X, data.y, X_unlabeled=data.X_unlabeled).n_terms_
     6
     """
 
     def __init__(
         self,
-        basis: Any = "cosine",
+        basis: Any = "auto",
         *,
-        criterion: str = "dee",
+        criterion: str = "bayes",
+        predict: str = "average",
         max_terms: int | None = None,
         interval: Any = None,
         noise_variance: float | None = None,
@@ -151,21 +206,39 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     ):
         self.basis = basis
         self.criterion = criterion
+        self.predict = predict
         self.max_terms = max_terms
         self.interval = interval
         self.noise_variance = noise_variance
         self.cv = cv
         self.random_state = random_state
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; ``"predict"`` is the parameter, not the method."""
+        params: dict[str, Any] = super().get_params(deep)
+        params["predict"] = vars(self)["predict"]
+        return params
+
+    @fits_whole
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, X_unlabeled: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        X_unlabeled: Any = None,
     ) -> NestedRegressor:
-        """Fit every size and choose one.
+        """Fit every size, choose one, and average over all.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            New data will be new groups (patients, sites): folds of ``cv`` leave out whole groups.
+            They need ``criterion="cv"`` and ``predict="chosen"``, because all other criteria and
+            the posterior take rows for independent.
         sample_weight : array-like of shape (n_samples,), optional
             Weights are repetitions: n is their sum.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), optional
@@ -179,54 +252,85 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         -------
         self : NestedRegressor
         """
-        self._check_parameters()
+        parameters = self.get_params(deep=False)
+        del parameters["random_state"]
+        check_parameters(**parameters)
         X, y = numeric_rows(self, X, y, reset=True)
         X, y = X.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
-        weight = check_weights("NestedRegressor", sample_weight, len(X))
+        weight = check_weights(sample_weight, len(X))
         unlabeled = unlabeled_rows(self, X_unlabeled)
         for name, values in (("X", X), ("X_unlabeled", unlabeled), ("y", y[:, None])):
-            check_magnitude("NestedRegressor", name, values)
+            check_magnitude(name, values)
         used = weight > 0
+        labels = grouped_rows(
+            groups, len(X), used, criterion=self.criterion, predict=parameters["predict"]
+        )
         rows = bases.Rows(X[used], y[used], weight[used], unlabeled)
-        max_terms = self._check_size(rows)
+        max_terms = largest_size(self.max_terms, rows)
+        check_columns_named(self.basis, self.interval, self.n_features_in_)
         rng = check_random_state(self.random_state)
-        folds = split_rows(self.cv, X, y, weight, rng)
-        basis = self._make_basis()
+        folds = split_rows(self.cv, X, y, weight, labels, rng)
 
-        # Nothing of an earlier fit is left if this one is cut short.
-        for name in [name for name in vars(self) if name in _FITTED]:
-            delattr(self, name)
-        self.path_ = SelectionPath((), (), [np.nan], 0, "interrupted")
-        try:
-            self._fit(rows, folds, basis, max_terms, rng)
-        except Exception:
-            del self.path_  # an interruption leaves the path so far, an error nothing
-            raise
+        self._fit(rows, folds, max_terms, rng, grouped=labels is not None)
+        for sentence in self._cautions(rows, max_terms):
+            caution(f"NestedRegressor: {sentence}")
         return self
 
     def _fit(
         self,
         rows: bases.Rows,
         folds: list[Fold],
-        basis: bases.Basis,
         max_terms: int,
         rng: np.random.RandomState,
+        *,
+        grouped: bool,
     ) -> None:
-        basis.fit(rows, max_terms)
-        coordinates = basis.coordinates(rows.X)
-        terms = basis.terms(coordinates)
+        averaged = vars(self)["predict"] == "average"
+        candidates = fit_candidates(
+            self._unfitted_bases(),
+            rows,
+            max_terms,
+            rng,
+            widened=averaged and self.max_terms is None,
+            averaged=averaged,
+        )
+        average = None
+        if not grouped and (averaged or len(candidates) > 1):
+            curves = {
+                name: fit_curve(each.basis, rows, each.terms, each.terms_elsewhere())
+                for name, each in candidates.items()
+            }
+            average = average_curves(curves, rows)
+            weights = dict(zip(candidates, average.weights.tolist(), strict=True))
+            name = average.likeliest
+        elif len(candidates) > 1:
+            # Evidence takes rows for independent; groups are told apart by held-out ones alone.
+            held_out = {
+                name: self._held_out(each, rows, folds, max_terms).min()
+                for name, each in candidates.items()
+            }
+            name = min(held_out, key=lambda each: held_out[each])
+            weights = {each: float(each == name) for each in candidates}
+        else:
+            (name,) = candidates
+            weights = {name: 1.0}
+        explained = candidates[name]
+        basis, terms = explained.basis, explained.terms[:, :max_terms]
+
         fit = kernel.nested_fit(terms, rows.y, rows.weight)
         names = [basis.names[j] for j in fit.kept]
         self.path_ = self._path(fit, names, np.full(len(fit.z), np.nan), 0, "interrupted")
-
-        C_half = self._elsewhere(basis, coordinates, rows, fit.kept, rng)
-        held_out = kernel.cross_validation(
+        held_out_error = kernel.cross_validation(
             self._folds(basis, rows, folds, terms, fit.kept), len(fit.z)
         )
         given = self.noise_variance
         noise = kernel.noise_variance(fit) if given is None else float(given)
-        with_bayes = self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
-        table = criteria(fit, C_half, noise, held_out, with_bayes=with_bayes)
+        if grouped:
+            table = grouped_criteria(fit, held_out_error)
+        else:
+            C_half = kernel.moment_factor(part[:, fit.kept] for part in explained.terms_elsewhere())
+            with_bayes = self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
+            table = criteria(fit, C_half, noise, held_out_error, with_bayes=with_bayes)
 
         # A criterion that is infinite at every size chooses none.
         choices = {
@@ -235,13 +339,32 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             if name in CRITERIA and not np.isposinf(values).all()
         }
         if self.criterion not in choices:
-            raise ValueError(
-                f"NestedRegressor: criterion={self.criterion!r} is infinite at every size with "
+            raise InputError(
+                f"criterion={self.criterion!r} is infinite at every size with "
                 f"{fit.n_samples:g} rows. Pass criterion='dee', or more rows."
             )
         size = choices[self.criterion]
         reason = _reason(fit, choices, self.criterion, terms.shape[1])
-        self.path_ = self._path(fit, names, table[self.criterion], size, reason)
+        if averaged:
+            reason += f"; predictions average over all sizes{_of_bases(weights)}"
+            if basis.first_degree(self.n_features_in_) > max_terms:
+                reason += (
+                    "; columns late in the order enter the average alone, which shrinks all alike: "
+                    "if few of them matter, basis='omp' finds them"
+                )
+        elif len(weights) > 1:
+            reason += f"; {name} is the likeliest basis"
+        if grouped:
+            reason += "; new data are new groups"
+        values = {name: values for name, values in table.items() if name != "n_terms"}
+        estimates = table[self.criterion]
+        if averaged and average is not None and self.criterion == "bayes":
+            # The average is what predicts: its own error stands at the size it amounts to.
+            estimates = estimates - estimates.min() + average.new_error
+        self.path_ = replace(
+            self._path(fit, names, estimates, size, reason),
+            evidence=SizeEvidence(table["n_terms"], values, choices, self.criterion),
+        )
         self.support_ = self.path_.support(terms.shape[1])
         self.ranking_ = self.path_.ranking(terms.shape[1])
         self.basis_, self._kept, self.term_names_ = basis, fit.kept, names
@@ -249,22 +372,60 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         self.noise_variance_ = noise
         self.coef_path_ = kernel.coefficient_path(fit)
         self.coef_ = self.coef_path_[size - 1, :size]
+        self.basis_weights_ = weights
+        self._average = average if averaged else None
+        self.new_error_ = average.new_error if averaged and average is not None else float("nan")
         self.n_terms_ = size
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions for X, shape (n_samples,); float32 for float32."""
-        X = self._check_new_rows(X)
-        predicted = np.empty(len(X), dtype=X.dtype)
-        for batch in gen_batches(len(X), _BATCH):
-            predicted[batch] = self._terms(X[batch], self.n_terms_) @ self.coef_
-        return predicted
+    @_MethodBesideParameter
+    @speaks
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Predictions for X, shape (n_samples,); float32 for float32.
 
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Give the posterior deviation of the curve too; that of new targets about the curve is
+            not in it. Needs ``predict="average"``.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+        deviation : ndarray of shape (n_samples,)
+            With ``return_std``.
+        """
+        X = self._check_new_rows(X)
+        average = self._average
+        if return_std and average is None:
+            raise InputError(
+                "return_std needs the posterior. Got predict='chosen'. Pass predict='average'."
+            )
+        predicted = np.empty(len(X), dtype=X.dtype)
+        deviation = np.empty(len(X), dtype=X.dtype)
+        for batch in gen_batches(len(X), _BATCH):
+            rows = X[batch].astype(np.float64, copy=False)
+            if return_std and average is not None:
+                predicted[batch], deviation[batch] = average.predict_with_deviation(rows)
+            else:
+                predicted[batch] = self._curve(rows)
+        return (predicted, deviation) if return_std else predicted
+
+    def _curve(self, X: np.ndarray) -> np.ndarray:
+        """Predictions for clean rows, float64."""
+        if self._average is not None:
+            return self._average.predict(X)
+        curve: np.ndarray = self._terms(X, self.n_terms_) @ self.coef_
+        return curve
+
+    @speaks
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Predictions for X of every size in turn, from one term to all of them."""
         X = self._check_new_rows(X)
         terms = self._terms(X, len(self._kept))
-        for coefficients in self.coef_path_:
-            yield (terms @ coefficients).astype(X.dtype, copy=False)
+        return ((terms @ coef).astype(X.dtype, copy=False) for coef in self.coef_path_)
 
     def _check_new_rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "n_terms_")
@@ -275,127 +436,36 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         kept = self._kept[:size]
         return self.basis_.terms(coordinates, int(kept[-1]) + 1)[:, kept]
 
-    # --- checks, all before any work ---
-
-    def _check_parameters(self) -> None:
-        who = "NestedRegressor"
-        check_choice(who, "criterion", self.criterion, CRITERIA)
-        basis, interval = self.basis, self.interval
-        if isinstance(basis, str):
-            check_choice(who, "basis", basis, bases.NAMES)
-        elif not isinstance(basis, SelectionPath) and (
-            isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform"))
-        ):
-            raise ValueError(
-                f"{who}: basis must be one of {', '.join(map(repr, bases.NAMES))}, a transformer "
-                f"or a SelectionPath. Got {basis!r}."
-            )
-        if interval is not None:
-            if not (isinstance(basis, str) and basis in bases.FAMILIES):
-                raise ValueError(
-                    f"{who}: interval is for the bases {', '.join(map(repr, bases.FAMILIES))}. "
-                    f"Got interval={interval!r} with basis={basis!r}. Pass interval=None."
-                )
-            try:
-                ends = np.asarray(interval, dtype=np.float64)
-            except (TypeError, ValueError):
-                ends = np.empty(0)
-            if (
-                ends.ndim not in (1, 2)
-                or ends.shape[-1] != 2
-                or not np.isfinite(ends).all()
-                or not (ends[..., 0] < ends[..., 1]).all()
-            ):
-                raise ValueError(
-                    f"{who}: interval must be (low, high) with low < high, or one such pair per "
-                    f"feature. Got {interval!r}."
-                )
-        if self.max_terms is not None and not (
-            is_number(self.max_terms, numbers.Integral) and self.max_terms >= 1
-        ):
-            raise ValueError(
-                f"{who}: max_terms must be a whole number of at least 1, or None. "
-                f"Got {self.max_terms!r}."
-            )
-        if self.noise_variance is not None and not (
-            is_number(self.noise_variance) and self.noise_variance >= 0
-        ):
-            raise ValueError(
-                f"{who}: noise_variance must be a number of at least 0, or None to estimate it. "
-                f"Got {self.noise_variance!r}."
-            )
-        if isinstance(self.cv, numbers.Integral) and (isinstance(self.cv, bool) or self.cv < 2):
-            raise ValueError(f"{who}: cv must be at least 2 folds. Got cv={self.cv!r}.")
-
-    def _check_size(self, rows: bases.Rows) -> int:
-        """The largest number of terms to consider."""
-        n, n_rows = float(rows.weight.sum()), len(rows.y)
-        if n_rows < _MIN_ROWS or n < _MIN_ROWS:
-            hint = (
-                f"sample_weight sums to {n:g}: weights are repetitions, so do not scale them to 1."
-                if n < _MIN_ROWS <= n_rows
-                else "Two points fit every line."
-            )
-            raise ValueError(
-                f"NestedRegressor: needs at least {_MIN_ROWS} rows to tell one size from another. "
-                f"Got {n_rows} sample{'s' if n_rows != 1 else ''}. {hint}"
-            )
-        # As many terms as different rows fit them all exactly, however often each is repeated.
-        different = len(np.unique(np.column_stack([rows.X, rows.y]), axis=0))
-        limit = min(n, different)
-        if self.max_terms is None:
-            return max(1, min(int(3 * limit // 4), 200))
-        if self.max_terms >= limit:
-            what = "rows" if different >= n else "different rows"
-            raise ValueError(
-                "NestedRegressor: max_terms must be below the number of rows. "
-                f"Got max_terms={self.max_terms} with {limit:g} {what}. "
-                f"Pass max_terms={max(1, int(np.ceil(limit)) - 1)} or less, or None."
-            )
-        return int(self.max_terms)
-
     # --- pieces of fit ---
 
-    def _make_basis(self) -> bases.Basis:
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
-        shape = np.shape(self.interval) if self.interval is not None else (2,)
-        if shape not in ((2,), (self.n_features_in_, 2)):
-            raise ValueError(
-                f"NestedRegressor: interval must be one pair, or one per feature, shape "
-                f"({self.n_features_in_}, 2). Got shape {shape}."
-            )
-        if isinstance(self.basis, SelectionPath) and self.basis.n_steps:
-            last = int(self.basis.order.max())
-            if last >= self.n_features_in_:
-                raise ValueError(
-                    "NestedRegressor: the path given as basis must name columns of X, 0 to "
-                    f"{self.n_features_in_ - 1}. Got column {last}."
-                )
-        return bases.make_basis(self.basis, self.interval, list(names))
+    def _unfitted_bases(self) -> dict[str, bases.Basis]:
+        names = feature_names(self)
+        if isinstance(self.basis, str) and self.basis == "auto":
+            return {**bases.auto_bases(self.interval, names)}
+        name = self.basis if isinstance(self.basis, str) else type(self.basis).__name__
+        return {name: bases.make_basis(self.basis, self.interval, names)}
 
-    def _elsewhere(
-        self,
-        basis: bases.Basis,
-        coordinates: np.ndarray,
-        rows: bases.Rows,
-        kept: np.ndarray,
-        rng: np.random.RandomState,
+    def _held_out(
+        self, candidate: Candidate, rows: bases.Rows, folds: list[Fold], max_terms: int
     ) -> np.ndarray:
-        """``C_half`` of the kept terms, over the unlabelled rows or over drawn inputs."""
-        if len(rows.unlabeled):
-            return _moment_factor(basis, basis.coordinates(rows.unlabeled), kept)
-        order = sorted_rows(rows.X, rows.y)
-        ends = basis.bounds(coordinates)
-        drawn = kernel.parzen_sample(coordinates[order], rows.weight[order], *ends, _N_DRAWS, rng)
-        try:
-            return _moment_factor(basis, drawn, kept)
-        except ValueError as error:
-            raise ValueError(
-                f"NestedRegressor: basis {self.basis!r} could not transform inputs drawn from a "
-                f"kernel density of X ({error}). Pass inputs that it knows as X_unlabeled."
-            ) from error
+        terms = candidate.terms[:, :max_terms]
+        kept = kernel.independent_terms(terms, rows.weight)
+        return kernel.cross_validation(
+            self._folds(candidate.basis, rows, folds, terms, kept), len(kept)
+        )
+
+    def _cautions(self, rows: bases.Rows, max_terms: int) -> Iterator[str]:
+        """What a reader might trust wrongly."""
+        auto = isinstance(self.basis, str) and self.basis == "auto"
+        texts: list[str | None] = []
+        if self._average is None:
+            first_degree = self.basis_.first_degree(self.n_features_in_)
+            texts.append(cautions.runaway_criterion(self.criterion, float(rows.weight.sum())))
+            texts.append(cautions.unreached_columns(first_degree, max_terms))
+        if auto or isinstance(self.basis_, (bases.IntervalBasis, bases.RadialBasis)):
+            texts.extend(cautions.wild_inputs(rows, feature_names(self), held=auto))
+        texts.append(cautions.wild_targets(rows, self._curve(rows.X)))
+        yield from (each for each in texts if each)
 
     def _folds(
         self,
@@ -406,19 +476,19 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         kept: np.ndarray,
     ) -> Iterator[tuple[np.ndarray, ...]]:
         """Training and held-out terms, targets and weights of each fold."""
-        made = terms if len(kept) == terms.shape[1] else terms[:, kept]
+        used = terms if len(kept) == terms.shape[1] else terms[:, kept]
         for train_weight, test_weight in folds:
             train, test = train_weight > 0, test_weight > 0
             X, y, weight = rows.X[train], rows.y[train], train_weight[train]
             if basis.uses_target:
-                own = self._make_basis()
+                refitted = bases.make_basis(self.basis, self.interval, feature_names(self))
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # said once, by the fit on all rows
-                    own.fit(bases.Rows(X, y, weight, rows.unlabeled), terms.shape[1])
-                    made = own.terms(own.coordinates(rows.X))
+                    refitted.fit(bases.Rows(X, y, weight, rows.unlabeled), terms.shape[1])
+                    used = refitted.terms(refitted.coordinates(rows.X))
                 # Sizes count independent terms, here as on the path.
-                made = made[:, kernel.independent_terms(made[train], weight)[: len(kept)]]
-            yield made[train], y, weight, made[test], rows.y[test], test_weight[test]
+                used = used[:, kernel.independent_terms(used[train], weight)[: len(kept)]]
+            yield used[train], y, weight, used[test], rows.y[test], test_weight[test]
 
     def _path(
         self,
@@ -428,44 +498,39 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         size: int,
         reason: str,
     ) -> SelectionPath:
-        own_unit = UNITS.get(self.criterion)
+        other_unit = UNITS.get(self.criterion)
         return SelectionPath(
             order=fit.kept,
             names=names,
             scores=np.append(empty_score(self.criterion, fit), estimates),
             chosen_size=size,
             reason=reason,
-            unit=own_unit or "mean squared error",
-            train_scores=None if own_unit else fit.rss / fit.n_samples,
+            unit=other_unit or "mean squared error",
+            train_scores=None if other_unit else fit.rss / fit.n_samples,
         )
 
 
 # What `fit` leaves behind.
-_FITTED = (
-    "path_", "support_", "ranking_", "basis_", "_kept", "term_names_", "criterion_", "criteria_",
-    "choices_", "noise_variance_", "coef_path_", "coef_", "n_terms_",
-)  # fmt: skip
-
-
 def _reason(fit: kernel.NestedFit, choices: dict[str, int], criterion: str, n_columns: int) -> str:
     n_sizes = len(fit.z)
     if fit.rss[1] == 0:
         return "the target is constant, so one term fits it exactly"
-    said = f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}; "
-    said += agreement(choices)
+    reason = f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}; "
+    reason += agreement(choices)
     dropped = n_columns - n_sizes
     if dropped:
-        said += f"; {_count(dropped)} depended on earlier ones and "
-        said += "was left out" if dropped == 1 else "were left out"
-    return said
+        reason += f"; {_count(dropped)} depended on earlier ones and "
+        reason += "was left out" if dropped == 1 else "were left out"
+    return reason
 
 
 def _count(count: int) -> str:
     return f"{count} term" if count == 1 else f"{count} terms"
 
 
-def _moment_factor(basis: bases.Basis, coordinates: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """``C_half`` of the kept terms, batch by batch."""
-    return kernel.moment_factor(
-        basis.terms(coordinates[batch])[:, kept] for batch in gen_batches(len(coordinates), _BATCH)
-    )
+def _of_bases(weights: dict[str, float]) -> str:
+    """The bases of an average and their weights, in a clause."""
+    if len(weights) == 1:
+        return ""
+    shown = sorted((-weight, name) for name, weight in weights.items() if weight >= 0.005)
+    return " and bases (" + "; ".join(f"{name} {-weight:.0%}" for weight, name in shown) + ")"

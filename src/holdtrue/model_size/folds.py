@@ -8,52 +8,65 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from holdtrue.errors import InputError
 from holdtrue.model_size.kernel import fold_weights
 
 Fold = tuple[np.ndarray, np.ndarray]
 
 
 def split_rows(
-    cv: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray, rng: np.random.RandomState
+    cv: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    groups: np.ndarray | None,
+    rng: np.random.RandomState,
 ) -> list[Fold]:
     """Training and test weights of the rows of positive weight, fold by fold.
 
     Parameters
     ----------
     cv : int, splitter or iterable of (train, test)
-        A number is that many shuffled folds. A splitter sees the rows of positive weight, pairs of
-        indices count all rows.
+        A number is that many shuffled folds, of groups if there are any. A splitter sees the rows
+        of positive weight, pairs of indices count all rows.
     X : ndarray of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
     weight : ndarray of shape (n_rows,)
+    groups : ndarray of shape (n_rows,), optional
     rng : RandomState
     """
     used = weight > 0
+    if isinstance(cv, numbers.Integral) and groups is not None:
+        names, group = np.unique(groups[used], return_inverse=True)
+        fold = rng.permutation(len(names)) % int(cv)
+        return [
+            (np.where(held, 0.0, weight[used]), np.where(held, weight[used], 0.0))
+            for held in (fold[group] == k for k in range(min(int(cv), len(names))))
+        ]
     if isinstance(cv, numbers.Integral):
         order = sorted_rows(X[used], y[used])
         test = np.zeros((int(cv), len(order)))
         test[:, order] = fold_weights(weight[used][order], int(cv), rng)
         return [(weight[used] - part, part) for part in test if part.any()]
     if hasattr(cv, "split"):
+        groups = None if groups is None else groups[used]
         X, y, weight, used = X[used], y[used], weight[used], np.ones(used.sum(), dtype=bool)
     try:
         pairs = [
             (_held(train, weight)[used], _held(test, weight)[used])
-            for train, test in check_cv(cv).split(X, y)
+            for train, test in check_cv(cv).split(X, y, groups)
         ]
     except (TypeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"NestedRegressor: cv must be a number of folds, a splitter, or pairs of row indices "
+        raise InputError(
+            f"cv must be a number of folds, a splitter, or pairs of row indices "
             f"(train, test) of the {len(y)} rows. Got {cv!r}, which did not split them ({error}). "
-            "If it needs groups, pass list(splitter.split(X, y, groups))."
+            "If it needs groups, pass fit(X, y, groups=...)."
         ) from error
     if not pairs:
-        raise ValueError(
-            "NestedRegressor: cv gave no folds. A generator can be used once: pass a list."
-        )
+        raise InputError("cv gave no folds. A generator can be used once: pass a list.")
     if not all(train.any() and test.any() for train, test in pairs):
-        raise ValueError(
-            "NestedRegressor: every fold of cv must train and test on at least one row of positive "
+        raise InputError(
+            "every fold of cv must train and test on at least one row of positive "
             "weight. Pass fewer folds."
         )
     return pairs

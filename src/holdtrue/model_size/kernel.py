@@ -51,6 +51,8 @@ Departures
    the smallest is chosen.
 5. C is never formed. ``R⁻ᵀ C R⁻¹`` has the condition of the terms squared, and where they nearly
    depend on each other its trace comes out negative; the norm of S cannot.
+6. What the first term alone explains is taken out of y before the decomposition and put back into
+   z_1 after it: y + 1e12 has the criteria of y, as far as y itself has kept its digits.
 """
 
 from __future__ import annotations
@@ -121,20 +123,30 @@ def nested_fit(terms: np.ndarray, y: np.ndarray, weight: np.ndarray) -> NestedFi
         Positive.
     """
     root = np.sqrt(weight)
-    target = root * y
     design = root[:, None] * terms
     Q, R = np.linalg.qr(design)
     kept = independent_columns(R, tol=10 * _EPS * max(design.shape))
     if len(kept) < terms.shape[1]:
         Q, R = np.linalg.qr(design[:, kept])
+    level = level_of(terms[:, kept[0]], y, weight)
+    target = root * (y - level * terms[:, kept[0]])
     z = target @ Q
     residual = target - Q @ z
     # Departure 1: (12) summed from the tail.
     tail = np.append(z**2, residual @ residual)
     rss = np.cumsum(tail[::-1])[::-1]
     # Departure 4: z and the residual carry an error of about eps ‖y‖ each.
-    rss[rss <= (10 * _EPS) ** 2 * len(y) * (target @ target)] = 0.0
+    length = weight @ y**2
+    rss[rss <= (10 * _EPS) ** 2 * len(y) * length] = 0.0
+    # Departure 6: the first term's part comes back.
+    z[0] += level * R[0, 0]
+    rss[0] = length
     return NestedFit(float(weight.sum()), kept, R, z, rss, Q, weight, residual)
+
+
+def level_of(first_term: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+    """Coefficient of the first term alone: the mean of y if that term is the constant."""
+    return float(weight @ (first_term * y) / (weight @ first_term**2))
 
 
 def independent_columns(R: np.ndarray, tol: float) -> np.ndarray:
@@ -143,7 +155,7 @@ def independent_columns(R: np.ndarray, tol: float) -> np.ndarray:
     Parameters
     ----------
     R : ndarray of shape (n_rows, n_columns)
-        Triangular factor of the columns; their dependences are its own.
+        Triangular factor of the columns, whose columns depend on each other as they do.
     tol : float
     """
     n_rows, n_columns = R.shape
@@ -318,6 +330,8 @@ def cross_validation(
     loss = np.zeros(n_terms)
     total = 0.0
     for terms, y, weight, new_terms, new_y, new_weight in folds:
+        level = level_of(terms[:, 0], y, weight)  # departure 6
+        y, new_y = y - level * terms[:, 0], new_y - level * new_terms[:, 0]
         kept, R, z = _triangle(terms, y, weight)
         steps = np.zeros((len(new_y), n_terms))
         new = solve_triangular(R, new_terms[:, kept].T, trans="T", check_finite=False)
@@ -341,6 +355,24 @@ def _triangle(
         R = np.asarray(np.linalg.qr(joined[:, np.append(kept, terms.shape[1])], mode="r"))
     size = len(kept)
     return kept, R[:size, :size], R[:size, size]
+
+
+def joint_triangle(
+    terms: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """``R``, ``z`` and what all the terms leave, of any number of terms, dependent ones too.
+
+    With more terms than rows R is a trapezium of shape (n_rows, D), and nothing is left.
+    """
+    level = level_of(terms[:, 0], y, weight)  # departure 6
+    root = np.sqrt(weight)[:, None]
+    joined = root * np.column_stack([terms, y - level * terms[:, 0]])
+    R: np.ndarray = np.asarray(np.linalg.qr(joined, mode="r"))
+    size = min(len(y), terms.shape[1])
+    z = R[:size, -1].copy()
+    z[0] += level * R[0, 0]
+    rest = float(R[size, -1] ** 2) if len(R) > size else 0.0
+    return R[:size, :-1], z, rest
 
 
 def leave_one_out(fit: NestedFit) -> np.ndarray:
@@ -384,7 +416,7 @@ def adjusted_r2(remp: np.ndarray, d: np.ndarray, n: float, variance: float) -> n
 
 
 def _log(values: np.ndarray) -> np.ndarray:
-    """Logarithm with ``ln 0 = -inf`` said without a warning."""
+    """Logarithm with ``ln 0 = -inf``, without a warning."""
     return np.where(values > 0, np.log(np.where(values > 0, values, 1.0)), -np.inf)
 
 

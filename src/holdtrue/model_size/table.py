@@ -65,10 +65,17 @@ def criteria(
     return table
 
 
+def grouped_criteria(fit: kernel.NestedFit, held_out: np.ndarray) -> dict[str, np.ndarray]:
+    """Table of sizes with the one criterion that does not take rows for independent."""
+    return {"n_terms": fit.n_terms, "train": fit.remp, "cv": held_out}
+
+
 def agreement(choices: dict[str, int]) -> str:
     """Whether the criteria agree, in a clause."""
     votes = Counter(choices.values())
     size, count = votes.most_common(1)[0]
+    if len(choices) == 1:
+        return "no other criterion was asked"
     if len(votes) == 1:
         return f"all {len(choices)} criteria agree"
     return (

@@ -1,4 +1,4 @@
-"""From a `Summary` to what people read: HTML in one file, Markdown, CSV."""
+"""A `Summary` as people read it: HTML in one file, Markdown, CSV."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from importlib import resources
 from typing import Any
 
 from holdtrue import __version__
-from holdtrue.charts import number, printable
+from holdtrue.charts import number, printable, svg
 from holdtrue.report.summary import Summary, Table
+from holdtrue.report.terms import terms_of
 
-__all__ = ["cell", "numeric_columns", "to_csv", "to_html", "to_markdown"]
+__all__ = ["cell", "csv_cell", "numeric_columns", "to_csv", "to_html", "to_markdown"]
 
 _MAX_ROWS = 1000  # rows of a table in HTML, which must stay below 1 MB
 _MAX_CHARACTERS = 200  # of a name from the data
 
 
 def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: str = "") -> str:
-    """One page that holds all it needs: no script, style, font or picture from elsewhere.
+    """One HTML page that holds all it needs: no script, style, font or picture from elsewhere.
 
     Parameters
     ----------
@@ -53,10 +54,12 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
         script=Markup(script),
         # Only this script may run, whatever stands in the data.
         script_hash=f"sha256-{digest}",
-        drawn=lambda chart: Markup(chart.svg()),
+        drawn=lambda chart, width: Markup(svg.draw(chart, width)),
         numeric=numeric_columns,
+        terms_of=terms_of,
         cell=cell,
         exact=_exact,
+        caption=lambda table: table_caption(table, _MAX_ROWS),
         max_rows=_MAX_ROWS,
     )
     return str(page)
@@ -65,6 +68,15 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
 def _title(summary: Summary) -> str:
     data = summary.asked.get("data")
     return f"{summary.command}: {data}" if data else summary.command
+
+
+def table_caption(table: Table, limit: int | None = None) -> str:
+    """The caption, and how many rows are not shown; at most ``limit`` are."""
+    n_rows, shown = len(table.rows) + table.n_left_out, len(table.rows[:limit])
+    if shown == n_rows:
+        return table.caption
+    rest = "--csv and --json have all of them" if not table.n_left_out else "--top leaves out more"
+    return f"{table.caption.rstrip('.')}. The first {shown:,} of {n_rows:,} rows; {rest}."
 
 
 def to_markdown(summary: Summary, *, top: int | None = None) -> str:
@@ -76,17 +88,21 @@ def to_markdown(summary: Summary, *, top: int | None = None) -> str:
         lines += ["## What to be wary of", ""]
         lines += [f"- **{_inline(what)}.** {_inline(why)}" for what, why in summary.wary] + [""]
     table, numbers = summary.table, numeric_columns(summary.table)
-    lines += [f"## {_inline(table.caption)}", ""]
+    lines += ["## The numbers", "", _inline(table_caption(table)), ""]
     lines.append("| " + " | ".join(_inline(label) for label in table.columns.values()) + " |")
     lines.append("|" + "|".join("--:" if key in numbers else ":--" for key in table.columns) + "|")
     for row in table.rows[:top]:
         lines.append("| " + " | ".join(_inline(cell(row[key])) for key in table.columns) + " |")
+    words = terms_of(table)
+    if words:
+        lines += ["", *(f"- *{_inline(word)}*: {_inline(text)}" for word, text in words.items())]
     if summary.reproduce:
         lines += ["", "## How to reproduce", ""]
-        lines += [
-            f"- {_inline(k)}: `{printable(v).replace('`', ' ')}`"
-            for k, v in summary.reproduce.items()
-        ]
+        for key, value in summary.reproduce.items():
+            code = [printable(line).replace("`", " ") for line in value.split("\n")]
+            one_line = [f"- {_inline(key)}: `{code[0]}`"]
+            fenced = [f"- {_inline(key)}:", "", "```python", *code, "```"]
+            lines += one_line if len(code) == 1 else fenced
     return "\n".join(lines) + "\n"
 
 
@@ -99,12 +115,12 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
     for row in table.rows:
-        writer.writerow([_csv_cell(row[key]) for key in table.columns])
+        writer.writerow([csv_cell(row[key]) for key in table.columns])
     return out.getvalue()
 
 
 def cell(value: Any) -> str:
-    """What a cell of a table says to a reader."""
+    """A cell of a table as a reader sees it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -130,7 +146,8 @@ def _exact(value: Any) -> str:
     return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, repr(value))
 
 
-def _csv_cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
+    """A cell of a CSV file: all digits, empty for nothing, and no formula of a spreadsheet."""
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(value)
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):

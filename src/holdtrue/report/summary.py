@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdtrue.charts import Chart, chart_from_dict
+from holdtrue.charts import Chart, number
+from holdtrue.errors import InputError, speaks
 from holdtrue.path import SelectionPath
+from holdtrue.records import parse_json, read
 
 __all__ = ["Summary", "Table"]
 
 _FORMAT = "holdtrue.Summary"
 _READS = (
-    "Pass a file that `holdtrue rank`, select, transfer or size wrote with --json, or the text of "
-    "SelectionPath.to_json."
+    "Pass a file that `holdtrue rank`, select, compare, transfer or size wrote with --json, or the "
+    "text of SelectionPath.to_json."
 )
 _CELL = (str, int, float, bool, type(None))
 
@@ -33,22 +35,26 @@ class Table:
     rows : sequence of mappings
         Text, numbers, truth values or None.
     brief : sequence of str
-        Keys of the columns that a terminal has room for.
+        Keys of the columns that matter most; a terminal has no room for the others, and a page
+        folds them.
+    n_left_out : int
+        Further rows, which are not here.
     """
 
     caption: str
     columns: Mapping[str, str]
     rows: Sequence[Mapping[str, Any]]
     brief: Sequence[str]
+    n_left_out: int = 0
 
     def __post_init__(self) -> None:
         if not set(self.brief) <= set(self.columns):
-            raise ValueError(f"brief must name columns of the table. Got {list(self.brief)}.")
+            raise InputError(f"brief must name columns of the table. Got {list(self.brief)}.")
         for row in self.rows:
             if set(row) != set(self.columns):
-                raise ValueError(f"a row has {list(row)} where the table has {list(self.columns)}.")
+                raise InputError(f"a row has {list(row)} where the table has {list(self.columns)}.")
             if not all(isinstance(value, _CELL) for value in row.values()):
-                raise TypeError(f"a row holds more than text and numbers: {dict(row)}.")
+                raise InputError(f"a row holds more than text and numbers: {dict(row)}.")
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,8 @@ class Summary:
     path : SelectionPath
     table : Table
     charts : sequence of Chart
+    shapes : sequence of Chart
+        Small ones, one for each of the columns that matter.
     wary : sequence of (str, str)
         What to be wary of: a few words, and the sentences behind them.
     asked : mapping of str to str
@@ -79,7 +87,7 @@ class Summary:
     >>> path = SelectionPath([0], ["dose"], [1.0, 0.4], 1, "the error is least at 1 feature")
     >>> summary = Summary.from_json(path.to_json())
     >>> summary.answer
-    '1 of 1 steps are taken: the error is least at 1 feature.'
+    'The path takes 1 of 1 steps: the error is least at 1 feature (skill 0.6).'
     >>> Summary.from_json(summary.to_json()).to_json() == summary.to_json()
     True
     """
@@ -90,13 +98,22 @@ class Summary:
     path: SelectionPath
     table: Table
     charts: Sequence[Chart] = ()
+    shapes: Sequence[Chart] = ()
     wary: Sequence[tuple[str, str]] = ()
     asked: Mapping[str, str] = field(default_factory=dict)
     reproduce: Mapping[str, str] = field(default_factory=dict)
 
     def with_notes(self, notes: Sequence[tuple[str, str]], **changed: Any) -> Summary:
-        """The same with further things to be wary of, and other fields changed."""
-        return replace(self, wary=(*self.wary, *notes), **changed)
+        """The same with further things to be wary of, and other fields changed.
+
+        A warning that only says again what a note says is left out.
+        """
+        wary = list(self.wary)
+        for what, why in notes:
+            sentence = why.partition(": ")[2].casefold() or why.casefold()
+            if not any(sentence in known.casefold() for _, known in wary):
+                wary.append((what, why))
+        return replace(self, wary=wary, **changed)
 
     def to_json(self) -> str:
         """The summary as strict JSON, the path in it as `SelectionPath.to_json` has it."""
@@ -114,72 +131,91 @@ class Summary:
                 "columns": dict(table.columns),
                 "rows": [{k: _to_cell(v) for k, v in row.items()} for row in table.rows],
                 "brief": list(table.brief),
+                "n_left_out": table.n_left_out,
             },
             "path": json.loads(self.path.to_json()),
             "charts": [chart.to_dict() for chart in self.charts],
+            "shapes": [chart.to_dict() for chart in self.shapes],
             "reproduce": dict(self.reproduce),
         }
         return json.dumps(record, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, *, owner: str = "Summary.from_json") -> Summary:
+    @speaks
+    def from_json(cls, text: str) -> Summary:
         """The summary that `to_json` wrote, or that of a bare path. All else is a ValueError."""
         try:
-            record = json.loads(text, parse_constant=lambda name: 1 / 0)
-        except (ValueError, ZeroDivisionError, RecursionError) as error:
-            raise ValueError(f"{owner}: this is not JSON ({error}). {_READS}") from error
+            record = parse_json(text)
+        except InputError as error:
+            raise InputError(f"{error.sentence} {_READS}") from error
         form = record.get("format") if isinstance(record, dict) else None
         if form == "holdtrue.SelectionPath":
-            try:
-                return _of_path(SelectionPath.from_json(text))
-            except ValueError as error:
-                told = str(error).removeprefix("SelectionPath.from_json: ")
-                raise ValueError(f"{owner}: {told}") from error
+            return _of_path(SelectionPath.from_json(text))
         if form != _FORMAT:
-            raise ValueError(f"{owner}: expected format={_FORMAT!r}, got {form!r}. {_READS}")
+            raise InputError(f"expected format={_FORMAT!r}, got {form!r}. {_READS}")
         if record.get("version") != 1:
-            raise ValueError(
-                f"{owner}: this holdtrue reads version 1. Got version {record.get('version')!r}. "
+            raise InputError(
+                f"this holdtrue reads version 1. Got version {record.get('version')!r}. "
                 "Update holdtrue to read it."
             )
         try:
-            table = dict(record["table"])
-            table["rows"] = [
-                {k: _from_cell(v) for k, v in dict(row).items()} for row in table["rows"]
-            ]
             return cls(
-                command=str(record["command"]),
-                question=str(record["question"]),
-                answer=str(record["answer"]),
+                **{name: read(str, record[name], name) for name in _TEXTS},
+                **{name: read(dict[str, str], record[name], name) for name in _TEXT_TABLES},
                 path=SelectionPath.from_json(json.dumps(record["path"])),
-                table=Table(**table),
-                charts=tuple(chart_from_dict(dict(chart)) for chart in record["charts"]),
-                wary=tuple((str(note["what"]), str(note["why"])) for note in record["wary"]),
-                asked={str(k): str(v) for k, v in dict(record["asked"]).items()},
-                reproduce={str(k): str(v) for k, v in dict(record["reproduce"]).items()},
+                table=_read_table(record["table"]),
+                charts=read(Sequence[Chart], record["charts"], "charts"),
+                shapes=read(Sequence[Chart], record.get("shapes", ()), "shapes"),
+                wary=[
+                    (note["what"], note["why"])
+                    for note in read(Sequence[dict[str, str]], record["wary"], "wary")
+                ],
             )
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            raise ValueError(
-                f"{owner}: the file is damaged ({type(error).__name__}: {error}). {_READS}"
-            ) from error
+        except KeyError as error:
+            raise InputError(f"the file is damaged: {error} is missing. {_READS}") from error
+        except InputError as error:
+            raise InputError(f"the file is damaged: {error.sentence} {_READS}") from error
+
+
+_TEXTS = ("command", "question", "answer")
+_TEXT_TABLES = ("asked", "reproduce")
 
 
 def _of_path(path: SelectionPath) -> Summary:
     """The summary of a path alone."""
+    size = path.chosen_size
+    columns = {
+        "size": "size",
+        "name": "enters",
+        "score": path.unit,
+        "skill": "skill",
+        "chosen": "chosen",
+    }
+    cells = zip(("", *path.names), path.scores.tolist(), path.skill.tolist(), strict=True)
     rows = [
-        {"size": size, "name": name, "score": score, "chosen": size <= path.chosen_size}
-        for size, name, score in zip(
-            range(path.n_steps + 1), ("", *path.names), path.scores.tolist(), strict=True
-        )
+        dict(zip(columns, (step, *values, step <= size), strict=True))
+        for step, values in enumerate(cells)
     ]
-    columns = {"size": "size", "name": "enters", "score": path.unit, "chosen": "chosen"}
+    skill = f" (skill {number(path.skill[size])})" if math.isfinite(path.skill[size]) else ""
     return Summary(
         command="path",
         question="Which candidates enter, and where does the path stop?",
-        answer=f"{path.chosen_size} of {path.n_steps} steps are taken: {path.reason}.",
+        answer=f"The path takes {path.size_words}: {path.reason}{skill}.",
         path=path,
-        table=Table("Every size of the path", columns, rows, tuple(columns)),
+        table=Table("Every size of the path.", columns, rows, tuple(columns)),
         charts=(path.chart(),),
+    )
+
+
+def _read_table(record: Any) -> Table:
+    parts = read(dict[str, object], record, "table")
+    rows = read(Sequence[dict[str, object]], parts["rows"], "rows")
+    return Table(
+        caption=read(str, parts["caption"], "caption"),
+        columns=read(dict[str, str], parts["columns"], "columns"),
+        rows=[{key: _from_cell(cell, key) for key, cell in row.items()} for row in rows],
+        brief=read(Sequence[str], parts["brief"], "brief"),
+        n_left_out=read(int, parts.get("n_left_out", 0), "n_left_out"),
     )
 
 
@@ -190,5 +226,9 @@ def _to_cell(value: Any) -> Any:
     return value
 
 
-def _from_cell(value: Any) -> Any:
-    return float(value["number"]) if isinstance(value, dict) else value
+def _from_cell(cell: Any, name: str) -> Any:
+    if isinstance(cell, dict):
+        return read(float, cell.get("number"), name)
+    if type(cell) is int:
+        read(float, cell, name)  # refuses what is too large to be shown
+    return cell

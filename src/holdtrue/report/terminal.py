@@ -16,7 +16,8 @@ from holdtrue.report.summary import Summary
 
 __all__ = ["Terminal", "show"]
 
-_TEXT = 12  # what a column of text needs at least
+_NAME = 18  # least width of the first column of text, which is not wrapped
+_TEXT = 10  # of the others
 
 
 class Terminal(Console):
@@ -37,7 +38,7 @@ def show(
 
     ``whole`` says where the rest of the table is; by default the options that show it.
     """
-    # Names from the data are Text throughout: brackets in them are no markup.
+    # Names from the data are Text throughout, so that brackets in them are not markup.
     console = console or Terminal()
     console.print(_text(summary.question, "bold cyan"))
     console.print(_text(summary.answer, "bold"))
@@ -45,20 +46,25 @@ def show(
     rows = summary.table.rows[:top]
     widths = _widths(summary, rows, console.width)
     console.print(_table(summary, rows, widths))
-    left = len(summary.table.rows) - len(rows)
+    left = len(summary.table.rows) - len(rows) + summary.table.n_left_out
     if left:
-        where = whole or f"--top {len(summary.table.rows)}"
+        where = whole or f"--top {len(rows) + left}"
         console.print(_text(f"and {left:,} more ({where})", "dim"))
     cut = len(summary.table.brief) - len(widths)
     if cut:
-        said = f"{cut} more column{'s' if cut > 1 else ''} in a wider terminal"
-        console.print(_text(f"{said} ({whole or '--csv'})", "dim"))
+        more = f"{cut} more column{'s' if cut > 1 else ''} in a wider terminal"
+        console.print(_text(f"{more} ({whole or '--csv'})", "dim"))
     if summary.wary:
         console.print()
         console.print(_text("What to be wary of", "bold yellow"))
         for what, why in summary.wary:
             note = Text.assemble(_text(f"{what}. ", "bold"), _text(why))
             console.print(Padding(note, (0, 0, 0, 2)))
+    if "python" in summary.reproduce:
+        console.print()
+        console.print(_text("In Python", "bold"))
+        for line in summary.reproduce["python"].splitlines():
+            console.print(_text(f"  {line}", "dim"), soft_wrap=True)
     console.print()
 
 
@@ -67,17 +73,21 @@ def _widths(summary: Summary, rows: Sequence[Mapping[str, Any]], width: int) -> 
 
     Numbers are never cut. Text gives way first, from the right, then columns are left out.
     """
-    given = summary.table
+    table = summary.table
     full = {
         key: max(
-            _text(said).cell_len for said in (given.columns[key], *(cell(r[key]) for r in rows))
+            _text(text).cell_len for text in (table.columns[key], *(cell(r[key]) for r in rows))
         )
-        for key in given.brief
+        for key in table.brief
     }
-    text = [key for key in given.brief if key not in numeric_columns(given)]
-    least = {key: min(size, _TEXT) if key in text else size for key, size in full.items()}
+    text = [key for key in table.brief if key not in numeric_columns(table)]
+    few = max(_TEXT, width // 5)
+    least = {key: min(size, few) if key in text[1:] else size for key, size in full.items()}
+    least |= {key: min(full[key], max(_TEXT, min(_NAME, width // 4))) for key in text[:1]}
     while len(least) > 1 and _line(least) > width:
         least.popitem()
+        if list(least)[-1] == "low":  # an interval is shown whole or not at all
+            least.popitem()
     widths = {key: full[key] for key in least}
     for key in reversed(widths):
         widths[key] = max(least[key], widths[key] - max(_line(widths) - width, 0))

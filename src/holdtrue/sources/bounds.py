@@ -35,14 +35,12 @@ def coherence(Z: np.ndarray, n_samples: float, limit: float) -> float:
 
     Above the limit Corollary 1 does not apply, and how far above does not matter.
     """
-    largest = 0.0
-    for start in range(0, Z.shape[1], 512):
-        block = Z[:, start : start + 512]
-        C = np.abs(block.T @ Z[:, start:]) / n_samples
+    largest, start, width = 0.0, 0, 1
+    while start < Z.shape[1] and largest <= limit:
+        C = np.abs(Z[:, start : start + width].T @ Z[:, start:]) / n_samples
         np.fill_diagonal(C, 0)
         largest = max(largest, float(C.max(initial=0.0)))
-        if largest > limit:
-            break
+        start, width = start + width, min(2 * width, 512)  # the first few columns mostly decide
     return largest
 
 

@@ -3,218 +3,140 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metaestimators import available_if
 
-from holdtrue.path import SelectionPath
-from holdtrue.progress import progress_bar
+from holdtrue.errors import InputError, caution, shown, speaks
+from holdtrue.evidence import SourceEvidence
+from holdtrue.path import SelectionPath, fits_whole
 from holdtrue.sources import bounds
 from holdtrue.sources.base import (
-    LAMBDAS,
-    Candidates,
+    ClassPredictions,
+    Rows,
     SourceEstimator,
-    TransferClassifier,
-    TransferRegressor,
+    check_class_weight,
+    class_task,
 )
-from holdtrue.sources.kernel import Columns, candidate_draws
-from holdtrue.sources.leave_one_out import held_out_errors, padded
-from holdtrue.sources.targets import Search, TargetFit, fit_target, fit_targets, standardised
-from holdtrue.validation import is_number, shown
+from holdtrue.sources.calibrate import calibrated, truncate
+from holdtrue.sources.candidates import Candidates
+from holdtrue.sources.choose import LAMBDAS, Choice, Search, Task, choose, make_search
+from holdtrue.sources.kernel import standardised
+from holdtrue.validation import check_magnitude, is_number
 
-# A Gram matrix of more candidates than this (512 MB) is not formed.
-_MOST_IN_GRAM = 8_000
-# The compiled loop is faster while Z stays in the processor's cache. Numbers that all fits together
-# read from which on (seconds of work) it repays its loading. Without a limit a fit takes about five
-# steps a row.
-_MOST_IN_CACHE = 500_000
-_WORTH_COMPILING = 5_000_000_000
-_STEPS_PER_ROW = 5
+# With so few rows of a class, a fit without one of them has learned something else.
+_FEWEST = 2
 
 
 class _GreedyTL(SourceEstimator):
-    """Search, guard and path, for classes and numbers alike."""
+    """Search, estimate and path, for classes and numbers alike."""
 
     lam: Any
     max_selected: Any
     tol: Any
     n_candidates: Any
     passthrough: Any
+    guard: Any
+    estimate: Any
     random_state: Any
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Choose sources and features, and their weights.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            What the sources read. Its columns are candidates too, unless ``passthrough=False``.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights are repetitions: n is their sum.
-
-        Returns
-        -------
-        self : the fitted estimator
-        """
-        self._check_parameters()
-        candidates, targets, weight = self._prepare(
-            X, y, sample_weight, passthrough=self.passthrough
-        )
-        try:
-            self._select(candidates, targets, weight)
-        except KeyboardInterrupt:
-            nothing = np.empty(0, dtype=np.intp)
-            self.path_ = SelectionPath(nothing, (), np.array([np.nan]), 0, "interrupted")
-            raise
-        return self
-
     def _check_parameters(self) -> None:
-        who, lam = self._owner, self.lam
+        lam = self.lam
         if not (isinstance(lam, str) and lam == "loo") and not (is_number(lam) and lam > 0):
-            raise ValueError(
-                f"{who}: lam must be a number above 0, or 'loo' to choose it by leave-one-out. "
+            raise InputError(
+                f"lam must be a number above 0, or 'loo' to choose it by leave-one-out. "
                 f"Got {shown(lam)}."
             )
         for name, other in (("max_selected", "None or 'loo'"), ("n_candidates", "or None")):
             value = getattr(self, name)
-            said = isinstance(value, str) and value == "loo" and name == "max_selected"
-            whole = is_number(value, numbers.Integral) and value >= 1
-            if not (value is None or said or whole):
-                raise ValueError(
-                    f"{who}: {name} must be a whole number of at least 1, {other}. "
-                    f"Got {shown(value)}."
+            is_loo = isinstance(value, str) and value == "loo" and name == "max_selected"
+            is_whole = is_number(value, numbers.Integral) and value >= 1
+            if not (value is None or is_loo or is_whole):
+                raise InputError(
+                    f"{name} must be a whole number of at least 1, {other}. Got {shown(value)}."
                 )
         if not (is_number(self.tol) and self.tol >= 0):
-            raise ValueError(f"{who}: tol must be a number of at least 0. Got {shown(self.tol)}.")
-        if not isinstance(self.passthrough, (bool, np.bool_)):
-            raise ValueError(
-                f"{who}: passthrough must be True or False. Got {shown(self.passthrough)}."
+            raise InputError(f"tol must be a number of at least 0. Got {shown(self.tol)}.")
+        for name in ("passthrough", "guard", "estimate"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False. Got {shown(getattr(self, name))}.")
+        if self.guard and not self.estimate:
+            raise InputError(
+                "guard=True compares errors on left-out rows, which estimate=False does not "
+                "compute. Pass estimate=True, or guard=False."
             )
-
-    def _select(self, candidates: Candidates, targets: np.ndarray, weight: np.ndarray) -> None:
-        rng = check_random_state(self.random_state)
-        lams = LAMBDAS if isinstance(self.lam, str) else (float(self.lam),)
-        n_features = len(candidates.features)
-        n_rows, n_targets = targets.shape
-        n_folds = n_targets * self._n_folds(weight)
-        n_fits = len(lams) * n_folds
-        searches = {"with_sources": self._search(len(candidates), rng, n_rows, n_fits)}
-        if candidates.n_sources:
-            searches["without_sources"] = self._search(n_features, rng, n_rows, n_fits)
-        with progress_bar("leave-one-out", n_folds * len(searches)) as tick:
-            errors = {
-                kind: self._held_out(lams, kind, candidates, targets, weight, search, tick)
-                for kind, search in searches.items()
-            }
-        # Where on the path to stop, and the larger λ of equals.
-        size = np.argmin if self._stops_by_error else lambda path: len(path) - 1
-        best = {
-            kind: len(lams) - 1 - int(np.argmin([path[size(path)] for path in paths[::-1]]))
-            for kind, paths in errors.items()
-        }
-        paths = {kind: errors[kind][best[kind]] for kind in errors}
-        final = {kind: float(path[size(path)]) for kind, path in paths.items()}
-        kind = min(final, key=lambda name: final[name])
-        self.lam_ = lams[best[kind]]
-        if candidates.n_sources:
-            self.loo_errors_ = final
-        else:
-            self.loo_errors_ = {"without_sources": final["with_sources"]}
-        search = Search(**{**vars(searches[kind]), "lam": self.lam_})
-        fits = self._fits(kind, candidates, targets, weight, search)
-        most = int(size(paths[kind])) if self._stops_by_error else search.n_total
-        self._finish(fits, most, paths[kind], kind, candidates)
 
     @property
     def _stops_by_error(self) -> bool:
         return isinstance(self.max_selected, str)
 
-    def _search(self, n_total: int, rng: np.random.RandomState, n_rows: int, n_fits: int) -> Search:
-        limited = self.max_selected is not None and not self._stops_by_error
-        most = min(int(self.max_selected), n_total) if limited else n_total
-        size = None if self.n_candidates is None else int(self.n_candidates)
-        if size is None or size >= n_total:
-            cells = n_rows * n_total
-            steps = min(most, _STEPS_PER_ROW * n_rows)
-            compiled = cells <= _MOST_IN_CACHE and n_fits * steps * cells >= _WORTH_COMPILING
-            return Search(0.0, most, float(self.tol), n_total, compiled=compiled)
-        draws = candidate_draws(rng, n_total, size)
-        return Search(0.0, most, float(self.tol), n_total, draws, size)
+    def _choose(self, candidates: Candidates, task: Task) -> tuple[Search, Choice]:
+        lams = LAMBDAS if isinstance(self.lam, str) else (float(self.lam),)
+        most = None if self._stops_by_error or self.max_selected is None else self.max_selected
+        search = make_search(
+            candidates, most, float(self.tol), self.n_candidates,
+            check_random_state(self.random_state),
+        )  # fmt: skip
+        choice = choose(
+            candidates, task, lams, search,
+            stop_by_error=self._stops_by_error, estimate=bool(self.estimate),
+        )  # fmt: skip
+        return search, choice
 
-    def _held_out(
-        self,
-        lams: tuple[float, ...],
-        kind: str,
-        candidates: Candidates,
-        targets: np.ndarray,
-        weight: np.ndarray,
-        search: Search,
-        tick: Callable[[], None],
-    ) -> list[np.ndarray]:
-        """Error on left-out rows for every λ and size, the mean over the targets."""
-        columns = _columns(kind, candidates)
-        made = [
-            held_out_errors(lams, columns, y, _ticked(self._folds(weight, y), tick), search)
-            for y in targets.T
-        ]
-        return [padded(paths).mean(axis=0) for paths in zip(*made, strict=True)]
+    def _fit_task(self, rows: Rows, task: Task, targets: tuple[str, ...]) -> tuple[Search, Choice]:
+        """Choose, and keep the weights and the path."""
+        candidates = rows.candidates
+        search, choice = self._choose(candidates, task)
+        guard = candidates.n_sources and self.guard
+        alone = self._choose(candidates.without_sources(), task)[1] if guard else None
+        self.lam_ = choice.lam
+        self.loo_errors_ = {}
+        if not np.isnan(choice.error):
+            self.loo_errors_["with_sources" if candidates.n_sources else "without_sources"] = (
+                choice.error
+            )
+        if alone is not None:
+            self.loo_errors_["without_sources"] = alone.error
+            self.guard_ = choice.error < alone.error
+            if not self.guard_:
+                caution(
+                    f"{type(self).__name__}: the sources do not lower the error on left-out "
+                    f"rows: {choice.error:.3g} with them, {alone.error:.3g} without. They are "
+                    "used all the same; fit without sources to leave them out."
+                )
+        self._keep_choice(candidates, choice)
+        self._keep_path(candidates, choice, targets, task)
+        return search, choice
 
-    def _fits(
-        self,
-        kind: str,
-        candidates: Candidates,
-        targets: np.ndarray,
-        weight: np.ndarray,
-        search: Search,
-    ) -> list[TargetFit]:
-        columns = _columns(kind, candidates)
-        weights = [self._weights(weight, y) for y in targets.T]
-        shared = all(np.array_equal(own, weights[0]) for own in weights[1:])
-        # A step reads p|S| numbers through the Gram and pm through the rows; the Gram takes p²m.
-        reach = 8 * len(weights) * search.max_selected
-        if (
-            shared
-            and len(weights) > 1
-            and search.draws is None
-            and 4 * search.max_selected <= len(weight)
-            and 0 < search.n_total <= min(reach, _MOST_IN_GRAM)
-        ):
-            return fit_targets(columns, targets, weights[0], search)
-        return [
-            fit_target(columns, y, own, search) for y, own in zip(targets.T, weights, strict=True)
-        ]
-
-    def _finish(
-        self,
-        fits: list[TargetFit],
-        most: int,
-        held_out: np.ndarray,
-        kind: str,
-        candidates: Candidates,
-    ) -> None:
-        n_all = self.n_features_in_ + candidates.n_sources
-        raw, effects = np.zeros((n_all, len(fits))), np.zeros((n_all, len(fits)))
-        intercepts = np.empty(len(fits))
-        for t, fit in enumerate(fit.first(most) for fit in fits):
-            chosen = candidates.indices[fit.greedy.order]
-            intercepts[t], raw[chosen, t] = fit.raw()
-            effects[chosen, t] = fit.effects
+    def _keep_choice(self, candidates: Candidates, choice: Choice) -> None:
+        n_all, n_targets = self.n_features_in_ + candidates.n_sources, len(choice.fits)
+        raw, effects = np.zeros((n_all, n_targets)), np.zeros((n_all, n_targets))
+        intercepts = np.empty(n_targets)
+        for t, fit in enumerate(choice.fits):
+            cut = fit if choice.size is None else fit.first(choice.size)
+            chosen = candidates.indices[cut.order]
+            intercepts[t], raw[chosen, t] = cut.raw()
+            effects[chosen, t] = cut.effects
         self._keep(intercepts, raw, effects)
         self.used_sources_ = bool(raw[self.n_features_in_ :].any())
 
+    def _keep_path(
+        self, candidates: Candidates, choice: Choice, targets: tuple[str, ...], task: Task
+    ) -> None:
         # Targets take turns: each one's first pick, then each one's second.
+        fits = choice.fits
         turns = [
             (step, t)
-            for step in range(max(len(fit.greedy.order) for fit in fits))
+            for step in range(max(len(fit.order) for fit in fits))
             for t, fit in enumerate(fits)
-            if step < len(fit.greedy.order)
+            if step < len(fit.order)
         ]
-        order = candidates.indices[[fits[t].greedy.order[step] for step, t in turns]]
-        train = [fit.greedy.train_errors * fit.y_scale**2 for fit in fits]
+        order = candidates.indices[[fits[t].order[step] for step, t in turns]]
+        train = [fit.regularised_errors for fit in fits]
         changes = [(train[t][step + 1] - train[t][step]) / len(fits) for step, t in turns]
         start = float(np.mean([path[0] for path in train]))
         # The error of a round stands at its last turn; between, it is that of the round before.
@@ -223,46 +145,69 @@ class _GreedyTL(SourceEstimator):
             last = np.append(rounds[1:] != rounds[:-1], True)
             rounds = np.where(last, rounds, rounds - 1)
             rounds[0] = 0
+        names = self._all_names()
+        most = len(order) if choice.size is None else choice.size
         self.path_ = SelectionPath(
             order=order,
-            names=tuple(self._candidate_names(order)),
-            scores=held_out[np.minimum(rounds, len(held_out) - 1)],
+            names=tuple(names[i] for i in order),
+            scores=choice.scores[np.minimum(rounds, len(choice.scores) - 1)],
             chosen_size=sum(step < most for step, _ in turns),
-            reason=self._reason(fits, kind, candidates),
+            reason=self._reason(candidates, choice, task),
             unit="mean squared error",
-            train_scores=np.maximum(start + np.append(0.0, np.cumsum(changes)), 0.0),
+            train_scores=start + np.append(0.0, np.cumsum(changes)),
+            evidence=SourceEvidence(
+                names=tuple(names),
+                n_features=self.n_features_in_,
+                weights=np.atleast_2d(np.hstack([self.feature_weights_, self.source_weights_])),
+                targets=targets,
+                errors=self.loo_errors_,
+            ),
         )
-        self.selected_ = self._candidate_names(self.path_.chosen)
-        self.support_ = self.path_.support(n_all)
-        self.ranking_ = self.path_.ranking(n_all)
+        self.selected_ = [names[i] for i in self.path_.chosen]
+        self.support_ = self.path_.support(len(names))
+        self.ranking_ = self.path_.ranking(len(names))
 
-    def _reason(self, fits: list[TargetFit], kind: str, candidates: Candidates) -> str:
-        said = fits[0].greedy.reason
-        if len(fits) > 1 and len({fit.greedy.reason for fit in fits}) > 1:
-            said = "each class stopped where no candidate was worth adding, or at max_selected"
+    def _reason(self, candidates: Candidates, choice: Choice, task: Task) -> str:
+        reasons = {fit.greedy.reason for fit in choice.fits}
+        reason = reasons.pop()
+        if reasons:
+            reason = "each class stopped where no candidate was worth adding, or at max_selected"
+        left_out = "rows" if task.groups is None else "groups"
         if self._stops_by_error:
-            said = "the left-out error is least here"
-        if not candidates.n_sources:
-            return said
-        with_sources = self.loo_errors_["with_sources"]
-        without = self.loo_errors_["without_sources"]
-        figures = f"left-out error {with_sources:.3g} with sources, {without:.3g} without"
-        if kind == "without_sources" and not len(candidates.features):
-            said = f"sources do not help ({figures}): none is used"
-        elif kind == "without_sources":
-            said = f"sources do not help ({figures}): features alone; {said}"
-        else:
-            said = f"sources help ({figures}); {said}"
+            reason = f"the error on left-out {left_out} is least here"
+        if not np.isnan(choice.error):
+            reason += f"; new {left_out}: error {choice.error:.3g}"
+            if self._stops_by_error or isinstance(self.lam, str):
+                chosen = [
+                    name
+                    for name, is_chosen in (
+                        ("lam", isinstance(self.lam, str)),
+                        ("the size", self._stops_by_error),
+                    )
+                    if is_chosen
+                ]
+                reason += f" with the choice of {' and '.join(chosen)} repeated"
+            fewest = min(int((targets > 0).sum()) for targets in task.targets.T)
+            fewest = min(fewest, int((task.targets[:, 0] < 0).sum()))
+            if task.truncated and fewest <= _FEWEST:
+                reason += f", which says little with {fewest} row{'s' * (fewest > 1)} of a class"
+        if "without_sources" in self.loo_errors_ and candidates.n_sources:
+            verdict = "sources help" if self.guard_ else "sources do not help"
+            without = self.loo_errors_["without_sources"]
+            reason = (
+                f"{verdict} (left-out error {choice.error:.3g} with sources, {without:.3g} "
+                f"without); {reason}"
+            )
         if candidates.on.skipped:
-            said += f"; {_count(len(candidates.on.skipped))} failed"
-        if stuck := candidates.constant_sources():
+            reason += f"; {_count(len(candidates.on.skipped))} failed"
+        if stuck := candidates.on.constant():
             names = ", ".join(repr(self.source_names_[i]) for i in stuck[:3])
             more = ", ..." if len(stuck) > 3 else ""
-            said += f"; {_count(len(stuck))} gave one score in every row: {names}{more}"
-        return said
+            reason += f"; {_count(len(stuck))} gave one score in every row: {names}{more}"
+        return reason
 
 
-class GreedyTLClassifier(_GreedyTL, TransferClassifier):
+class GreedyTLClassifier(ClassPredictions, _GreedyTL):
     """Classifier on the few sources and features that help a new task with a dozen labels.
 
     Answers *which of a thousand trained models help here?* Candidates, sources and columns of X
@@ -276,15 +221,15 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         the estimator shares them.
     lam : float or "loo", default=1.0
         The penalty λ per row: the larger, the more sources share the weight. ``"loo"`` takes the
-        best of 10⁻⁴, 10⁻³, ..., 10⁴ by leave-one-out. The paper's pseudocode read to the letter
-        has ``lam = 1/n_samples``.
+        best of 10⁻⁴, 10⁻³, ..., 10⁴ by the error on left-out rows, a tenth of them at a time. The
+        paper's pseudocode read to the letter has ``lam = 1/n_samples``.
     max_selected : int, "loo" or None, default=None
-        Most candidates to choose. None, the paper's rule: as many as ``tol`` lets in, about five a
-        row. ``"loo"``: as many as give the least error on left-out rows; better where few of many
-        sources help, worse where most do.
+        Most candidates to choose; at least one is always chosen. None, the paper's rule: as many as
+        ``tol`` lets in, about five a row. ``"loo"``: as many as give the least error on left-out
+        rows; better where few of many sources help, worse where most do.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
-        stays out. There are at most ``1/tol`` steps.
+        stays out, unless it is the first. There are at most ``1/tol`` steps.
     n_candidates : int, optional
         Look at this many random candidates at each step, 59 for GreedyTL-59: sources that are
         never drawn are never run. See `candidate_count`. Default: look at all. The number of
@@ -295,6 +240,14 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         weights give both sides the same sum.
     passthrough : bool, default=True
         Whether the columns of X are candidates beside the sources.
+    guard : bool, default=False
+        Whether to compare the error on left-out rows with that of a fit without sources, at twice
+        the cost. The result is reported in ``guard_``, ``loo_errors_`` and a warning; it does not
+        change the fit.
+    estimate : bool, default=True
+        Whether to estimate the error on left-out rows, with everything fitted anew without them.
+        Without it the fit is one bare selection: scores are nan, the threshold is 0, and there is
+        no ``predict_proba``.
     random_state : int, RandomState or None, default=None
         Draws the candidates if ``n_candidates`` is given.
 
@@ -306,20 +259,34 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         What one standard deviation of a source adds to the score; 0 where it was not chosen.
     feature_weights_ : ndarray of shape (n_features,) or (n_classes, n_features)
         The same for the columns of X.
+    coef_ : ndarray of shape (n_features + n_sources,) or (n_classes, n_features + n_sources)
+        The same weights in the units of the columns and scores, columns of X first.
     intercept_ : float or ndarray of shape (n_classes,)
-        Score where all chosen sources and features are 0.
+        Score where all chosen sources and features are 0. The threshold is part of it.
+    temperature_ : float
+        Probabilities are the logistic function of the scores, cut to [-1, 1], divided by this, or
+        the softmax of the scores divided by this. Like the threshold it comes from the scores of
+        left-out rows.
     used_sources_ : bool
-        Whether any source was chosen. Where leave-one-out finds that sources do not help, the fit
-        is that of the features alone, and ``path_.reason`` says so.
+        Whether any source was chosen.
+    guard_ : bool
+        Whether sources lower the error on left-out rows; only with ``guard=True``.
     loo_errors_ : dict of float
-        Mean squared error on left-out rows, ``"with_sources"`` and ``"without_sources"``. The
-        selection is repeated without each row. Above 50 rows, or a sum of weights above 50, a
-        tenth of the rows is left out at a time, each with its whole weight.
+        Mean squared error on left-out rows, ``"with_sources"``, and with ``guard=True``
+        ``"without_sources"`` too; of classes, which are ±1, that of the scores cut to [-1, 1].
+        Selection, and the choice of λ and size by the others' errors,
+        are repeated without each row. Above 50 rows, or a sum of weights above 50, a tenth of the
+        rows is left out at a time, each with its whole weight; with ``groups`` whole groups are.
+    guarantees_ : dict
+        What the paper's theorems say of a fit of two classes; see
+        `holdtrue.sources.bounds.guarantees`. The theorems hide constants and logarithms: the
+        numbers say what drives the error, not how large it is.
     lam_ : float
         The penalty that was used.
     path_ : SelectionPath
-        Candidates in order of entry with the error on left-out rows. With more than two classes
-        they take turns, and a candidate may enter for several.
+        Candidates in order of entry with the error on left-out rows. ``train_scores`` are the
+        regularised error on the rows of the fit, which the paper's rule follows. With more than
+        two classes they take turns, and a candidate may enter for several.
     support_, ranking_ : ndarray of shape (n_features + n_sources,)
         Mask of the chosen, and order of entry: columns of X first, then sources in pool order.
     source_names_ : list of str
@@ -337,6 +304,9 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
 
     Notes
     -----
+    Probabilities and threshold are those of the class weights: with ``class_weight="balanced"``
+    both classes count as equally frequent, with None as frequent as in the sample.
+
     When **not** to use it: with thousands of labels, train on them. With a handful of sources,
     weigh them all (`sklearn.ensemble.StackingClassifier` with ``cv="prefit"``). If sources were
     trained on the rows of this fit, their scores are too good to be true and so is the error here.
@@ -368,6 +338,8 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         n_candidates: int | None = None,
         class_weight: Any = "balanced",
         passthrough: bool = True,
+        guard: bool = False,
+        estimate: bool = True,
         random_state: Any = None,
     ):
         self.sources = sources
@@ -377,51 +349,77 @@ class GreedyTLClassifier(_GreedyTL, TransferClassifier):
         self.n_candidates = n_candidates
         self.class_weight = class_weight
         self.passthrough = passthrough
+        self.guard = guard
+        self.estimate = estimate
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_class_weight()
-
-    def guarantees(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """What the paper's theorems say of this fit, from the rows that it was fitted on.
-
-        The theorems hide constants and logarithms, and standardised columns leave the unit ball
-        that they assume: read the numbers as what drives the error, not as a bound on it.
+    @fits_whole
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Any:
+        """Choose sources and features, and their weights.
 
         Parameters
         ----------
-        X, y, sample_weight : as in `fit`; two classes
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            What the sources read. Its columns are candidates too, unless ``passthrough=False``.
+        y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            New data are new groups: the rows of a group are left out together. Default: new data
+            are new rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights are repetitions: n is their sum.
 
         Returns
         -------
-        numbers : dict
-            See `holdtrue.sources.bounds.guarantees`. With ``n_candidates``, only the chosen
-            candidates are looked at.
+        self : the fitted estimator
         """
-        check_is_fitted(self, "support_")
-        fitted = type(self)(**self.get_params(deep=False))
-        candidates, targets, weight = fitted._prepare(
-            X, y, sample_weight, passthrough=self.passthrough
+        self._check_parameters()
+        check_class_weight(self.class_weight)
+        rows = self._read_rows(
+            X, y, groups, sample_weight, passthrough=self.passthrough, y_numeric=False
         )
-        if targets.shape[1] > 1:
-            raise ValueError(
-                f"{self._owner}.guarantees: the theorems are about 2 classes. "
-                f"Got {targets.shape[1]}."
+        self.classes_, task = class_task(rows, self.class_weight)
+        names = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        search, choice = self._fit_task(rows, task, tuple(map(str, names)))
+        self.guarantees_ = self._guarantees(rows.candidates, task, search)
+        if len(choice.decisions):
+            weights = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
+            thresholds, self.temperature_ = calibrated(
+                choice.decisions, task.targets, np.array(weights).T
             )
-        wanted = np.arange(len(candidates))
-        if self.n_candidates is not None:
-            wanted = wanted[self.support_[candidates.indices]]
-        own = fitted._weights(weight, targets[:, 0])
-        Z, _, _ = standardised(candidates.columns(wanted).astype(np.float64), own)
-        target, _, y_scale = standardised(targets, own)
+            moved = self.intercept_ - thresholds
+            self.intercept_ = float(moved[0]) if task.n_targets == 1 else moved
+        return self
+
+    @available_if(lambda self: self.estimate)  # type: ignore[untyped-decorator]
+    @speaks
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (n_samples, n_classes).
+
+        One temperature on the scores, fitted to the scores of left-out rows. Of two classes, scores
+        are cut to [-1, 1] before.
+        """
+        scores = self._decisions(X)
+        if scores.shape[1] > 1:
+            return softmax(scores / self.temperature_, axis=1)
+        positive = expit(truncate(scores) / self.temperature_)
+        return np.hstack([1 - positive, positive])
+
+    def _guarantees(self, candidates: Candidates, task: Task, search: Search) -> dict[str, Any]:
+        if task.n_targets > 1:
+            return {}
+        weight = task.class_weights(task.weight, 0)
+        target, _, y_scale = standardised(task.targets, weight)
         effects = np.concatenate([self.feature_weights_, self.source_weights_])
-        n_features = int((wanted < len(candidates.features)).sum())
-        weights = effects[candidates.indices[wanted]] / float(y_scale[0])
-        return bounds.guarantees(Z, target[:, 0], own, weights, n_features, self.lam_)
+        effects = effects[candidates.indices]
+        searched = search.searched if search.matrix is not None else np.flatnonzero(effects)
+        columns = candidates.columns(searched) if search.matrix is None else search.matrix
+        Z, _, _ = standardised(columns.astype(np.float64, copy=False), weight)
+        n_features = int((searched < candidates.n_features).sum())
+        weights = effects[searched] / float(y_scale[0])
+        return bounds.guarantees(Z, target[:, 0], weight, weights, n_features, self.lam_)
 
 
-class GreedyTLRegressor(_GreedyTL, TransferRegressor):
+class GreedyTLRegressor(RegressorMixin, _GreedyTL):
     """Regressor on the few sources and features that help a new task with a dozen labels.
 
     As `GreedyTLClassifier`, for numbers: the squared error is the aim itself.
@@ -441,12 +439,18 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
         Look at this many random candidates at each step; sources never drawn are never run.
     passthrough : bool, default=True
         Whether the columns of X are candidates beside the sources.
+    guard : bool, default=False
+        Whether to compare the error on left-out rows with that of a fit without sources.
+    estimate : bool, default=True
+        Whether to estimate the error on left-out rows.
     random_state : int, RandomState or None, default=None
         Draws the candidates if ``n_candidates`` is given.
 
     Attributes
     ----------
-    selected_, source_weights_, feature_weights_, intercept_, used_sources_, loo_errors_, lam_
+    selected_, source_weights_, feature_weights_, coef_, intercept_, used_sources_, guard_
+        As in `GreedyTLClassifier`.
+    loo_errors_, lam_
         As in `GreedyTLClassifier`.
     path_, support_, ranking_, source_names_, n_features_in_, feature_names_in_
         As in `GreedyTLClassifier`.
@@ -476,6 +480,8 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
         tol: float = 1e-4,
         n_candidates: int | None = None,
         passthrough: bool = True,
+        guard: bool = False,
+        estimate: bool = True,
         random_state: Any = None,
     ):
         self.sources = sources
@@ -484,18 +490,27 @@ class GreedyTLRegressor(_GreedyTL, TransferRegressor):
         self.tol = tol
         self.n_candidates = n_candidates
         self.passthrough = passthrough
+        self.guard = guard
+        self.estimate = estimate
         self.random_state = random_state
+
+    @fits_whole
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Any:
+        """Choose sources and features, and their weights; as `GreedyTLClassifier.fit`."""
+        self._check_parameters()
+        rows = self._read_rows(
+            X, y, groups, sample_weight, passthrough=self.passthrough, y_numeric=True
+        )
+        targets = rows.y.astype(np.float64)[:, None]
+        check_magnitude("y", targets)
+        self._fit_task(rows, Task(targets, rows.weight, groups=rows.groups), ())
+        return self
+
+    @speaks
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions for X, shape (n_samples,); float32 for float32."""
+        return self._decisions(X)[:, 0]
 
 
 def _count(count: int) -> str:
     return "1 source" if count == 1 else f"{count} sources"
-
-
-def _columns(kind: str, candidates: Candidates) -> Columns:
-    return candidates.columns if kind == "with_sources" else candidates.feature_columns
-
-
-def _ticked(folds: Iterable[Any], tick: Callable[[], None]) -> Iterator[Any]:
-    for fold in folds:
-        yield fold
-        tick()

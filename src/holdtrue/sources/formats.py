@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import types
-import uuid
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -17,13 +14,23 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.validation import did_you_mean
+from holdtrue.errors import did_you_mean
+from holdtrue.skops_files import UnfitFile, load_skops
 
-_PICKLES = (".pkl", ".pickle", ".joblib")
+PICKLES = (".pkl", ".pickle", ".joblib")
+# Columns of scores of one model; the largest shelves of classes have some 20,000.
+MAX_WIDTH = 50_000
 
 
 class Refused(Exception):  # noqa: N818  (not an error yet: the pool decides)
     """A source that cannot be used; the message continues "source 'name' ..."."""
+
+
+class Allowed(NamedTuple):
+    """What may be done to open a file."""
+
+    pickle: bool
+    external_data: bool
 
 
 class Output:
@@ -33,7 +40,7 @@ class Output:
         self,
         name: str,
         model: Callable[[Any], Any],
-        fingerprint: Callable[[], str],
+        fingerprint: Callable[[], str | None],
         *,
         position: int = 0,
         width: int = 1,
@@ -78,13 +85,15 @@ def model_names(name: str, model: Any) -> list[str]:
     classes = getattr(model, "classes_", None) if _method(model) != "predict" else None
     if classes is None or len(classes) <= 2:
         return [name]
+    if len(classes) > MAX_WIDTH:
+        raise Refused(f"has {len(classes):,} classes, more than {MAX_WIDTH:,}.")
     return [f"{name}: {label}" for label in classes]
 
 
 def model_outputs(name: str, model: Any) -> list[Output]:
     """Outputs of a fitted estimator, a callable or a column."""
     if isinstance(model, Column) or not hasattr(model, "predict"):
-        return [Output(name, model, lambda: f"{name}/{_fingerprint(model)}")]
+        return [Output(name, model, lambda: _fingerprint((name, model)))]
     try:
         check_is_fitted(model)
     except NotFittedError as error:
@@ -99,7 +108,7 @@ def model_outputs(name: str, model: Any) -> list[Output]:
         "width": len(names),
         "wants_names": hasattr(model, "feature_names_in_"),
     }
-    return [Output(own, score, position=j, **options) for j, own in enumerate(names)]
+    return [Output(each, score, position=j, **options) for j, each in enumerate(names)]
 
 
 def scored(model: Callable[[Any], Any], rows: Any) -> Any:
@@ -111,7 +120,7 @@ def scored(model: Callable[[Any], Any], rows: Any) -> Any:
     try:
         return model(view)
     except Exception as error:
-        if not any(said in str(error) for said in ("read-only", "readonly")):
+        if not any(word in str(error) for word in ("read-only", "readonly")):
             raise
     return model(rows.copy())
 
@@ -131,15 +140,15 @@ class _Scorer:
         self.method = _method(model)
 
     def __call__(self, X: Any) -> np.ndarray:
-        made = np.asarray(getattr(self.model, self.method)(X))
+        scores = np.asanyarray(getattr(self.model, self.method)(X))
         if self.method == "predict_proba":
-            return _log_odds(made)
-        if self.method == "predict" and made.dtype.kind not in "fiub":
+            return log_odds(scores)
+        if self.method == "predict" and scores.dtype.kind not in "fiub":
             raise Refused("returned labels that are not numbers. A source must return scores.")
-        return made
+        return scores
 
 
-def _log_odds(probability: np.ndarray) -> np.ndarray:
+def log_odds(probability: np.ndarray) -> np.ndarray:
     """``log(p/(1 - p))`` of each class, of the second where there are two; bounded at 1e-15."""
     if probability.ndim == 2 and probability.shape[1] == 2:
         probability = probability[:, 1]
@@ -147,12 +156,12 @@ def _log_odds(probability: np.ndarray) -> np.ndarray:
     return np.log(p) - np.log1p(-p)
 
 
-def _fingerprint(source: Any) -> str:
-    """What the cache knows a source by; new each time for one that cannot be pickled."""
+def _fingerprint(source: Any) -> str | None:
+    """What the cache knows a source by; None for one that cannot be pickled."""
     try:
         return str(joblib.hash(_content(source, {})))
     except Exception:  # a pickle may fail with anything
-        return uuid.uuid4().hex
+        return None
 
 
 def _content(value: Any, seen: dict[int, int]) -> Any:
@@ -171,7 +180,7 @@ def _content(value: Any, seen: dict[int, int]) -> Any:
     elif isinstance(value, functools.partial):
         parts = (value.func, value.args, value.keywords)
     elif type(value) is dict:
-        return {key: _content(own, seen) for key, own in value.items()}
+        return {key: _content(item, seen) for key, item in value.items()}
     elif type(value) in (tuple, list):
         parts = value
     elif isinstance(value, types.ModuleType):
@@ -182,20 +191,21 @@ def _content(value: Any, seen: dict[int, int]) -> Any:
     return tuple(_content(part, seen) for part in parts)
 
 
-def _said(error: BaseException) -> str:
+def sentence(error: BaseException | str) -> str:
+    """What an error says, with a full stop."""
     return f"{str(error).strip().rstrip('.')}."
 
 
 # --- files ---
 
 
-def _check_format(file: Path, *, starts: tuple[bytes, ...], wanted: str) -> None:
+def check_format(file: Path, *, starts: tuple[bytes, ...], wanted: str) -> None:
     """Refuse a file whose first bytes are not those of its format, without reading further."""
     try:
         with file.open("rb") as stream:
             head = stream.read(8)
     except OSError as error:
-        raise Refused(f"cannot be read: {_said(error)}") from error
+        raise Refused(f"cannot be read: {sentence(error)}") from error
     if not head:
         raise Refused(f"({file.name}) is empty.")
     if not head.startswith(starts):
@@ -203,8 +213,9 @@ def _check_format(file: Path, *, starts: tuple[bytes, ...], wanted: str) -> None
         raise Refused(f"({file.name}) is not {wanted}, whatever its name says.{looks}")
 
 
-def _pickle_outputs(name: str, file: Path, allow_pickle: bool) -> list[Output]:
-    if not allow_pickle:
+def pickle_outputs(name: str, file: Path, allowed: Allowed) -> list[Output]:
+    """Outputs of a pickled model, if pickles are allowed."""
+    if not allowed.pickle:
         raise Refused(
             f"({file.name}) is a pickle, and loading one runs whatever code it holds. Save the "
             "model as .onnx or .skops, or pass allow_pickle=True if you trust who wrote it."
@@ -212,100 +223,14 @@ def _pickle_outputs(name: str, file: Path, allow_pickle: bool) -> list[Output]:
     try:
         model = joblib.load(file)  # reads plain pickles too
     except Exception as error:
-        raise Refused(f"({file.name}) cannot be loaded: {_said(error)}") from error
+        raise Refused(f"({file.name}) cannot be loaded: {sentence(error)}") from error
     return model_outputs(name, model)
 
 
-def _skops_outputs(name: str, file: Path, _: bool) -> list[Output]:
-    _check_format(file, starts=(b"PK\x03\x04",), wanted="a skops file")
-    with zipfile.ZipFile(file) if zipfile.is_zipfile(file) else _no_zip(file) as archive:
-        if "schema.json" not in archive.namelist():
-            raise Refused(f"({file.name}) is a zip archive, not a skops file.")
+def skops_outputs(name: str, file: Path, _: Allowed) -> list[Output]:
+    """Outputs of a skops file whose types are all known as safe."""
     try:
-        from skops import io
-    except ImportError as error:
-        raise ImportError(
-            f"SourcePool: reading {file.name} needs skops, which is not installed. "
-            "Run `pip install 'holdtrue[skops]'`."
-        ) from error
-    try:
-        unknown = io.get_untrusted_types(file=file)
-        if unknown:
-            raise Refused(
-                f"({file.name}) holds types that skops does not know as safe: "
-                f"{', '.join(map(str, unknown))}. Look at them; if you trust them, load the file "
-                "with skops.io.load(file, trusted=[...]) and pass the model itself."
-            )
-        model = io.load(file, trusted=[])
-    except Refused:
-        raise
-    except Exception as error:
-        raise Refused(f"({file.name}) cannot be loaded: {_said(error)}") from error
+        model = load_skops(file)
+    except UnfitFile as error:
+        raise Refused(f"({file.name}) {error}") from error
     return model_outputs(name, model)
-
-
-def _no_zip(file: Path) -> zipfile.ZipFile:
-    raise Refused(f"({file.name}) is not a skops file, whatever its name says.")
-
-
-def _onnx_outputs(name: str, file: Path, _: bool) -> list[Output]:
-    # The first field of an ONNX model is its ir_version: tag 0x08.
-    _check_format(file, starts=(b"\x08",), wanted="an ONNX model")
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise ImportError(
-            f"SourcePool: reading {file.name} needs onnxruntime, which is not installed. "
-            "Run `pip install 'holdtrue[onnx]'`."
-        ) from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(
-            file, sess_options=options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:
-        raise Refused(f"({file.name}) cannot be opened as ONNX: {_said(error)}") from error
-    inputs, outputs = session.get_inputs(), session.get_outputs()
-    floats = [o for o in outputs if o.type in ("tensor(float)", "tensor(double)")]
-    if len(inputs) != 1 or inputs[0].type not in ("tensor(float)", "tensor(double)"):
-        raise Refused(f"({file.name}) must have one input of numbers.")
-    if not floats:
-        raise Refused(
-            f"({file.name}) gives no table of numbers. Convert a classifier with "
-            "options={'zipmap': False}."
-        )
-    kind = np.float32 if inputs[0].type == "tensor(float)" else np.float64
-    output = floats[0]
-    # A label beside it makes the numbers those of a classifier.
-    classifier = len(outputs) > len(floats)
-    odds = classifier and "prob" in output.name.lower()
-    shape = output.shape
-    width = shape[1] if len(shape) == 2 and isinstance(shape[1], int) else 1
-    if classifier and width == 2:
-        width = 1
-
-    def score(X: Any) -> np.ndarray:
-        rows = X.toarray() if sparse.issparse(X) else X
-        made = session.run([output.name], {inputs[0].name: np.asarray(rows, dtype=kind)})[0]
-        if odds:
-            return _log_odds(made)
-        # Two raw scores of a classifier are -s and s.
-        return made[:, 1] if classifier and made.ndim == 2 and made.shape[1] == 2 else made
-
-    def fingerprint() -> str:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-
-    if width == 1:
-        return [Output(name, score, fingerprint)]
-    return [
-        Output(f"{name}: {j}", score, fingerprint, position=j, width=width) for j in range(width)
-    ]
-
-
-FILES: dict[str, Callable[[str, Path, bool], list[Output]]] = {
-    ".onnx": _onnx_outputs,
-    ".skops": _skops_outputs,
-    **dict.fromkeys(_PICKLES, _pickle_outputs),
-}

@@ -3,7 +3,7 @@
 Paper
 -----
 Kuzborskij, Orabona & Caputo, "Scalable Greedy Algorithms for Transfer Learning", Computer Vision
-and Image Understanding 156 (2017) 174-185. The leave-one-out formula is that of ridge regression.
+and Image Understanding 156 (2017) 174-185.
 
 Notation
 --------
@@ -27,11 +27,12 @@ G                   not formed; ``H = Λ (Z_S Z_Sᵀ + Λ I)⁻¹`` is ``Λ G``
 Where to find it
 ----------------
 =================================  ===================================
+(1), columns of variance 1         `standardised`
 (2), Algorithm 1                   `greedy`
 (2) from C = ZᵀZ and b = Zᵀy       `greedy_from_gram`
-GreedyTL-59, Theorem 1             `greedy_sampled`, `candidate_draws`, `candidate_count`
-(1), on the scale of the columns   module `targets`
-leave-one-out                      module `leave_one_out`
+GreedyTL-59                        `SampledSearch`, `greedy` with draws
+Theorem 1                          module `draws`
+(1), on the scale of the columns   module `choose`
 Theorems 2 and 3, Corollary 1      module `bounds`
 =================================  ===================================
 
@@ -44,20 +45,23 @@ Departures
 3. The printed loop runs while ``|S| ≤ k`` and so picks k + 1. Here k are picked.
 4. a and c are first kept in float32, at half the reading. Candidates that rounding could let win
    are scored again in float64, from the definition: the picks are those of float64. Scores within
-   10⁻⁹ of the largest are a tie, and the lowest column wins: of equal columns, the first.
-5. δ is tested before a candidate is added: the one that gains too little stays out.
+   10⁻⁹ of the largest are a tie, and the lowest column wins.
+5. δ is tested before a candidate is added: the one that gains too little stays out. The first
+   enters whatever it gains, so that a model is never empty.
+6. Columns that are equal up to sign and scale are one candidate, the first of them
+   (`first_of_equals`): copies would share the penalty, and so count more than one column does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import daxpy, saxpy
+from scipy.linalg.lapack import dtrtrs
 
-Columns = Callable[[np.ndarray | slice], np.ndarray]
+from holdtrue.sources.draws import CandidateDraws
 
 # Falls of the error below this, where the target's variance is 1, are rounding.
 _NOTHING = 1e-14
@@ -66,6 +70,109 @@ _TIE = 1e-9
 _DEPENDENT = 1e-10
 # From this λ on, float32 is good enough to say which candidates might win.
 _SCREEN = 1e-2
+# A mean is off by about eps·sqrt(n) of its size. A column whose scale is up to _CONSTANT times that
+# is a constant. Up to _COARSE times that, or outside of _SMALL to _LARGE, where squares leave its
+# range, float32 is too coarse.
+_CONSTANT = 8
+_COARSE = 1_000
+_SMALL, _LARGE = 1e-16, 1e16
+_PAIRS_AT_ONCE = 4_096
+
+
+def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``sqrt(w) (Z - mean)/scale``, and in float64 the weighted means and scales of the columns.
+
+    A constant column becomes zeros and has scale 1. What float32 is too coarse for is done in
+    float64 and rounded at the end.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_rows, n_columns), float64 or float32
+        Squares must fit into float64.
+    weight : ndarray of shape (n_rows,)
+        Not negative, and positive somewhere.
+    """
+    n = weight.sum()
+    share = (weight / n).astype(Z.dtype, copy=False)
+    mean = share @ Z
+    with np.errstate(over="ignore", invalid="ignore"):  # of float32; done again below
+        scaled = np.subtract(Z, mean, order="C")
+        scaled *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
+        scale = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / n)
+    single = Z.dtype == np.float32
+    rounding = float(np.finfo(Z.dtype).eps) * math.sqrt(len(Z))
+    least = (_COARSE if single else _CONSTANT) * rounding * np.abs(mean)
+    if single:
+        odd = np.flatnonzero(~((scale > np.maximum(least, _SMALL)) & (scale < _LARGE)))
+        is_zero = (scale[odd] == 0) & (mean[odd] == 0)
+        constant, coarse = odd[is_zero], odd[~is_zero]
+    else:
+        constant, coarse = np.flatnonzero(scale <= least), np.empty(0, dtype=np.intp)
+    scale[constant] = 1
+    scale[coarse] = 1
+    scaled *= 1 / scale
+    mean, scale = mean.astype(np.float64, copy=False), scale.astype(np.float64, copy=False)
+    if len(constant):
+        scaled[:, constant] = 0
+    if len(coarse):
+        exact = standardised(Z[:, coarse].astype(np.float64), weight)
+        scaled[:, coarse], mean[coarse], scale[coarse] = exact
+    return scaled, mean, scale
+
+
+def first_of_equals(Z: np.ndarray) -> np.ndarray:
+    """For each column the first one that equals it up to sign, shape (n_columns,).
+
+    Equal means ``1 - |r| < 10⁻⁹``. Two products with fixed vectors tell most columns apart;
+    columns close in both are compared.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_rows, n_columns)
+        Standardised.
+    """
+    n_rows, p = Z.shape
+    first = np.arange(p)
+    lengths = np.sqrt(np.einsum("ij,ij->j", Z, Z, dtype=np.float64))
+    used = np.flatnonzero(lengths > 0)
+    lengths = lengths[used]
+    probes = np.random.RandomState(0).standard_normal((2, n_rows))
+    probes /= np.linalg.norm(probes, axis=1)[:, None]
+    with np.errstate(invalid="ignore"):
+        marks = np.abs(probes.astype(Z.dtype) @ Z)[:, used] / lengths
+    order = np.argsort(marks[0])
+    marks = marks[:, order]
+    # Unit vectors with 1 - |r| < tie are at most sqrt(2 tie) apart, and so are their marks.
+    apart = math.sqrt(2 * _TIE) + 8 * float(np.finfo(Z.dtype).eps)
+    start, shift = np.arange(len(order)), 0
+    while len(start):
+        shift += 1
+        start = start[: np.searchsorted(start, len(order) - shift)]
+        start = start[marks[0][start + shift] - marks[0][start] <= apart]
+        close = start[np.abs(marks[1][start + shift] - marks[1][start]) <= apart]
+        for at in range(0, len(close), _PAIRS_AT_ONCE):
+            part = close[at : at + _PAIRS_AT_ONCE]
+            i, j = order[part], order[part + shift]
+            products = np.einsum("ij,ij->j", Z[:, used[i]], Z[:, used[j]], dtype=np.float64)
+            equal = 1 - np.abs(products) / (lengths[i] * lengths[j]) < _TIE
+            low, high = np.minimum(i, j)[equal], np.maximum(i, j)[equal]
+            np.minimum.at(first, used[high], used[low])
+    while (first[first] != first).any():
+        first = first[first]
+    return first
+
+
+def equal_columns(known: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """For each column of Z the first of the known ones that equals it, as in `first_of_equals`.
+
+    Every column of Z must be among the known ones, at their end.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        products = np.abs(known.T @ Z)
+        products /= np.linalg.norm(known, axis=0)[:, None] * np.linalg.norm(Z, axis=0)
+    equal = products > 1 - _TIE
+    first = len(known.T) - len(Z.T) + np.arange(len(Z.T))
+    return np.where(equal.any(axis=0), equal.argmax(axis=0), first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +202,7 @@ class GreedyFit:
     @property
     def weights(self) -> np.ndarray:
         """Weights in order of entry, shape (k,): ``R⁻¹ q``."""
-        return solve_triangular(self.R, self.q) if len(self.order) else np.empty(0)
+        return dtrtrs(self.R, self.q)[0] if len(self.order) else np.empty(0)
 
     @property
     def weight_path(self) -> np.ndarray:
@@ -104,7 +211,7 @@ class GreedyFit:
         path = np.zeros((k + 1, k))
         if k:
             # R is triangular, so the inverse of its leading block is the leading block.
-            inverse = solve_triangular(self.R, np.eye(k))
+            inverse = dtrtrs(self.R, np.eye(k))[0]
             path[1:] = np.cumsum(inverse * self.q, axis=1).T
         return path
 
@@ -113,16 +220,15 @@ class GreedyFit:
 
         ``weight_path @ Z.T``, as sums of ``q`` times the rows of ``R⁻ᵀ Zᵀ``.
         """
-        made = np.zeros((len(self.order) + 1, len(Z)))
+        steps = np.zeros((len(self.order) + 1, len(Z)))
         if len(self.order):
-            made[1:] = self.q[:, None] * solve_triangular(self.R, Z.T, trans="T")
-        return np.cumsum(made, axis=0, out=made)
+            steps[1:] = self.q[:, None] * dtrtrs(self.R, Z.T, trans=1)[0]
+        return np.cumsum(steps, axis=0, out=steps)
 
     @property
-    def train_errors(self) -> np.ndarray:
-        """Mean squared error of the sizes 0..k where the target's variance is 1."""
-        regularised = 1.0 - np.append(0.0, np.cumsum(self.q**2)) / self.n_samples
-        return np.maximum(regularised - self.lam * (self.weight_path**2).sum(axis=1), 0.0)
+    def regularised_errors(self) -> np.ndarray:
+        """The objective of (2) at the sizes 0..k, where the target's variance is 1."""
+        return 1.0 - np.append(0.0, np.cumsum(self.q**2)) / self.n_samples
 
 
 class _Rows:
@@ -202,11 +308,11 @@ def _reached(max_selected: int, n_total: int) -> str:
     return "every candidate was chosen" if n_total else "there was no candidate"
 
 
-def _stopped(fall: float, tol: float) -> str:
-    """Why no candidate is added, or nothing where one is."""
+def _stopped(fall: float, tol: float, size: int) -> str:
+    """Why no candidate is added to ``size`` of them; empty where one is."""
     if fall <= _NOTHING:
         return "no further candidate lowers the error"
-    if fall < tol:
+    if fall < tol and size:  # departure 5
         return f"the next candidate would lower the regularised error by less than tol={tol:g}"
     return ""
 
@@ -225,8 +331,7 @@ def greedy(
     lam: float,
     max_selected: int,
     tol: float,
-    *,
-    compiled: bool = False,
+    draws: CandidateDraws | None = None,
 ) -> GreedyFit:
     """Candidates picked one by one, each the one that most lowers the regularised error of (2).
 
@@ -246,8 +351,8 @@ def greedy(
         λ of (2). Zero gives forward regression.
     max_selected : int
     tol : float
-    compiled : bool
-        Which route, the compiled loop or NumPy; both make the same picks.
+    draws : CandidateDraws, optional
+        Candidates that each step looks at. Default: all.
     """
     Lam = n_samples * lam
     if lam >= _SCREEN:
@@ -259,68 +364,58 @@ def greedy(
         den = Lam + np.einsum("ij,ij->j", screen, screen)
         if not Lam:
             den[den <= _DEPENDENT * n_samples] = np.inf
+    kind = screen.dtype
     # What rounding may do to a and den, both of which are at most about m.
-    blur = 32 * float(np.finfo(screen.dtype).eps) * math.sqrt(len(y)) * n_samples
-    if compiled:
-        from holdtrue.sources import loops  # imports numba
-
-        order, R, q, fall = loops.select(
-            Z, screen, np.array(y, dtype=np.float64), den,
-            float(Lam), float(n_samples), int(max_selected), float(tol),
-            blur, _TIE, _NOTHING, _DEPENDENT,
-        )  # fmt: skip
-        reason = _stopped(fall, tol) or _reached(max_selected, Z.shape[1])
-        return GreedyFit(order, R, q, n_samples, lam, reason)
+    blur = 32 * float(np.finfo(kind).eps) * math.sqrt(len(y)) * n_samples
     rows = _Rows(y, Lam)
-    reason = _pick(rows, Z, screen, den, n_samples, max_selected, tol, blur)
-    return rows.result(n_samples, lam, reason)
-
-
-def _pick(
-    rows: _Rows,
-    Z: np.ndarray,
-    screen: np.ndarray,
-    den: np.ndarray,
-    n_samples: float,
-    max_selected: int,
-    tol: float,
-    blur: float,
-) -> str:
-    """The loop of `greedy`; returns why it stopped. Its compiled twin is `loops.select`."""
-    Lam, kind = rows.Lam, screen.dtype
     a = rows.residual.astype(kind) @ screen
-    score, change, v = np.empty_like(a), np.empty_like(a), np.empty_like(a)
+    score, v = np.empty_like(a), np.empty_like(a)
+    add = saxpy if kind == np.float32 else daxpy
+    is_chosen = np.zeros(len(a), dtype=bool)
     most = min(max_selected, len(a))
-    while len(rows.order) < most:
-        np.multiply(a, a, out=score)
-        np.divide(score, den, out=score)
+    while (size := len(rows.order)) < most:
+        if draws is None:
+            looked_at = None
+            np.multiply(a, a, out=score)
+            np.divide(score, den, out=score)
+        else:
+            looked_at = draws.free(size, is_chosen)
+            score = a[looked_at]
+            score *= score
+            score /= den[looked_at]
         i = int(score.argmax())
         best = float(score[i])
-        if stopped := _stopped(best / n_samples, _NOTHING):
-            return stopped
+        if best <= _NOTHING * n_samples:
+            return rows.result(n_samples, lam, _stopped(best / n_samples, tol, size))
         slack = 2 * (2 * math.sqrt(best / Lam) + best / Lam) * blur if Lam else 0.0
         least = best - max(slack, _TIE * best)
         score[i] = -1
         if score[score.argmax()] >= least:
             score[i] = best
             near = np.flatnonzero(score >= least)
-            near = near[np.isfinite(den[near])]
-            exact_a, exact_den = rows.terms(Z[:, near])
+            columns = near if looked_at is None else looked_at[near]
+            is_left = np.isfinite(den[columns])
+            near, columns = near[is_left], columns[is_left]
+            exact_a, exact_den = rows.terms(Z[:, columns])
             i = int(near[_lowest_of_ties(exact_a**2 / exact_den)])
+        if looked_at is not None:
+            i = int(looked_at[i])
         z = Z[:, i].astype(np.float64)
-        if stopped := _stopped(rows.score(z) / n_samples, tol):
-            return stopped
+        if stopped := _stopped(rows.score(z) / n_samples, tol, size):
+            if looked_at is not None:
+                stopped = _of_drawn(stopped, len(looked_at))
+            return rows.result(n_samples, lam, stopped)
         u = rows.enter(i)
         u.astype(kind).dot(screen, out=v)
-        np.multiply(v, rows.q[-1], out=change)
-        np.subtract(a, change, out=a)
+        add(v, a, a=-rows.q[-1])
         np.multiply(v, v, out=v)
         np.subtract(den, v, out=den)
         if not Lam:
             # A column that depends on those chosen has nothing left to add.
             den[den <= _DEPENDENT * n_samples] = np.inf
         den[i] = np.inf
-    return _reached(max_selected, len(a))
+        is_chosen[i] = True
+    return rows.result(n_samples, lam, _reached(max_selected, len(a)))
 
 
 def greedy_from_gram(
@@ -348,10 +443,10 @@ def greedy_from_gram(
     while len(order) < min(max_selected, len(a)):
         score = a * a / den
         i = _lowest_of_ties(score)
-        if stopped := _stopped(score[i] / n_samples, tol):
+        t = len(order)
+        if stopped := _stopped(score[i] / n_samples, tol, t):
             reason = stopped
             break
-        t = len(order)
         if t == len(V):
             V = np.concatenate([V, np.empty_like(V)])
         g = V[:t, i].copy()
@@ -366,91 +461,64 @@ def greedy_from_gram(
     return _fit(order, rows, q, n_samples, lam, reason)
 
 
-def candidate_count(quantile: float = 0.95, confidence: float = 0.95) -> int:
-    """How many random candidates hold one of the best, Theorem 1: ``log(η)/log(n/m)``, rounded up.
+class SampledSearch:
+    """GreedyTL-59: as `greedy` with draws, for columns that are made when they are drawn.
+
+    The caller asks which candidates the next step looks at, and hands over their columns, until
+    none is wanted.
 
     Parameters
     ----------
-    quantile : float
-        The best of the draw is to be at least as good as this share of all candidates.
-    confidence : float
-        The probability, ``1 - η``, that it is.
-
-    Examples
-    --------
-    >>> candidate_count()
-    59
-    >>> candidate_count(quantile=0.99)
-    299
+    y : ndarray of shape (n_rows,)
+        Standardised.
+    n_samples, lam, max_selected, tol, draws : as in `greedy`
     """
-    for name, value in (("quantile", quantile), ("confidence", confidence)):
-        if not 0 < value < 1:
-            raise ValueError(f"candidate_count: {name} must lie between 0 and 1. Got {value!r}.")
-    return math.ceil(math.log1p(-confidence) / math.log(quantile))
+
+    def __init__(
+        self,
+        y: np.ndarray,
+        n_samples: float,
+        lam: float,
+        max_selected: int,
+        tol: float,
+        draws: CandidateDraws,
+    ):
+        self._rows = _Rows(y, n_samples * lam)
+        self._n_samples, self._lam, self._tol = n_samples, lam, tol
+        self._most = min(max_selected, draws.n_total)
+        self._draws = draws
+        self._reason = _reached(max_selected, draws.n_total)
+        self._stopped = False
+        self._is_chosen = np.zeros(draws.n_total, dtype=bool)
+
+    @property
+    def order(self) -> list[int]:
+        """Candidates picked so far."""
+        return self._rows.order
+
+    def wanted(self) -> np.ndarray:
+        """Candidates that the next step looks at; empty when the search is over."""
+        size = len(self._rows.order)
+        if self._stopped or size >= self._most:
+            return np.empty(0, dtype=np.intp)
+        return self._draws.free(size, self._is_chosen)
+
+    def step(self, wanted: np.ndarray, Z: np.ndarray) -> None:
+        """Pick one of the wanted candidates, whose standardised columns are Z, or stop."""
+        a, den = self._rows.terms(Z)
+        best = _lowest_of_ties(a * a / den)
+        fall = self._rows.score(Z[:, best].astype(np.float64)) / self._n_samples
+        if stopped := _stopped(fall, self._tol, len(self._rows.order)):
+            self._reason = _of_drawn(stopped, len(wanted))
+            self._stopped = True
+        else:
+            self._rows.enter(int(wanted[best]))
+            self._is_chosen[wanted[best]] = True
+
+    def result(self) -> GreedyFit:
+        """The fit, when nothing is wanted any more."""
+        return self._rows.result(self._n_samples, self._lam, self._reason)
 
 
-def candidate_draws(
-    rng: np.random.RandomState, n_total: int, size: int
-) -> Callable[[int], np.ndarray]:
-    """For each step, candidates in random order, ``size`` of them and one more per earlier step.
-
-    Step t looks at the first ``size`` that are not chosen yet. The draws do not depend on what was
-    chosen, so that every left-out row looks at (almost) the same candidates, and a source that no
-    step draws is never run. They are made when asked for, at a cost that does not depend on
-    ``n_total``, by Floyd's algorithm.
-    """
-    drawn: list[np.ndarray] = []
-
-    def step(t: int) -> np.ndarray:
-        while len(drawn) <= t:
-            count = min(size + len(drawn), n_total)
-            chosen: dict[int, None] = {}
-            for last in range(n_total - count, n_total):
-                j = int(rng.randint(last + 1))
-                chosen[last if j in chosen else j] = None
-            drawn.append(rng.permutation(np.fromiter(chosen, dtype=np.intp, count=count)))
-        return drawn[t]
-
-    return step
-
-
-def greedy_sampled(
-    columns: Columns,
-    draws: Callable[[int], np.ndarray],
-    size: int,
-    n_total: int,
-    y: np.ndarray,
-    n_samples: float,
-    lam: float,
-    max_selected: int,
-    tol: float,
-) -> GreedyFit:
-    """GreedyTL-59: as `greedy`, but each step looks at a random ``size`` of the candidates.
-
-    Parameters
-    ----------
-    columns : callable
-        Standardised columns of given indices, shape (n_rows, len(indices)).
-    draws : callable
-        From `candidate_draws`.
-    size : int
-    n_total : int
-        Number of candidates.
-    y, n_samples, lam, max_selected, tol : as in `greedy`
-    """
-    rows = _Rows(y, n_samples * lam)
-    reason = _reached(max_selected, n_total)
-    is_left = np.ones(n_total, dtype=bool)
-    while len(rows.order) < min(max_selected, n_total):
-        drawn = draws(len(rows.order))
-        drawn = np.sort(drawn[is_left[drawn]][:size])
-        Z = columns(drawn)
-        a, den = rows.terms(Z)
-        score = a * a / den
-        found = _lowest_of_ties(score)
-        if stopped := _stopped(rows.score(Z[:, found].astype(np.float64)) / n_samples, tol):
-            reason = stopped.replace("the next candidate", f"the best of {len(drawn)} drawn")
-            break
-        rows.enter(int(drawn[found]))
-        is_left[drawn[found]] = False
-    return rows.result(n_samples, lam, reason)
+def _of_drawn(reason: str, n_drawn: int) -> str:
+    return reason.replace("the next candidate", f"the best of {n_drawn} drawn")

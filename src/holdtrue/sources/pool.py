@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import tempfile
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
+from holdtrue.errors import InputError, caution, check_choice, speaks
 from holdtrue.progress import progress_bar
+from holdtrue.sources.cache import ScoreCache
 from holdtrue.sources.formats import (
-    FILES,
+    PICKLES,
+    Allowed,
     Column,
     Output,
     Refused,
     model_names,
     model_outputs,
+    pickle_outputs,
     scored,
+    skops_outputs,
 )
-from holdtrue.validation import check_choice, unfit_sizes
+from holdtrue.sources.onnx_files import onnx_outputs
+from holdtrue.validation import unfit_sizes
 
 __all__ = ["SourcePool"]
 
 _BATCH = 10_000
-_FORMATS = tuple(FILES)
-# Scores of one pool on some rows, and the key of each row of scores.
-_MATRIX = ("scores.npy", "keys.npy")
+# What opens a file, by the end of its name.
+_FILES = {
+    ".onnx": onnx_outputs,
+    ".skops": skops_outputs,
+    **dict.fromkeys(PICKLES, pickle_outputs),
+}
+_FORMATS = tuple(_FILES)
 
 
 class SourcePool:
@@ -58,17 +63,20 @@ class SourcePool:
         rights, before anything can be checked: pass True only for files that you or people you
         trust have written and nobody else could have changed. ONNX and skops files run no code of
         theirs; skops files with types that skops does not know as safe are refused all the same.
+    allow_external_data : bool, default=False
+        Whether an ONNX model may keep its weights in other files of its own folder. Files elsewhere
+        are never read.
     on_error : {"raise", "skip"}, default="raise"
         What to do with a source that cannot be opened, fails, returns NaN or the wrong shape:
         raise an error that names it, or leave it out with a warning.
     cache : path, optional
-        Folder in which scores are kept, in one memory-mapped matrix for each pool and set of rows.
-        A second fit on the same rows runs no source again, and an interrupted one goes on where it
-        stopped. Scores are known by the rows, the content of a file, and all that a model holds
-        when a fit asks for it; a callable by its name, code, defaults and what it encloses, or what
-        the object holds. Global variables that it reads, and functions that it calls by name, are
-        **not** looked at: empty the folder when they change. What cannot be pickled is run at every
-        fit. Default: scores live as long as the fit.
+        Folder in which scores are kept, in one file for each model and set of rows. A second fit
+        on the same rows runs no source again, and an interrupted one goes on where it stopped.
+        Scores are known by the rows, the content of a file, and all that a model holds when a fit
+        asks for it; a callable by its name, code, defaults and what it encloses, or what the object
+        holds. Global variables that it reads, and functions that it calls by name, are **not**
+        looked at: empty the folder when they change. What cannot be pickled is run at every fit.
+        A damaged file is computed again, with a warning. Default: scores live as long as the fit.
 
     Attributes
     ----------
@@ -90,20 +98,25 @@ class SourcePool:
     array([[3., 1.], [7., 3.]])
     """
 
+    @speaks
     def __init__(
         self,
         sources: Iterable[Any],
         *,
         allow_pickle: bool = False,
+        allow_external_data: bool = False,
         on_error: str = "raise",
         cache: Any = None,
     ):
-        check_choice("SourcePool", "on_error", on_error, ("raise", "skip"))
-        if not isinstance(allow_pickle, bool):
-            raise ValueError(
-                f"SourcePool: allow_pickle must be True or False. Got {allow_pickle!r}."
-            )
+        check_choice("on_error", on_error, ("raise", "skip"))
+        for option, value in (
+            ("allow_pickle", allow_pickle),
+            ("allow_external_data", allow_external_data),
+        ):
+            if not isinstance(value, bool):
+                raise InputError(f"{option} must be True or False. Got {value!r}.")
         self.allow_pickle = allow_pickle
+        self.allow_external_data = allow_external_data
         self.on_error = on_error
         self.cache = None if cache is None else Path(cache)
         self.n_runs = 0
@@ -119,6 +132,7 @@ class SourcePool:
         self._forget()
 
     @classmethod
+    @speaks
     def from_columns(cls, columns: Iterable[str | int]) -> SourcePool:
         """Pool of columns of X that hold scores already, by name or by number.
 
@@ -135,6 +149,7 @@ class SourcePool:
         return cls([(str(column), Column(column)) for column in columns])
 
     @classmethod
+    @speaks
     def from_folder(cls, path: Any, **options: Any) -> SourcePool:
         """Pool of the model files in a folder, sorted by name; other files are left alone.
 
@@ -142,15 +157,15 @@ class SourcePool:
         ----------
         path : path
         **options
-            ``allow_pickle``, ``on_error`` and ``cache`` of the pool.
+            ``allow_pickle``, ``allow_external_data``, ``on_error`` and ``cache`` of the pool.
         """
         folder = Path(path)
         if not folder.is_dir():
-            raise ValueError(f"SourcePool.from_folder: {str(folder)!r} is not a folder.")
+            raise InputError(f"{str(folder)!r} is not a folder.")
         files = sorted(file for file in folder.iterdir() if file.suffix.lower() in _FORMATS)
         if not files:
-            raise ValueError(
-                f"SourcePool.from_folder: no model files in {str(folder)!r}. "
+            raise InputError(
+                f"no model files in {str(folder)!r}. "
                 f"Expected names that end in {', '.join(_FORMATS)}."
             )
         stems = [file.stem for file in files]
@@ -168,6 +183,39 @@ class SourcePool:
     def columns(self) -> list[str | int]:
         """The columns of X that are sources, for a pool made with `from_columns`."""
         return [self._given[i][1].key for i in self._columns]
+
+    @property
+    def is_columns(self) -> bool:
+        """Whether every source is a column of X, so that nothing is run."""
+        return len(self._columns) == len(self._given)
+
+    def column_places(self, n_columns: int, names: Sequence[str] | None) -> list[int]:
+        """Which columns of X are sources."""
+        places = []
+        for i in self._columns:
+            name, column = self._given[i]
+            try:
+                places.append(column.place(n_columns, names))
+            except Refused as error:
+                raise InputError(f"source {i} ({name!r}) {error}") from error
+        return places
+
+    def files_of(self, columns: np.ndarray) -> tuple[list[Path], np.ndarray]:
+        """Files that give these columns of scores, and all columns that they give.
+
+        Models that are not in a file of a format that runs no code are refused.
+        """
+        first = self._layout()[1]
+        models = np.unique(np.searchsorted(first, columns, side="right") - 1)
+        files = [self._given[i][1] for i in models]
+        for i, file in zip(models, files, strict=True):
+            if not isinstance(file, Path) or file.suffix.lower() in PICKLES:
+                raise InputError(
+                    f"source {self._given[i][0]!r} must be an .onnx or .skops file to be kept. "
+                    "Convert it, or leave it out."
+                )
+        every = [np.arange(first[i], first[i + 1]) for i in models]
+        return files, np.concatenate([np.empty(0, dtype=np.intp), *every])
 
     def __len__(self) -> int:
         return len(self._layout()[0])
@@ -200,7 +248,7 @@ class SourcePool:
                 for i in self._wide:
                     names[i] = self._names_of(i)
                     width[i] = len(names[i])
-                names = [n for own in names for n in ([own] if isinstance(own, str) else own)]
+                names = [n for item in names for n in ([item] if isinstance(item, str) else item)]
                 _check_names(names)
             self._names = names
             self._first = np.concatenate([[0], np.cumsum(width)])
@@ -208,9 +256,9 @@ class SourcePool:
 
     def _names_of(self, i: int) -> list[str]:
         name, given = self._given[i]
-        if not isinstance(given, Path):
-            return model_names(name, given)
         try:
+            if not isinstance(given, Path):
+                return model_names(name, given)
             return [output.name for output in self._open(i)]
         except Refused as error:
             self._fail(i, name, error, skip=self.on_error == "skip")
@@ -220,13 +268,14 @@ class SourcePool:
         if i not in self._opened:
             name, given = self._given[i]
             if isinstance(given, Path):
-                made = FILES[given.suffix.lower()](name, given, self.allow_pickle)
+                allowed = Allowed(self.allow_pickle, self.allow_external_data)
+                outputs = _FILES[given.suffix.lower()](name, given, allowed)
             else:
-                made = model_outputs(name, given)
-            self._opened[i] = made
+                outputs = model_outputs(name, given)
+            self._opened[i] = outputs
         return self._opened[i]
 
-    def output(self, column: int) -> Output:
+    def _output(self, column: int) -> Output:
         """The output that makes a column of scores; opens its model if need be."""
         _, first = self._layout()
         i = int(np.searchsorted(first, column, side="right")) - 1
@@ -235,11 +284,12 @@ class SourcePool:
     def _fail(self, i: int, name: str, error: Refused, *, skip: bool) -> None:
         message = f"SourcePool: source {i} ({name!r}) {error}"
         if not skip:
-            raise ValueError(message) from error
-        warnings.warn(f"{message} It is left out.", UserWarning, stacklevel=2)
+            raise InputError(f"source {i} ({name!r}) {error}") from error
+        caution(f"{message} It is left out.")
 
     # --- scores ---
 
+    @speaks
     def scores(self, X: Any) -> np.ndarray:
         """Scores of all sources for the rows of X, shape (n_samples, n_sources)."""
         rows = X if sparse.issparse(X) else np.asarray(X)
@@ -283,9 +333,10 @@ class PoolOn:
         self.skip = pool.on_error == "skip" and not predicting
         self.skipped: set[int] = set()
         self._asked: set[int] = set()
-        self._scores: _Scores | _KeptScores = (
-            _Scores() if pool.cache is None or predicting else _KeptScores(pool, pool.cache, X)
-        )
+        self._scores: dict[int, np.ndarray] = {}
+        self._cache = None
+        if pool.cache is not None and not predicting:
+            self._cache = ScoreCache(pool.cache, X, names)
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         """Scores of the given sources, shape (n_rows, len(indices)); zeros where one failed."""
@@ -293,46 +344,54 @@ class PoolOn:
         self._asked.update(new)
         for i in new:  # before any is run
             try:
-                self.pool.output(i)
+                self.pool._output(i)
             except Refused as error:
                 self._fail(i, 1, error)
-        wanted = [i for i in new if i not in self.skipped and i not in self._scores]
+        wanted = [i for i in new if i not in self.skipped]
         with progress_bar("sources", len(wanted)) as tick:
             for i in wanted:
                 # A model of several classes was run for all of them at once.
                 if i not in self._scores and i not in self.skipped:
                     self._run(i)
                 tick()
-        made = np.zeros((self.X.shape[0], len(indices)))
+        scores = np.zeros((self.X.shape[0], len(indices)))
         for column, i in enumerate(indices):
             if i not in self.skipped:
-                made[:, column] = self._scores[int(i)]
+                scores[:, column] = self._scores[int(i)]
         if self.dtype is not None:
-            self._check_sizes(indices, made)
-        return made
+            self._check_sizes(indices, scores)
+        return scores
 
     def _check_sizes(self, indices: np.ndarray, scores: np.ndarray) -> None:
         single = self.dtype == np.float32
         for column, size in unfit_sizes(scores, dtype=self.dtype, power=1 if single else 2):
             goal = "for float32, the type of X" if single else "to be squared in float64"
             way_out = ", or pass X in float64" if single else ""
-            said = f"returned scores of size {size:g}, too large or too small {goal}."
-            self._fail(int(indices[column]), 1, Refused(f"{said} Scale them{way_out}."))
+            problem = f"returned scores of size {size:g}, too large or too small {goal}."
+            self._fail(int(indices[column]), 1, Refused(f"{problem} Scale them{way_out}."))
             scores[:, column] = 0
 
     def _run(self, i: int) -> None:
-        output = self.pool.output(i)
+        output = self.pool._output(i)
         first = i - output.position
-        try:
-            made = self._batches(output)
-            if not np.isfinite(made).all():
-                bad = int((~np.isfinite(made)).sum())
-                raise Refused(f"returned {bad} scores that are NaN or infinite.")
-        except Refused as error:
-            self._fail(first, output.width, error)
-            return
+        scores = None
+        # Before the run, which may change what a source holds, such as a count of its runs.
+        fingerprint = output.fingerprint() if self._cache is not None else None
+        if self._cache is not None and fingerprint is not None:
+            scores = self._cache.load(output.name, fingerprint, output.width)
+        if scores is None:
+            try:
+                scores = self._batches(output)
+                if not np.isfinite(scores).all():
+                    bad = int((~np.isfinite(scores)).sum())
+                    raise Refused(f"returned {bad} scores that are NaN or infinite.")
+            except Refused as error:
+                self._fail(first, output.width, error)
+                return
+            if self._cache is not None and fingerprint is not None:
+                self._cache.save(fingerprint, scores)
         for j in range(output.width):
-            self._scores[first + j] = made[:, j]
+            self._scores[first + j] = scores[:, j]
 
     def _fail(self, first: int, width: int, error: Refused) -> None:
         self.pool._fail(first, self.pool._layout()[0][first], error, skip=self.skip)
@@ -348,7 +407,7 @@ class PoolOn:
         n_rows = self.X.shape[0]
         named = output.wants_names and hasattr(self.given, "columns")
         rows = self.given if named else self.X
-        made = np.empty((n_rows, output.width))
+        all_scores = np.empty((n_rows, output.width))
         for batch in gen_batches(n_rows, _BATCH):
             part = rows if n_rows <= _BATCH else _safe_indexing(rows, batch)
             self.pool.n_runs += 1
@@ -357,6 +416,12 @@ class PoolOn:
                     scores = output.model.scores(part, self.names)
                 else:
                     scores = scored(output.model, part)
+                if np.ma.isMaskedArray(scores) and np.ma.getmaskarray(scores).any():
+                    hidden = int(np.ma.getmaskarray(scores).sum())
+                    raise Refused(
+                        f"returned a masked array with {hidden} hidden scores. "
+                        "A source must return a score for every row."
+                    )
                 scores = np.asarray(scores, dtype=np.float64)
             except Refused:
                 raise
@@ -371,14 +436,14 @@ class PoolOn:
                     f"returned shape {scores.shape}, expected {wanted}. "
                     "A source must return one score per row."
                 )
-            made[batch] = scores
-        return made
+            all_scores[batch] = scores
+        return all_scores
 
 
 def _listed(sources: Any) -> list[Any]:
     if _is_file(sources):
-        raise ValueError(
-            f"SourcePool: expected a list of sources. Got the path {str(sources)!r}. "
+        raise InputError(
+            f"expected a list of sources. Got the path {str(sources)!r}. "
             "Call SourcePool.from_folder for a folder, or pass [path] for one file."
         )
     try:
@@ -386,8 +451,8 @@ def _listed(sources: Any) -> list[Any]:
             raise TypeError
         return list(sources)
     except TypeError as error:
-        raise ValueError(
-            f"SourcePool: expected a list of (name, source). Got {type(sources).__name__}."
+        raise InputError(
+            f"expected a list of (name, source). Got {type(sources).__name__}."
         ) from error
 
 
@@ -407,15 +472,15 @@ def _named(i: int, source: Any) -> tuple[str, Any]:
     if _is_file(source):
         source = Path(source)
         if source.suffix.lower() not in _FORMATS:
-            raise ValueError(
-                f"SourcePool: source {name!r} must be a file that ends in {', '.join(_FORMATS)}. "
+            raise InputError(
+                f"source {name!r} must be a file that ends in {', '.join(_FORMATS)}. "
                 f"Got {source.name!r}."
             )
     elif isinstance(source, type) or not (
         isinstance(source, Column) or hasattr(source, "predict") or callable(source)
     ):
-        raise ValueError(
-            f"SourcePool: source {name!r} must be a fitted model, a callable or the path of a "
+        raise InputError(
+            f"source {name!r} must be a fitted model, a callable or the path of a "
             f"file. Got {source!r}."
         )
     return name, source
@@ -427,82 +492,5 @@ def _check_names(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError(
-                f"SourcePool: names must differ. Got {name!r} twice. Rename one of the sources."
-            )
+            raise InputError(f"names must differ. Got {name!r} twice. Rename one of the sources.")
         seen.add(name)
-
-
-# --- scores that are kept ---
-
-
-class _Scores(dict[int, np.ndarray]):
-    """Scores by source, in memory."""
-
-
-class _KeptScores:
-    """Scores by source in a memory-mapped matrix (n_sources, n_rows), for one pool and its rows.
-
-    Beside it stands the key of each row that is filled: the fingerprint of its source. What other
-    pools have computed for the same rows is taken over.
-    """
-
-    def __init__(self, pool: SourcePool, folder: Path, X: Any):
-        self._pool = pool
-        self._fingerprints: dict[Callable[[], str], str] = {}
-        parts = (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
-        place = folder / f"rows-{joblib.hash(parts)}"
-        named = hashlib.sha256("\n".join(pool.names).encode()).hexdigest()[:32]
-        own = place / f"pool-{named}"
-        _make_matrix(own, len(pool), X.shape[0])
-        self._values, self._keys = (np.load(own / name, mmap_mode="r+") for name in _MATRIX)
-        self._known: dict[bytes, tuple[np.ndarray, int]] = {}
-        for other in set(place.glob("pool-*")) - {own}:
-            values, keys = (np.load(other / name, mmap_mode="r") for name in _MATRIX)
-            for j in np.flatnonzero(keys != b""):
-                self._known[bytes(keys[j])] = values, int(j)
-
-    def _key(self, i: int) -> bytes:
-        output = self._pool.output(i)
-        # Once, before the first run: it may change what a source holds, a count of its runs say.
-        if output.fingerprint not in self._fingerprints:
-            self._fingerprints[output.fingerprint] = output.fingerprint()
-        key = f"{self._fingerprints[output.fingerprint]}/{output.position}"
-        return hashlib.sha256(key.encode()).hexdigest().encode()
-
-    def __contains__(self, i: int) -> bool:
-        key = self._key(i)
-        if self._keys[i] != key and key in self._known:
-            matrix, row = self._known[key]
-            self._keep(i, key, matrix[row])
-        return bool(self._keys[i] == key)
-
-    def __getitem__(self, i: int) -> np.ndarray:
-        return self._values[i]
-
-    def __setitem__(self, i: int, scores: np.ndarray) -> None:
-        self._keep(i, self._key(i), scores)
-
-    def _keep(self, i: int, key: bytes, scores: np.ndarray) -> None:
-        self._keys[i] = b""
-        self._values[i] = scores
-        # The scores must be on disk before the key that says so.
-        self._values.flush()
-        self._keys[i] = key
-
-
-def _make_matrix(folder: Path, n_sources: int, n_rows: int) -> None:
-    """Folder with an empty matrix and its keys, unless it is there."""
-    if folder.exists():
-        return
-    # Made under another name and moved: another process may be making the same.
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    mine = Path(tempfile.mkdtemp(prefix="new-", dir=folder.parent))
-    for name, kind, shape in zip(
-        _MATRIX, ("f8", "S64"), ((n_sources, n_rows), (n_sources,)), strict=True
-    ):
-        np.lib.format.open_memmap(mine / name, mode="w+", dtype=kind, shape=shape).flush()
-    try:
-        mine.rename(folder)
-    except OSError:
-        shutil.rmtree(mine)  # the other was first

@@ -13,11 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from holdtrue.sources.base import LAMBDAS, Candidates, TransferRival, sources_of
-from holdtrue.sources.hinge import least_hinge, left_out_scale, rows_inverse
-from holdtrue.sources.leave_one_out import ridge_leave_one_out
-from holdtrue.sources.targets import Search, fit_target, standardised
-from holdtrue.validation import is_number, shown
+from holdtrue.errors import InputError, shown
+from holdtrue.path import fits_whole
+from holdtrue.sources.base import (
+    ClassPredictions,
+    SourceEstimator,
+    check_class_weight,
+    class_task,
+)
+from holdtrue.sources.candidates import Candidates
+from holdtrue.sources.choose import LAMBDAS, Search, fit_target, one_at_a_time
+from holdtrue.sources.kernel import standardised
+from holdtrue.sources.ridge import (
+    least_hinge,
+    left_out_scale,
+    ridge,
+    ridge_leave_one_out,
+    rows_inverse,
+)
+from holdtrue.validation import is_number
 
 __all__ = [
     "AverageKT",
@@ -31,9 +45,95 @@ __all__ = [
 TAUS = tuple(10.0**power for power in range(-3, 4))
 
 
-def _ridge(Z: np.ndarray, y: np.ndarray, n: float, lam: float) -> np.ndarray:
-    """Weights that minimise ``(1/m)‖Zw - y‖² + λ‖w‖²``, through the rows."""
-    return Z.T @ np.linalg.solve(Z @ Z.T + n * lam * np.eye(len(y)), y)
+class TransferRival(ClassPredictions, SourceEstimator):
+    """A child fits one target in `_fit_target`."""
+
+    class_weight: Any
+    passthrough: Any = True
+
+    @fits_whole
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Any:
+        """Fit the weights of sources and features.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : the fitted estimator
+        """
+        check_class_weight(self.class_weight)
+        self._check_parameters()
+        rows = self._read_rows(
+            X, y, None, sample_weight, passthrough=self.passthrough, y_numeric=False
+        )
+        self.classes_, task = class_task(rows, self.class_weight)
+        candidates, n_targets = rows.candidates, task.n_targets
+        raw = np.zeros((self.n_features_in_ + candidates.n_sources, n_targets))
+        effects = np.zeros_like(raw)
+        intercepts = np.empty(n_targets)
+        columns = candidates.matrix().astype(np.float64)
+        # A row of weight 3 stands for three: one of them is left out at a time, if there are few.
+        few = one_at_a_time(rows.weight)
+        one = np.minimum(1.0, 1.0 / rows.weight) if few else np.ones(len(rows.weight))
+        penalties = []
+        for t, target in enumerate(task.targets.T):
+            weight = task.class_weights(rows.weight, t)
+            intercepts[t], weights, *penalty = self._fit_target(candidates, target, weight, one)
+            penalties.append(penalty)
+            raw[candidates.indices, t] = weights
+            mean = weight @ columns / weight.sum()
+            spread = np.sqrt(weight @ (columns - mean) ** 2 / weight.sum())
+            effects[candidates.indices, t] = weights * spread
+        self._keep(intercepts, raw, effects)
+        for name, values in zip(("lam_", "tau_"), zip(*penalties, strict=True), strict=False):
+            setattr(self, name, list(values))
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("lam", "tau"):
+            value = getattr(self, name, 1.0)
+            is_loo = isinstance(value, str) and value == "loo"
+            if not is_loo and not (is_number(value) and value > 0):
+                raise InputError(
+                    f"{name} must be a number above 0, or 'loo' to choose it by "
+                    f"leave-one-out. Got {shown(value)}."
+                )
+
+    def _fit_target(
+        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
+    ) -> tuple[Any, ...]:
+        """Intercept, raw weights of the candidates, and the penalties λ and τ that were used.
+
+        ``one`` is the share of a row that is left out.
+        """
+        raise NotImplementedError
+
+
+def source_scores(candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the sources that run and their places among the candidates; columns of X if none.
+
+    A source that was left out has no say: its zeros would count as an opinion.
+    """
+    if not candidates.n_sources:
+        return candidates.matrix().astype(np.float64), np.arange(len(candidates))
+    all_sources = np.arange(candidates.n_sources)
+    running = np.setdiff1d(all_sources, list(candidates.on.skipped)).astype(int)
+    if not len(running):
+        raise InputError(
+            f"needs a source that runs. Got {candidates.n_sources}, all left out. "
+            "Pass on_error='raise' to the SourcePool to see the first error."
+        )
+    places = candidates.n_features + running
+    return candidates.columns(places).astype(np.float64), places
+
+
+def feature_columns(candidates: Candidates) -> np.ndarray:
+    """Columns of X that are candidates."""
+    return candidates.columns(np.arange(candidates.n_features)).astype(np.float64)
 
 
 class RegularizedLeastSquares(TransferRival):
@@ -83,17 +183,11 @@ class RegularizedLeastSquares(TransferRival):
         self.class_weight = class_weight
         self.passthrough = passthrough
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """As in `GreedyTLClassifier.fit`."""
-        self.lam_: list[float] = []
-        return super().fit(X, y, sample_weight)
-
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    ) -> tuple[Any, ...]:
         n = weight.sum()
-        columns = candidates.columns(slice(None)).astype(np.float64)
-        Z, mean, scale = standardised(columns, weight)
+        Z, mean, scale = standardised(candidates.matrix().astype(np.float64), weight)
         centre = weight @ y / n
         target = np.sqrt(weight) * (y - centre)
         lam = self.lam
@@ -101,9 +195,8 @@ class RegularizedLeastSquares(TransferRival):
             left_out = ridge_leave_one_out(Z, target, weight, LAMBDAS, one)
             errors = (left_out + centre - y) ** 2 @ weight
             lam = LAMBDAS[int(np.argmin(errors))]
-        self.lam_.append(float(lam))
-        weights = _ridge(Z, target, n, float(lam)) / scale
-        return float(centre - weights @ mean), weights
+        weights = ridge(Z, target, n, float(lam)) / scale
+        return float(centre - weights @ mean), weights, float(lam)
 
 
 class BestSource(TransferRival):
@@ -141,8 +234,8 @@ class BestSource(TransferRival):
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        scores, places = sources_of(candidates, self._owner)
+    ) -> tuple[Any, ...]:
+        scores, places = source_scores(candidates)
         right = weight @ (np.where(scores > 0, 1.0, -1.0) == y[:, None])
         Z, _, _ = standardised(scores, weight)
         correlation = (np.sqrt(weight) * y) @ Z
@@ -183,13 +276,13 @@ class AverageKT(TransferRival):
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    ) -> tuple[Any, ...]:
         if len(self.classes_) > 2:
-            raise ValueError(
-                "AverageKT: needs 2 classes, because all classes would get the same score. "
+            raise InputError(
+                "needs 2 classes, because all classes would get the same score. "
                 f"Got {len(self.classes_)} classes."
             )
-        _, places = sources_of(candidates, self._owner)
+        _, places = source_scores(candidates)
         weights = np.zeros(len(candidates))
         weights[places] = 1.0 / len(places)
         return 0.0, weights
@@ -257,21 +350,15 @@ class MultiKT(TransferRival):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not (is_number(self.norm) and self.norm in (1, 2)):
-            raise ValueError(f"MultiKT: norm must be 1 or 2. Got {shown(self.norm)}.")
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """As in `GreedyTLClassifier.fit`."""
-        self.lam_: list[float] = []
-        self.tau_: list[float] = []
-        return super().fit(X, y, sample_weight)
+            raise InputError(f"norm must be 1 or 2. Got {shown(self.norm)}.")
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        scores, places = sources_of(candidates, self._owner)
+    ) -> tuple[Any, ...]:
+        scores, places = source_scores(candidates)
         root = np.sqrt(weight)[:, None]
         S, s_mean, s_scale = standardised(scores, weight)
-        features = candidates.feature_columns(slice(None)).astype(np.float64)
+        features = feature_columns(candidates)
         F, f_mean, f_scale = standardised(features, weight)
         S, F = S / root, F / root
         n = weight.sum()
@@ -290,16 +377,15 @@ class MultiKT(TransferRival):
             (entry for entry in tried if entry[0] <= least + 1e-3), key=lambda entry: entry[1:3]
         )
         lam = -lam
-        self.lam_.append(lam)
-        self.tau_.append(tau)
         rest = y - S @ beta
         dual = rows_inverse(F, weight, lam) @ rest
         w = F.T @ dual
         weights = np.zeros(len(candidates))
-        weights[: len(candidates.features)] = w / f_scale
+        weights[: candidates.n_features] = w / f_scale
         weights[places] += beta / s_scale
         centre = weight @ (rest - F @ w) / n
-        return float(centre - w / f_scale @ f_mean - beta / s_scale @ s_mean), weights
+        intercept = centre - w / f_scale @ f_mean - beta / s_scale @ s_mean
+        return float(intercept), weights, lam, tau
 
 
 class DAM(TransferRival):
@@ -356,31 +442,25 @@ class DAM(TransferRival):
         self.tau = tau
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """As in `GreedyTLClassifier.fit`."""
-        self.lam_: list[float] = []
-        self.tau_: list[float] = []
-        return super().fit(X, y, sample_weight)
-
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        scores, _ = sources_of(candidates, self._owner)
+    ) -> tuple[Any, ...]:
+        scores, _ = source_scores(candidates)
         n, root = weight.sum(), np.sqrt(weight)
         S = standardised(scores, weight)[0] / root[:, None]
         distance = weight @ (S - y[:, None]) ** 2 / n
         gamma = np.exp(-(distance - distance.min()))
         opinion = S @ (gamma / gamma.sum())
-        features = candidates.feature_columns(slice(None)).astype(np.float64)
+        features = feature_columns(candidates)
         F, mean, scale = standardised(features, weight)
         lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
         taus = TAUS if self.tau == "loo" else (float(self.tau),)
 
         def blend(tau: float) -> tuple[np.ndarray, float]:
             """The one target that both squares amount to, and its mean."""
-            made = (y + tau * opinion) / (1 + tau)
-            centre = float(weight @ made / n)
-            return root * (made - centre), centre
+            blended = (y + tau * opinion) / (1 + tau)
+            centre = float(weight @ blended / n)
+            return root * (blended - centre), centre
 
         errors = {}
         for tau in taus:
@@ -391,13 +471,11 @@ class DAM(TransferRival):
             for lam, row in zip(lams, left_out, strict=True):
                 errors[lam, tau] = float(weight @ (row - y) ** 2)
         lam, tau = min(itertools.product(lams, taus), key=lambda pair: errors[pair])
-        self.lam_.append(lam)
-        self.tau_.append(tau)
         target, centre = blend(tau)
-        w = _ridge(F, target, n, lam / (1 + tau)) / scale
+        w = ridge(F, target, n, lam / (1 + tau)) / scale
         weights = np.zeros(len(candidates))
-        weights[: len(candidates.features)] = w
-        return float(centre - w @ mean), weights
+        weights[: candidates.n_features] = w
+        return float(centre - w @ mean), weights, lam, tau
 
 
 class ForwardRegression(TransferRival):
@@ -449,22 +527,19 @@ class ForwardRegression(TransferRival):
     def _check_parameters(self) -> None:
         most = self.max_selected
         if most is not None and not (is_number(most, numbers.Integral) and most >= 1):
-            raise ValueError(
-                "ForwardRegression: max_selected must be a whole number of at least 1, or None. "
-                f"Got {shown(most)}."
+            raise InputError(
+                f"max_selected must be a whole number of at least 1, or None. Got {shown(most)}."
             )
         if not (is_number(self.tol) and self.tol >= 0):
-            raise ValueError(
-                f"ForwardRegression: tol must be a number of at least 0. Got {shown(self.tol)}."
-            )
+            raise InputError(f"tol must be a number of at least 0. Got {shown(self.tol)}.")
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    ) -> tuple[Any, ...]:
         total = len(candidates)
         most = total if self.max_selected is None else int(self.max_selected)
-        search = Search(0.0, most, float(self.tol), total)
-        fit = fit_target(candidates.columns, y, weight, search)
+        search = Search(most, float(self.tol), candidates.matrix(), np.arange(total))
+        (fit,) = fit_target(candidates, y, weight, [0.0], search)
         weights = np.zeros(total)
-        intercept, weights[fit.greedy.order] = fit.raw()
+        intercept, weights[fit.order] = fit.raw()
         return intercept, weights

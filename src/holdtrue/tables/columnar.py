@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from holdtrue.tables import inference
+from holdtrue.errors import InputError
+from holdtrue.tables import text_types
+from holdtrue.tables.files import check_same_columns, check_unpacked
+from holdtrue.tables.ipc import unpacked_bytes
 from holdtrue.tables.spill import Spill, widened
 
 if TYPE_CHECKING:
@@ -18,29 +23,31 @@ _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, Loo
 _FEW_ROWS = 1024
 _MAX_DICTIONARY = 2**20  # bytes from which writers go on without
 _MAX_BYTES_A_ROW = 2  # of a dictionary, beside about as many of the codes
+_PANDAS_INDEX = re.compile("__index_level_[0-9]+__")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_UNPACK = "Write it again without compression"
 
 
 class ParquetFiles:
-    """One Parquet file, or those of a folder, in which folders called ``year=2024`` are a column.
+    """Parquet files of one table, in which folders called ``year=2024`` are a column.
 
     Parameters
     ----------
-    owner : str
-        Who asks, for the messages.
     root : Path
         A file or a folder.
+    paths : list of Path, optional
+        Files in the folder. Default: all.
     """
 
-    def __init__(self, owner: str, root: Path):
-        self.owner, self.root = owner, root
-        self.paths = [root] if root.is_file() else _parquet_paths(owner, root)
+    def __init__(self, root: Path, paths: list[Path] | None = None):
+        self.root = root
+        self.paths = paths or ([root] if root.is_file() else _parquet_paths(root))
         self._footers = [self._footer(path) for path in self.paths]
         self._folders, partition = self._partitions()
-        self.types = {**self._own_types(), **partition}
+        self.types = {**self._stored_types(), **partition}
         self.n_rows = sum(footer.metadata.num_rows for footer in self._footers)
         if not self.n_rows:
-            raise ValueError(f"{owner}: {root.name} has no rows.")
+            raise InputError(f"{root.name} has no rows.")
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column in its type; texts of which few differ as a dictionary."""
@@ -80,7 +87,7 @@ class ParquetFiles:
         return bool(n_bytes < min(_MAX_DICTIONARY, _MAX_BYTES_A_ROW * n_rows))
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        """Batches of at most so many rows, of these columns in these types."""
+        """Batches of at most ``rows`` rows, of these columns in these types."""
         import pyarrow as pa
 
         for path, footer, folder in zip(self.paths, self._footers, self._folders, strict=True):
@@ -115,12 +122,19 @@ class ParquetFiles:
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(path)
+            footer = pq.ParquetFile(path)
+            # What the pages unpack to, and what a column of them takes as numbers.
+            groups = [footer.metadata.row_group(i) for i in range(footer.num_row_groups)]
+            n_unpacked = sum(max(0, group.total_byte_size) for group in groups)
+            widest = max((_width(kind) for kind in footer.schema_arrow.types), default=1)
         except _ERRORS as error:
-            raise ValueError(
-                f"{self.owner}: {path.name} cannot be read as Parquet ({first_line(error)}): it is "
+            raise InputError(
+                f"{path.name} cannot be read as Parquet ({first_line(error)}): it is "
                 "damaged or cut off. Fetch or write it again."
             ) from error
+        n_unpacked = max(n_unpacked, widest * footer.metadata.num_rows)
+        check_unpacked(path.name, n_unpacked, path.stat().st_size, _UNPACK)
+        return footer
 
     def _damaged(self, path: Path, names: list[str], error: Exception) -> ValueError:
         """The first row group that cannot be read."""
@@ -130,47 +144,16 @@ class ParquetFiles:
                 try:
                     file.read_row_group(group, [name], use_threads=False)
                 except _ERRORS as reason:
-                    return ValueError(
-                        f"{self.owner}: row group {group} (of {file.num_row_groups}, from 0) of "
+                    return InputError(
+                        f"row group {group} (of {file.num_row_groups}, from 0) of "
                         f"{path.name} cannot be read in column {name!r} ({first_line(reason)}): "
                         "the file is damaged. Fetch or write it again."
                     )
-        return ValueError(f"{self.owner}: {path.name} cannot be read ({first_line(error)}).")
+        return InputError(f"{path.name} cannot be read ({first_line(error)}).")
 
-    def _own_types(self) -> dict[str, Any]:
+    def _stored_types(self) -> dict[str, Any]:
         """Types that hold the values of all files."""
-        import pyarrow as pa
-
-        types: dict[str, Any] = {}
-        first: dict[str, Any] = {}
-        for path, footer in zip(self.paths, self._footers, strict=True):
-            schema = footer.schema_arrow
-            own = dict(zip(schema.names, schema.types, strict=True))
-            if len(own) < len(schema.names):
-                raise ValueError(
-                    f"{self.owner}: column names must be distinct. {path.name} has {schema.names}."
-                )
-            first = first or own
-            if set(own) != set(first):
-                missing, new = sorted(set(first) - set(own)), sorted(set(own) - set(first))
-                raise ValueError(
-                    f"{self.owner}: the files of {self.root.name} must have the same columns. "
-                    f"{path.name} differs from {self.paths[0].name}. Missing: {missing}. "
-                    f"New: {new}."
-                )
-            for name, kind in own.items():
-                known = types.get(name, kind)
-                try:
-                    fields = [pa.schema([(name, known)]), pa.schema([(name, kind)])]
-                    types[name] = (
-                        pa.unify_schemas(fields, promote_options="permissive").field(0).type
-                    )
-                except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-                    raise ValueError(
-                        f"{self.owner}: the files of {self.root.name} must have the same types. "
-                        f"Got {known} and, in {path.name}, {kind} in column {name!r}."
-                    ) from error
-        return types
+        return _common_types(self.paths, [footer.schema_arrow for footer in self._footers])
 
     def _partitions(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Values of each file's folders, and the columns' types."""
@@ -181,23 +164,23 @@ class ParquetFiles:
             parts = path.relative_to(self.root).parts[:-1] if path != self.root else ()
             pairs = [part.split("=", 1) for part in parts if "=" in part]
             texts.append({unquote(key): unquote(value) for key, value in pairs})
-        if len({tuple(own) for own in texts}) > 1:
-            raise ValueError(
-                f"{self.owner}: the folders of {self.root.name} must name the same columns, as in "
-                f"year=2024. Got {sorted({tuple(own) for own in texts})}."
+        if len({tuple(values) for values in texts}) > 1:
+            raise InputError(
+                f"the folders of {self.root.name} must name the same columns, as in "
+                f"year=2024. Got {sorted({tuple(values) for values in texts})}."
             )
         values: dict[str, list[Any]] = {}
         types = {}
         for name in texts[0]:
-            own = pa.array([None if t[name] == _NO_VALUE else t[name] for t in texts], pa.string())
-            kind = inference.classified(own)[0]
-            column = inference.converted(own, kind)
+            written = [None if text[name] == _NO_VALUE else text[name] for text in texts]
+            column = pa.array(written, pa.string())
+            column = text_types.converted(column, text_types.classified(column)[0])
             values[name], types[name] = column.to_pylist(), column.type
         folders = [{name: values[name][i] for name in values} for i in range(len(texts))]
         return folders, types
 
 
-def _parquet_paths(owner: str, root: Path) -> list[Path]:
+def _parquet_paths(root: Path) -> list[Path]:
     hidden = ("_", ".")
     paths = [
         path
@@ -207,8 +190,8 @@ def _parquet_paths(owner: str, root: Path) -> list[Path]:
         and not any(part.startswith(hidden) for part in path.relative_to(root).parts)
     ]
     if not paths:
-        raise ValueError(
-            f"{owner}: the folder {root.name!r} holds no Parquet files. Pass one that does, or a "
+        raise InputError(
+            f"the folder {root.name!r} holds no Parquet files. Pass one that does, or a "
             "single file."
         )
     return paths
@@ -225,49 +208,33 @@ def _repeated(value: Any, n: int, kind: Any) -> Any:
     return pa.repeat(pa.scalar(value, kind), n)
 
 
-class ArrowFile:
-    """A Feather (Arrow IPC) file, whose columns are read one at a time.
+class ArrowFiles:
+    """Feather (Arrow IPC) files of one table, whose columns are read one at a time.
 
     Parameters
     ----------
-    owner : str
-        Who asks, for the messages.
-    path : Path
+    paths : list of Path
     """
 
-    def __init__(self, owner: str, path: Path):
-        import pyarrow as pa
-
-        self.owner, self.path = owner, path
-        try:
-            self._source = pa.memory_map(str(path))
-            file = pa.ipc.open_file(self._source)
-            self._names = list(file.schema.names)
-            self._n_batches = file.num_record_batches
-            self.types = {field.name: _plain(field.type) for field in file.schema}
-            none = pa.ipc.IpcReadOptions(included_fields=[0])
-            narrow = pa.ipc.open_file(self._source, options=none)
-            self.n_rows = sum(narrow.get_batch(i).num_rows for i in range(self._n_batches))
-        except _ERRORS as error:
-            raise ValueError(
-                f"{owner}: {path.name} cannot be read as an Arrow file ({first_line(error)}): it "
-                "is damaged or cut off. Fetch or write it again."
-            ) from error
-        if len(self.types) < len(self._names):
-            raise ValueError(
-                f"{owner}: column names must be distinct. {path.name} has {self._names}."
-            )
+    def __init__(self, paths: list[Path]):
+        self._files = [_ArrowFile(path) for path in paths]
+        self.n_rows = sum(file.n_rows for file in self._files)
+        types = _common_types(paths, [file.schema for file in self._files])
+        self.types = {name: _plain(kind) for name, kind in types.items()}
         if not self.n_rows:
-            raise ValueError(f"{owner}: {path.name} has no rows.")
+            raise InputError(f"{paths[0].name} has no rows.")
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""
         import pyarrow as pa
 
-        return pa.chunked_array([batch.column(0) for batch in self._stored([name])])
+        chunks = [batch.column(0) for batch in self._stored([name])]
+        if len({chunk.type for chunk in chunks}) > 1:
+            chunks = [widened(chunk, self.types[name]) for chunk in chunks]
+        return pa.chunked_array(chunks)
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        """Batches of at most so many rows, of these columns in these types."""
+        """Batches of at most ``rows`` rows, of these columns in these types."""
         import pyarrow as pa
 
         schema = pa.schema(list(kinds.items()))
@@ -278,47 +245,130 @@ class ArrowFile:
                 yield whole.slice(start, rows)
 
     def _stored(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        for file in self._files:
+            yield from file.batches(names)
+
+
+class _ArrowFile:
+    """One Feather file, opened."""
+
+    def __init__(self, path: Path):
         import pyarrow as pa
 
-        places = sorted(self._names.index(name) for name in names)
+        self.path = path
+        try:
+            n_unpacked = unpacked_bytes(path, is_stream=False)
+        except (ValueError, OSError, struct.error):
+            n_unpacked = 0  # Arrow says what is wrong
+        check_unpacked(path.name, n_unpacked, path.stat().st_size, _UNPACK)
+        try:
+            # Not a memory map: a file that is cut off while it is mapped ends the process.
+            self._source = pa.OSFile(str(path))
+            file = pa.ipc.open_file(self._source)
+            self.schema = file.schema
+            self._n_batches = file.num_record_batches
+            none = pa.ipc.IpcReadOptions(included_fields=[0])
+            narrow = pa.ipc.open_file(self._source, options=none)
+            self.n_rows = sum(narrow.get_batch(i).num_rows for i in range(self._n_batches))
+        except _ERRORS as error:
+            raise InputError(
+                f"{path.name} cannot be read as an Arrow file ({first_line(error)}): it "
+                "is damaged or cut off. Fetch or write it again."
+            ) from error
+
+    def batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Batches of these columns as they are stored, in the order of the file."""
+        import pyarrow as pa
+
+        places = sorted(map(self.schema.get_field_index, names))
         options = pa.ipc.IpcReadOptions(included_fields=places)
-        file = pa.ipc.open_file(self._source, options=options)
+        file: Any = None
         for i in range(self._n_batches):
             try:
+                file = file or pa.ipc.open_file(self._source, options=options)
                 batch = file.get_batch(i)
                 batch.validate(full=True)  # offsets of a damaged file lead anywhere
                 yield batch
             except _ERRORS as error:
-                raise ValueError(
-                    f"{self.owner}: batch {i} (of {self._n_batches}, from 0) of {self.path.name} "
+                raise InputError(
+                    f"batch {i} (of {self._n_batches}, from 0) of {self.path.name} "
                     f"cannot be read ({first_line(error)}): the file is damaged. Fetch or write "
                     "it again."
                 ) from error
 
 
-def read_arrow_stream(owner: str, path: Path) -> tuple[Spill, dict[str, Any]]:
+def read_arrow_stream(path: Path) -> tuple[Spill, dict[str, Any]]:
     """All rows of an Arrow IPC stream, and the type of every column."""
     import pyarrow as pa
 
     spill = Spill()
     try:
-        with pa.ipc.open_stream(str(path)) as reader:
+        n_unpacked = unpacked_bytes(path, is_stream=True)
+    except (ValueError, OSError, struct.error):
+        n_unpacked = 0  # Arrow says what is wrong
+    check_unpacked(path.name, n_unpacked, path.stat().st_size, _UNPACK)
+    try:
+        with pa.ipc.open_stream(pa.OSFile(str(path))) as reader:
             names = list(reader.schema.names)
             for batch in reader:
                 batch.validate(full=True)
                 columns = [widened(column, _plain(column.type)) for column in batch.columns]
                 spill.append(pa.RecordBatch.from_arrays(columns, names))
     except _ERRORS as error:
-        raise ValueError(
-            f"{owner}: {path.name} cannot be read as an Arrow stream after {spill.n_rows:,} rows "
+        raise InputError(
+            f"{path.name} cannot be read as an Arrow stream after {spill.n_rows:,} rows "
             f"({first_line(error)}): it is damaged or cut off. Fetch or write it again."
         ) from error
     if len(set(names)) < len(names):
-        raise ValueError(f"{owner}: column names must be distinct. {path.name} has {names}.")
+        raise InputError(f"column names must be distinct. {path.name} has {names}.")
     if not spill.n_rows:
-        raise ValueError(f"{owner}: {path.name} has no rows.")
+        raise InputError(f"{path.name} has no rows.")
     spill.finish()
-    return spill, {field.name: _plain(field.type) for field in reader.schema}
+    return spill, _column_types(reader.schema)
+
+
+def column_names(schema: Any) -> list[str]:
+    """Names of the columns, without the row numbers that pandas writes beside them."""
+    is_pandas = b"pandas" in (schema.metadata or {})
+    return [name for name in schema.names if not (is_pandas and _PANDAS_INDEX.fullmatch(name))]
+
+
+def _common_types(paths: list[Path], schemas: list[Any]) -> dict[str, Any]:
+    """Types that hold the values of all files, whose columns must be the same."""
+    import pyarrow as pa
+
+    types: dict[str, Any] = {}
+    for path, schema in zip(paths, schemas, strict=True):
+        if len(set(schema.names)) < len(schema.names):
+            raise InputError(f"column names must be distinct. {path.name} has {schema.names}.")
+        names = column_names(schema)
+        types = types or {name: schema.field(name).type for name in names}
+        check_same_columns(paths[0].name, list(types), path.name, names)
+        for name in names:
+            known, kind = types[name], schema.field(name).type
+            if known == kind:
+                continue
+            try:
+                fields = [pa.schema([(name, _plain(known))]), pa.schema([(name, _plain(kind))])]
+                types[name] = pa.unify_schemas(fields, promote_options="permissive").field(0).type
+            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                raise InputError(
+                    "files of one table must have the same types. Column "
+                    f"{name!r} is {known} in {paths[0].name} and {kind} in {path.name}."
+                ) from error
+    return types
+
+
+def _width(kind: Any) -> int:
+    """Least bytes of a value."""
+    try:
+        return max(1, kind.bit_width // 8)
+    except ValueError:  # texts and lists
+        return 1
+
+
+def _column_types(schema: Any) -> dict[str, Any]:
+    return {name: _plain(schema.field(name).type) for name in column_names(schema)}
 
 
 def _plain(kind: Any) -> Any:

@@ -15,7 +15,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdtrue.tables import inference
+from holdtrue.errors import InputError
+from holdtrue.tables import text_types
+from holdtrue.tables.files import check_same_columns
 from holdtrue.tables.spill import Spill
 from holdtrue.tables.text import BLOCK, Block, TextFile, columns_at, likely_zeros
 
@@ -36,6 +38,7 @@ _CASTS = {
 _BY_HAND = ("long", "precise", "pointless", "comma")
 # Bytes of a block for every column, so that a block of a wide table has some rows.
 _BYTES_PER_COLUMN = 1 << 12
+_MAX_BLOCK = 1 << 27
 _THREADS = 2
 
 # Columns of a block, and the places of those that are texts yet to be looked at.
@@ -50,7 +53,7 @@ class _Column:
     ----------
     name : str
     kind : str
-        Of `inference`.
+        Of `text_types`.
     marks : bool
         Whether a mark stands for a missing value, so that Arrow alone cannot read it.
     wanted : str or None
@@ -71,7 +74,7 @@ class _Column:
 
     def type(self) -> Any:
         """Arrow type of its values."""
-        return inference.arrow_type(self.kind)
+        return text_types.arrow_type(self.kind)
 
 
 class Delimited:
@@ -79,34 +82,44 @@ class Delimited:
 
     Parameters
     ----------
-    owner : str
-        Who asks, for the messages.
-    path : Path
+    paths : Path or list of Path
+        Files of one table: with the same header.
     encoding, separator : str, optional
-    types : dict from name to one of `inference.WANTED`
+    types : dict from name to one of `text_types.WANTED`
         Those of columns that the file lacks are left to the caller to refuse.
     block_size : int
         The result does not depend on it.
+
+    Attributes
+    ----------
+    misfits : dict from name to (type, error)
+        After reading: columns that were wanted as numbers or dates and are text instead, with the
+        error to raise unless they are found to be such.
     """
 
     def __init__(
         self,
-        owner: str,
-        path: Path,
+        paths: Path | list[Path],
         *,
         types: dict[str, str],
         encoding: str | None = None,
         separator: str | None = None,
         block_size: int = BLOCK,
     ):
-        self.owner, self.path = owner, path
-        self.file = TextFile(owner, path, encoding, block_size)
-        fields, self.separator, self._start = self.file.header(separator)
-        names = self._names(fields)
+        self.files = [
+            TextFile(path, encoding, block_size)
+            for path in (paths if isinstance(paths, list) else [paths])
+        ]
+        self.path = self.files[0].path
+        fields, self.separator, start = self.files[0].header(separator)
+        names = self.names = _names(self.path, fields)
+        self._starts = [start, *(self._same_header(file, names) for file in self.files[1:])]
         if block_size == BLOCK:
-            self.file.block_size = max(BLOCK, _BYTES_PER_COLUMN * len(names))
+            for file in self.files:
+                file.block_size = min(max(BLOCK, _BYTES_PER_COLUMN * len(names)), _MAX_BLOCK)
         self.columns = [_Column(name, wanted=types.get(name)) for name in names]
         self._comma = self.separator == ";"
+        self.misfits: dict[str, tuple[str, InputError]] = {}
         for column in self.columns:
             if column.wanted in ("text", "category"):
                 column.kind = "text"
@@ -116,22 +129,17 @@ class Delimited:
                 column.kind = str(column.wanted)
         self._stale = False
 
-    def _names(self, fields: list[str]) -> list[str]:
-        names = [field.strip() or f"column {j}" for j, field in enumerate(fields, 1)]
-        if len(names) < 2:
-            raise ValueError(
-                f"{self.owner}: {self.path.name} has one column only, {names[0][:40]!r}. Expected "
-                "a header line of names with a comma, semicolon, tab or bar between them."
+    def _same_header(self, file: TextFile, expected: list[str]) -> int:
+        """Where the rows of a further file begin; a header other than the first is refused."""
+        fields, _, start = file.header(self.separator)
+        names = _names(file.path, fields)
+        check_same_columns(self.path.name, expected, file.path.name, names)
+        if names != expected:
+            raise InputError(
+                f"files of one table must have their columns in one order. {file.path.name} "
+                f"differs from {self.path.name}: {names[:5]} and {expected[:5]}, ..."
             )
-        seen: dict[str, int] = {}
-        for j, name in enumerate(names, 1):
-            if name in seen:
-                raise ValueError(
-                    f"{self.owner}: column names must be distinct. {self.path.name} has {name!r} "
-                    f"as column {seen[name]} and column {j}. Rename one."
-                )
-            seen[name] = j
-        return names
+        return start
 
     def read(self) -> tuple[Spill, dict[str, Any]]:
         """All rows, and the type of every column."""
@@ -148,9 +156,8 @@ class Delimited:
                 break
         spill.finish()
         if not spill.n_rows:
-            raise ValueError(
-                f"{self.owner}: {self.path.name} has a header of {len(self.columns)} columns and "
-                "no rows."
+            raise InputError(
+                f"{self.path.name} has a header of {len(self.columns)} columns and no rows."
             )
         return spill, {column.name: column.type() for column in self.columns}
 
@@ -158,7 +165,9 @@ class Delimited:
         """Blocks, parsed by other threads while this one writes what came before."""
         waiting: deque[tuple[Block, Any, Any]] = deque()
         with ThreadPoolExecutor(_THREADS) as pool:
-            for block in chain(self.file.blocks(self._start, self.separator), [None] * _THREADS):
+            files = zip(self.files, self._starts, strict=True)
+            blocks = (file.blocks(start, self.separator) for file, start in files)
+            for block in chain(*blocks, [None] * _THREADS):
                 if block is not None:
                     plan = self._plan()
                     waiting.append((block, plan, pool.submit(self._parsed, block, plan)))
@@ -181,7 +190,7 @@ class Delimited:
         """
         import pyarrow as pa
 
-        types = [inference.arrow_type("text" if by_hand else kind) for kind, by_hand in plan]
+        types = [text_types.arrow_type("text" if by_hand else kind) for kind, by_hand in plan]
         try:
             arrays = self._arrow(block, types)
         except pa.ArrowInvalid:
@@ -194,10 +203,11 @@ class Delimited:
         ]
         zeros = likely_zeros(block.content, self.separator)
         if numbers and len(zeros):
-            found = columns_at(block.content, zeros, self.separator, len(plan))
-            numbers = numbers if found is None else sorted(set(numbers) & set(found.tolist()))
+            with_zeros = columns_at(block.content, zeros, self.separator, len(plan))
+            if with_zeros is not None:
+                numbers = sorted(set(numbers) & set(with_zeros.tolist()))
             for j, column in zip(numbers, self._texts(block, numbers), strict=True):
-                if inference.has_leading_zeros(column):
+                if text_types.has_leading_zeros(column):
                     arrays[j] = column
                     texts.append(j)
         return arrays, texts
@@ -210,6 +220,10 @@ class Delimited:
         arrays, texts = parsed or (self._texts(block, everything), list(everything))
         for j in texts:
             self._look(self.columns[j], arrays[j], block)
+        if parsed is None:
+            # Arrow converts all columns at once where it can do so alone.
+            converted = self._parsed(block, self._plan())
+            arrays, texts = converted or (arrays, texts)
         for j in texts:
             arrays[j] = self._values(self.columns[j], arrays[j])
         return pa.RecordBatch.from_arrays(arrays, [column.name for column in self.columns])
@@ -221,16 +235,16 @@ class Delimited:
         labels = [str(j) for j in range(len(self.columns))]
         places = range(len(labels)) if places is None else places
         table = csv.read_csv(
-            _reader(block.content),
+            block.reader(),
             read_options=csv.ReadOptions(
                 column_names=labels, block_size=len(block.content) + 1, use_threads=False
             ),
             parse_options=csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types=dict(zip(labels, types, strict=True)),
-                null_values=inference.MISSING,
-                true_values=inference.TRUE,
-                false_values=inference.FALSE,
+                null_values=text_types.MISSING,
+                true_values=text_types.TRUE,
+                false_values=text_types.FALSE,
                 strings_can_be_null=True,
                 include_columns=[labels[j] for j in places],
             ),
@@ -238,7 +252,7 @@ class Delimited:
         return [_one(column) for column in table.columns]
 
     def _texts(self, block: Block, places: Any) -> list[Any]:
-        """Texts of a block; a block that is none is refused."""
+        """Texts of a block; a block that cannot be parsed is refused."""
         import pyarrow as pa
 
         if not len(places):
@@ -246,19 +260,19 @@ class Delimited:
         try:
             return self._arrow(block, [pa.string()] * len(self.columns), places)
         except pa.ArrowInvalid as error:
-            self.file.check_utf8(block)
-            n_columns = len(self.columns)
-            for line, fields in self.file.records(block, self.separator):
+            file, n_columns = block.file, len(self.columns)
+            file.check_utf8(block)
+            for line, fields in file.records(block, self.separator):
                 if len(fields) != n_columns:
-                    raise ValueError(
-                        f"{self.owner}: line {line:,} of {self.path.name} has {len(fields)} "
+                    raise InputError(
+                        f"line {line:,} of {file.path.name} has {len(fields)} "
                         f"field{'s' if len(fields) != 1 else ''}, expected {n_columns} as in the "
                         f"header. Got {self.separator.join(fields)[:60]!r}. Mend the line, or put "
                         "quotes around a field that holds the separator."
                     ) from error
-            raise ValueError(
-                f"{self.owner}: {self.path.name} cannot be read after line "
-                f"{self.file.line(block.offset):,} ({str(error).splitlines()[0]})."
+            raise InputError(
+                f"{file.path.name} cannot be read after line "
+                f"{file.line(block.offset):,} ({str(error).splitlines()[0]})."
             ) from error
 
     def _look(self, column: _Column, texts: Any, block: Block) -> None:
@@ -266,23 +280,30 @@ class Delimited:
         if column.wanted in ("text", "category"):
             return
         if column.wanted is not None:
-            place = inference.first_misfit(
+            place = text_types.first_misfit(
                 texts, "comma" if column.kind == "comma" else column.wanted
             )
             if place is not None:
-                lines = [line for line, _ in self.file.records(block, self.separator)]
+                lines = [line for line, _ in block.file.records(block, self.separator)]
                 where = f"in line {lines[place]:,}" if place < len(lines) else "further down"
-                raise ValueError(
-                    f"{self.owner}: column {column.name!r} of {self.path.name} cannot be read as "
+                misfit = InputError(
+                    f"column {column.name!r} of {block.file.path.name} cannot be read as "
                     f"{column.wanted!r}. Got {texts[place].as_py()!r} {where}. Mend it, "
                     "or read the column as 'text'."
                 )
+                if column.wanted == "bool":
+                    raise misfit
+                # It may still be numbers or dates as people write them.
+                self.misfits[column.name] = column.wanted, misfit
+                column.wanted = None
+                self._widen(column, "text", False)
+                return
         if column.wanted == "bool":
             return
-        kind, marks = inference.classified(texts, comma=self._comma)
+        kind, marks = text_types.classified(texts, comma=self._comma)
         if column.wanted in ("integer", "number"):
             kind = column.kind
-        self._widen(column, inference.wider(column.kind, kind), column.marks or marks)
+        self._widen(column, text_types.wider(column.kind, kind), column.marks or marks)
 
     def _widen(self, column: _Column, kind: str, marks: bool) -> None:
         was_empty = column.kind == "empty" and not (column.marks and kind in ("text", "long"))
@@ -294,18 +315,31 @@ class Delimited:
         import pyarrow as pa
 
         if column.wanted == "bool":
-            return inference.yes_or_no(texts)
+            return text_types.yes_or_no(texts)
         try:
-            return inference.converted(texts, column.kind)
+            return text_types.converted(texts, column.kind)
         except pa.ArrowInvalid:  # a year that nanoseconds cannot hold
             self._widen(column, "text", False)
             return texts
 
 
-def _reader(content: bytes) -> Any:
-    import pyarrow as pa
-
-    return pa.BufferReader(content)
+def _names(path: Path, fields: list[str]) -> list[str]:
+    """Names of the columns; one column, or two of a name, are refused."""
+    names = [field.strip() or f"column {j}" for j, field in enumerate(fields, 1)]
+    if len(names) < 2:
+        raise InputError(
+            f"{path.name} has one column only, {names[0][:40]!r}. Expected "
+            "a header line of names with a comma, semicolon, tab or bar between them."
+        )
+    seen: dict[str, int] = {}
+    for j, name in enumerate(names, 1):
+        if name in seen:
+            raise InputError(
+                f"column names must be distinct. {path.name} has {name!r} "
+                f"as column {seen[name]} and column {j}. Rename one."
+            )
+        seen[name] = j
+    return names
 
 
 def _one(column: Any) -> Any:

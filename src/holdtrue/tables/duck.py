@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from holdtrue.errors import InputError, did_you_mean
 from holdtrue.tables.spill import Spill
-from holdtrue.validation import did_you_mean
 
 # Nothing outside the file is read, written or loaded, whatever a query asks for.
 _LOCKED: dict[str, Any] = {
@@ -18,30 +18,28 @@ _LOCKED: dict[str, Any] = {
 _ROWS = 1 << 16
 
 
-def read_duckdb(owner: str, path: Path, table: str | None) -> tuple[Spill, dict[str, Any]]:
+def read_duckdb(path: Path, table: str | None) -> tuple[Spill, dict[str, Any]]:
     """All rows of a table or of a query, and the type of every column.
 
     The query is run once, since a second run may give its rows in another order.
 
     Parameters
     ----------
-    owner : str
-        Who asks, for the messages.
     path : Path
     table : str, optional
-        Name of a table or view, or one SELECT. Default: the only table there is.
+        Name of a table or view, or one SELECT. Default: the only table of the file.
     """
     import duckdb
 
     try:
         connection = duckdb.connect(str(path), read_only=True, config=_LOCKED)
     except duckdb.Error as error:
-        raise ValueError(
-            f"{owner}: {path.name} cannot be opened as a DuckDB file ({_first(error)}). Close the "
+        raise InputError(
+            f"{path.name} cannot be opened as a DuckDB file ({_first(error)}). Close the "
             "program that writes it, or open it with the version of DuckDB that wrote it."
         ) from error
     with connection:
-        query = _query(owner, path, connection, table)
+        query = _query(path, connection, table)
         try:
             relation: Any = connection.sql(query)
             newer = hasattr(relation, "to_arrow_reader")
@@ -49,59 +47,54 @@ def read_duckdb(owner: str, path: Path, table: str | None) -> tuple[Spill, dict[
             names = list(reader.schema.names)
             repeated = sorted({name for name in names if names.count(name) > 1})
             if repeated:
-                raise ValueError(
-                    f"{owner}: column names must be distinct. The query gives {repeated[0]!r} "
+                raise InputError(
+                    f"column names must be distinct. The query gives {repeated[0]!r} "
                     f"{names.count(repeated[0])} times. Rename one with AS."
                 )
             spill = Spill()
             for batch in reader:
                 spill.append(batch)
         except (duckdb.Error, OSError) as error:
-            raise ValueError(
-                f"{owner}: DuckDB refuses the query on {path.name}: {_first(error)}"
-            ) from error
+            raise InputError(f"DuckDB refuses the query on {path.name}: {_first(error)}") from error
     spill.finish()
     if not spill.n_rows:
-        raise ValueError(f"{owner}: {table or path.name} has no rows.")
+        raise InputError(f"{table or path.name} has no rows.")
     return spill, {field.name: field.type for field in reader.schema}
 
 
-def _query(owner: str, path: Path, connection: Any, table: str | None) -> str:
+def _query(path: Path, connection: Any, table: str | None) -> str:
     """The one SELECT to run."""
     import duckdb
 
-    found = connection.execute(
+    listing = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
     ).fetchall()
     tables = {
-        name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found
+        name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in listing
     }
     listed = ", ".join(map(repr, tables)) or "none"
     if table is None:
         if len(tables) != 1:
-            raise ValueError(
-                f"{owner}: {path.name} has {len(tables)} tables ({listed}). Pass the name of one, "
+            raise InputError(
+                f"{path.name} has {len(tables)} tables ({listed}). Pass the name of one, "
                 "or a SELECT, as table= (--table)."
             )
         table = next(iter(tables))
     if table in tables:
         return "SELECT * FROM " + ".".join(quoted(part) for part in tables[table])
     if not table.split() or len(table.split()) == 1:
-        raise ValueError(
-            f"{owner}: no table {table!r} in {path.name}, which has {listed}."
-            + did_you_mean(table, tables)
+        raise InputError(
+            f"no table {table!r} in {path.name}, which has {listed}." + did_you_mean(table, tables)
         )
     try:
         statements = connection.extract_statements(table)
     except duckdb.Error as error:
-        raise ValueError(
-            f"{owner}: {table!r} is no SELECT that DuckDB understands: {_first(error)}"
+        raise InputError(
+            f"{table!r} is not a SELECT that DuckDB understands: {_first(error)}"
         ) from error
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise ValueError(
-            f"{owner}: table must be the name of a table or one SELECT. Got {table!r}."
-        )
+        raise InputError(f"table must be the name of a table or one SELECT. Got {table!r}.")
     return str(statements[0].query)
 
 

@@ -1,34 +1,51 @@
-"""Batches kept outside memory, to be read again column by column or batch by batch."""
+"""Batches kept outside memory, to be read again column by column or batch by batch.
+
+Parts are Parquet files inside one temporary file. Arrow reads them from memory of its own or from a
+memory map, never through a Python file: its threads would need the interpreter, which may be gone
+by the time they let go of what they read.
+"""
 
 from __future__ import annotations
 
-import io
+import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from holdtrue.values import is_plain
+from holdtrue.columns.values import is_plain
+from holdtrue.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Bytes that are kept in memory before a file is made, and of Arrow data before a part is written.
 WIDE = 256  # columns of a part from which it stays open
+# Bytes that are kept in memory before a file is made, and of Arrow data before a part is written.
 IN_MEMORY = 1 << 24
 _PART = 1 << 25
 # A dictionary that takes more bytes per row than this was given up by the writer: hash once.
 _MAX_DICTIONARY_BYTES = 4.0
+# Share of the free space that a table may take, where HOLDTRUE_MAX_SPILL does not say how much.
+_FREE_SHARE = 0.5
+LIMIT_VARIABLE = "HOLDTRUE_MAX_SPILL"
 
 
-class _Part(NamedTuple):
-    """A Parquet file inside the file of a spill; its columns are called "0", "1", ..."""
+@dataclass
+class _Part:
+    """A Parquet file; its columns are called "0", "1", ...
 
-    offset: int
+    ``content`` is None once it is in the file of the spill, at ``offset``.
+    """
+
+    content: pa.Buffer | None
     length: int
     n_rows: int
     places: dict[str, int]
     dictionaries: frozenset[str]
+    offset: int = 0
 
 
 class Spill:
@@ -39,12 +56,15 @@ class Spill:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
+        self._file: Any = None
+        self._path = ""
         self._parts: list[_Part] = []
+        self._n_spilled = 0
+        self._limit = 0.0
         # Opening a part of thousands of columns takes its time: once, not once a column. Open files
         # take memory, so those of few columns are not kept.
         self._opened: dict[tuple[int, bool], Any] = {}
+        self._whole: dict[bool, pa.Table] = {}
         self._waiting: list[pa.RecordBatch] = []
         self._n_bytes = 0
         self.n_rows = 0
@@ -88,10 +108,31 @@ class Spill:
         )
         content = sink.getvalue()
         metadata = pq.read_metadata(pa.BufferReader(content))
-        offset = self._file.seek(0, io.SEEK_END)
-        self._file.write(content)
         dictionaries = frozenset(short_dictionaries(metadata))
-        self._parts.append(_Part(offset, len(content), n_rows, places, dictionaries))
+        self._parts.append(_Part(content, len(content), n_rows, places, dictionaries))
+        if sum(part.length for part in self._parts if part.content) > IN_MEMORY:
+            self._write_parts()
+
+    def _write_parts(self) -> None:
+        """Move the parts in memory to the file."""
+        if self._file is None:
+            self._file, self._path = _temporary_file()
+            weakref.finalize(self, self._file.close)
+            self._limit = spill_limit()
+        for part in self._parts:
+            if part.content is None:
+                continue
+            if self._n_spilled + part.length > self._limit:
+                raise InputError(
+                    f"the table takes more than {self._limit / 1e9:.3g} GB in "
+                    f"{tempfile.gettempdir()}, as much as is allowed. If it is meant to be that "
+                    f"large, set TMPDIR to a folder with more room, or {LIMIT_VARIABLE} to the "
+                    "bytes that it may take."
+                )
+            part.offset = self._n_spilled
+            self._file.write(part.content)
+            self._n_spilled += part.length
+            part.content = None
 
     def column(self, name: str, kind: pa.DataType) -> pa.ChunkedArray:
         """A column in the given type; texts of which few differ as a dictionary."""
@@ -108,12 +149,21 @@ class Spill:
                 chunks.append(pa.nulls(part.n_rows, wanted))
                 continue
             place = str(part.places[name])
-            file = self._open(part, encoded=encoded)
-            chunks += widened(file.read([place], use_threads=False).column(0), wanted).chunks
+            chunks += widened(self._stored(part, place, encoded=encoded), wanted).chunks
         return pa.chunked_array(chunks, type=wanted)
 
+    def _stored(self, part: _Part, place: str, *, encoded: bool) -> pa.ChunkedArray:
+        """A column of a part as it is stored."""
+        file = self._open(part, encoded=encoded)
+        if len(part.places) <= WIDE or len(self._parts) > 1:
+            return file.read([place], use_threads=False).column(0)
+        # Reading one column takes time in proportion to their number: read all of them, once.
+        if encoded not in self._whole:
+            self._whole[encoded] = file.read(use_threads=False)
+        return self._whole[encoded].column(int(place))
+
     def batches(self, kinds: dict[str, pa.DataType], rows: int) -> Iterator[pa.RecordBatch]:
-        """Batches of at most so many rows, of these columns in these types."""
+        """Batches of at most ``rows`` rows, of these columns in these types."""
         import pyarrow as pa
 
         for part in self._parts:
@@ -141,44 +191,42 @@ class Spill:
         """The file of a part, with its short dictionaries as such where that is asked for."""
         import pyarrow.parquet as pq
 
-        key = part.offset, encoded
+        key = id(part), encoded
         if key in self._opened:
             return self._opened[key]
-        region = _Region(self._file, part.offset, part.length)
+        import pyarrow as pa
+
+        content = part.content
+        if content is None:
+            mapped = pa.memory_map(self._path)
+            mapped.seek(part.offset)
+            content = mapped.read_buffer(part.length)
         short = sorted(part.dictionaries) if encoded else []
-        opened = pq.ParquetFile(region, read_dictionary=short)
+        opened = pq.ParquetFile(pa.BufferReader(content), read_dictionary=short)
         if len(part.places) > WIDE:
             self._opened[key] = opened
         return opened
 
 
-class _Region(io.RawIOBase):
-    """A stretch of a file as a file of its own."""
+def spill_limit() -> float:
+    """Bytes that a table may take in the folder of temporary files."""
+    given = os.environ.get(LIMIT_VARIABLE)
+    if given is None:
+        return _FREE_SHARE * shutil.disk_usage(tempfile.gettempdir()).free
+    try:
+        return float(given)
+    except ValueError as error:
+        raise InputError(f"{LIMIT_VARIABLE} must be a number of bytes. Got {given!r}.") from error
 
-    def __init__(self, file: Any, offset: int, length: int):
-        self._file, self._offset, self._length, self._at = file, offset, length, 0
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
-        self._at = start + offset
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        n_bytes = min(len(buffer), max(self._length - self._at, 0))
-        self._file.seek(self._offset + self._at)
-        content = self._file.read(n_bytes)
-        buffer[: len(content)] = content
-        self._at += len(content)
-        return len(content)
+def _temporary_file() -> tuple[Any, str]:
+    """A file that vanishes when it is closed, and a path by which Arrow can open it."""
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        if Path(folder).is_dir():
+            file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+            return file, f"{folder}/{file.fileno()}"
+    named = tempfile.NamedTemporaryFile(buffering=0)  # noqa: SIM115
+    return named, named.name
 
 
 def widened(column: Any, kind: Any) -> Any:

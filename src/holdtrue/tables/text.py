@@ -7,13 +7,17 @@ import contextlib
 import csv
 import gzip
 import io
+import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+
+from holdtrue.errors import InputError
+from holdtrue.tables.files import FILES, check_unpacked
 
 BLOCK = 1 << 22
 # A record longer than this is a quote that was never closed.
@@ -36,10 +40,21 @@ class Block(NamedTuple):
         UTF-8.
     offset : int
         Place of the first byte in the text as UTF-8, without a byte order mark.
+    file : TextFile
     """
 
     content: bytes
     offset: int
+    file: TextFile
+
+    def reader(self) -> Any:
+        """The content as a file of Arrow's, in memory that its threads can free by themselves."""
+        import pyarrow as pa
+
+        buffer = pa.allocate_buffer(len(self.content))
+        with pa.FixedSizeBufferWriter(buffer) as writer:
+            writer.write(self.content)
+        return pa.BufferReader(buffer)
 
 
 class TextFile:
@@ -47,30 +62,27 @@ class TextFile:
 
     Parameters
     ----------
-    owner : str
-        Who asks, for the messages.
     path : Path
     encoding : str, optional
         Default: what the byte order mark says, else UTF-8.
     block_size : int
     """
 
-    def __init__(
-        self, owner: str, path: Path, encoding: str | None = None, block_size: int = BLOCK
-    ):
-        self.owner, self.path, self.block_size = owner, path, block_size
+    def __init__(self, path: Path, encoding: str | None = None, block_size: int = BLOCK):
+        self.path, self.block_size = path, block_size
         with path.open("rb") as file:
             self.is_gzip = file.read(2) == b"\x1f\x8b"
+            self._n_packed = os.fstat(file.fileno()).st_size
         start = self._start()
         mark = next((bom for bom in _BOMS if start.startswith(bom)), b"")
         self.encoding = _BOMS[mark] if mark else "utf-8"
         if encoding is not None:
             try:
                 self.encoding = codecs.lookup(encoding).name
-                io.TextIOWrapper(io.BytesIO(), encoding)  # "rot13" is no encoding of text
+                io.TextIOWrapper(io.BytesIO(), encoding)  # "rot13" is not an encoding of text
             except LookupError as error:
-                raise ValueError(
-                    f"{owner}: no encoding {encoding!r}. Pass one that Python knows, such as "
+                raise InputError(
+                    f"no encoding {encoding!r}. Pass one that Python knows, such as "
                     "'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
                 ) from error
         self.encoding = self.encoding.removesuffix("-sig")
@@ -89,8 +101,8 @@ class TextFile:
         return gzip.open(self.path) if self.is_gzip else self.path.open("rb")  # type: ignore[return-value]
 
     def _corrupt(self, n_read: int, error: Exception) -> ValueError:
-        return ValueError(
-            f"{self.owner}: {self.path.name} cannot be unpacked after {n_read:,} bytes of text "
+        return InputError(
+            f"{self.path.name} cannot be unpacked after {n_read:,} bytes of text "
             f"({error or type(error).__name__}): the gzip file is damaged or cut off. "
             "Fetch or write it again."
         )
@@ -113,13 +125,16 @@ class TextFile:
                 else:
                     try:
                         chunk = decoder.decode(raw, final=not raw).encode("utf-8", "surrogatepass")
-                    except UnicodeDecodeError as error:
-                        at = self._n_mark + n_read + error.start
-                        raise ValueError(
-                            f"{self.owner}: {self.path.name} is not {self.encoding}: "
-                            f"{error.reason} near byte {at:,}. Pass its own encoding=."
+                    except UnicodeError as error:  # without a place if a byte order mark lacks
+                        at = self._n_mark + n_read + getattr(error, "start", 0)
+                        raise InputError(
+                            f"{self.path.name} is not {self.encoding}: "
+                            f"{getattr(error, 'reason', error)} near byte {at:,}. Pass another "
+                            "encoding= (--encoding)."
                         ) from error
                 n_read += len(raw)
+                if self.is_gzip:
+                    check_unpacked(self.path.name, n_read, self._n_packed, "Unpack it with gunzip")
                 if chunk:
                     yield chunk
                 if not raw:
@@ -135,33 +150,50 @@ class TextFile:
         separator : str or None
             Of the fields; None where a record is a line, whatever quotes it holds.
         """
-        carry, at, skip, end_of_line = b"", offset, offset, self._end_of_line
+        at, skip, end_of_line = offset, offset, self._end_of_line
+        # Chunks since the last whole record. An open quote is looked for again only when their size
+        # has doubled, so that the time stays in proportion to the file.
+        waiting, n_waiting, next_look = [], 0, 0
         for chunk in self.chunks(self.block_size):
             if skip:
                 skipped = min(skip, len(chunk))
                 skip, chunk = skip - skipped, chunk[skipped:]
-            carry += chunk
-            cut = last_end(carry, end_of_line, separator)
-            if not cut:
-                if len(carry) > MAX_RECORD:
-                    raise ValueError(
-                        f"{self.owner}: {self.path.name} has a record of more than "
-                        f"{MAX_RECORD >> 20} MB from line {self.line(at):,} on. Look for a quote "
-                        "that is not closed."
-                    )
+            waiting.append(chunk)
+            n_waiting += len(chunk)
+            if n_waiting < next_look:
                 continue
-            yield Block(carry[:cut], at)
-            at, carry = at + cut, carry[cut:]
-        if carry:
-            if separator is not None and b'"' in carry:
-                opened = _quoted(carry, separator)[1]
-                if opened is not None:
-                    line = self.line(at) + carry.count(end_of_line, 0, opened)
-                    raise ValueError(
-                        f"{self.owner}: {self.path.name} ends inside a quote that opens in line "
-                        f"{line:,}. Close it, or look whether the file was cut off."
-                    )
-            yield Block(carry, at)
+            content = b"".join(waiting)
+            cut = last_end(content, end_of_line, separator)
+            if cut:
+                yield Block(content[:cut], at, self)
+                at, content, next_look = at + cut, content[cut:], 0
+            elif n_waiting > MAX_RECORD:
+                raise self._endless(content, at, separator)
+            else:
+                next_look = min(2 * n_waiting, MAX_RECORD + 1)
+            waiting, n_waiting = [content], len(content)
+        rest = b"".join(waiting)
+        if not rest:
+            return
+        if separator is not None and b'"' in rest:
+            opened = _quoted(rest, separator)[1]
+            if opened is not None:
+                line = self.line(at) + rest.count(end_of_line, 0, opened)
+                raise InputError(
+                    f"{self.path.name} ends inside a quote that opens in line {line:,}. Close it, "
+                    "or look whether the file was cut off."
+                )
+        yield Block(rest, at, self)
+
+    def _endless(self, content: bytes, at: int, separator: str | None) -> ValueError:
+        """What is wrong with a record that is longer than any should be."""
+        opened = _quoted(content, separator)[1] if separator is not None else None
+        line = self.line(at) + content.count(self._end_of_line, 0, opened or 0)
+        hint = "Look for a quote that is not closed." if opened is not None else "Break the line."
+        return InputError(
+            f"{self.path.name} has a record of more than {MAX_RECORD >> 20} MB from line {line:,} "
+            f"on. {hint}"
+        )
 
     def line(self, offset: int) -> int:
         """Number of the line that holds this byte of the text; the first is 1."""
@@ -174,13 +206,13 @@ class TextFile:
         return n_lines
 
     def check_utf8(self, block: Block) -> None:
-        """Refuse a block that is no UTF-8, naming the byte and the line."""
+        """Refuse a block that is not UTF-8, naming the byte and the line."""
         try:
             block.content.decode("utf-8")
         except UnicodeDecodeError as error:
             at = block.offset + error.start
-            raise ValueError(
-                f"{self.owner}: {self.path.name} is not UTF-8: byte "
+            raise InputError(
+                f"{self.path.name} is not UTF-8: byte "
                 f"0x{block.content[error.start]:02x} at position {at + self._n_mark:,}, "
                 f"line {self.line(at):,}. Pass its encoding, such as encoding='latin-1' or "
                 "'cp1252' (--encoding latin-1)."
@@ -194,31 +226,56 @@ class TextFile:
         separator : str, optional
             Default: of comma, semicolon, tab and bar the one that is found most often.
         """
-        content = next(self.chunks(), b"")
-        if b"\0" in content:
-            raise ValueError(
-                f"{self.owner}: {self.path.name} is no table: it holds bytes that are no text. "
-                "Pass a CSV, Parquet, Arrow, JSON lines or DuckDB file."
-            )
+        for content, is_whole in self._beginnings():
+            if b"\0" in content[:BLOCK]:
+                raise InputError(
+                    f"{self.path.name} is not a table: it holds bytes that are not text. "
+                    f"Pass {FILES}."
+                )
+            if content.strip():
+                fields, used, end = self._first_record(content, separator)
+                if end < len(content) or is_whole:
+                    return fields, used, end
         if not content.strip():
-            raise ValueError(f"{self.owner}: {self.path.name} is empty. Expected a header line.")
+            raise InputError(f"{self.path.name} is empty. Expected a header line.")
+        raise InputError(
+            f"the header of {self.path.name} is longer than {MAX_RECORD >> 20} MB. Look for a "
+            "quote that is not closed."
+        )
+
+    def _beginnings(self) -> Iterator[tuple[bytes, bool]]:
+        """Beginnings of the text, each twice as long as the last, and whether that is all of it."""
+        parts: list[bytes] = []
+        n_bytes, next_look = 0, 1
+        for chunk in self.chunks():
+            if n_bytes >= next_look:
+                yield b"".join(parts), False
+                next_look = 2 * n_bytes
+                if n_bytes > MAX_RECORD:
+                    return
+            parts.append(chunk)
+            n_bytes += len(chunk)
+        yield b"".join(parts), True
+
+    def _first_record(self, content: bytes, separator: str | None) -> tuple[list[str], str, int]:
+        """Fields of the first record of a text that is not blank, the separator, and its end."""
         if b"\n" not in content and b"\r" in content:
             self._end_of_line = b"\r"
         lines = content.splitlines(keepends=True)
         n_blank = next(i for i, line in enumerate(lines) if line.strip())
         start = sum(map(len, lines[:n_blank]))
-        self.check_utf8(Block(lines[n_blank], start))
+        if lines[n_blank].endswith((b"\n", b"\r")):
+            self.check_utf8(Block(lines[n_blank], start, self))
+        first = lines[n_blank].decode("utf-8", "replace")
         if separator is None:
-            outside = re.sub('"[^"]*"', "", lines[n_blank].decode())
+            outside = re.sub('"[^"]*"', "", first)
             separator = max(SEPARATORS, key=outside.count)
         texts = (line.decode("utf-8", "replace") for line in lines[n_blank:])
         reader = csv.reader(texts, delimiter=separator)
         try:
             fields = next(reader)
         except csv.Error as error:
-            raise ValueError(
-                f"{self.owner}: the header of {self.path.name} cannot be read ({error})."
-            ) from error
+            raise InputError(f"the header of {self.path.name} cannot be read ({error}).") from error
         end = start + sum(map(len, lines[n_blank : n_blank + reader.line_num]))
         return fields, separator, end
 
@@ -244,14 +301,17 @@ def last_end(content: bytes, end_of_line: bytes, separator: str | None) -> int:
     cut = content.rfind(end_of_line) + 1
     if separator is None or not cut or b'"' not in content:
         return cut
-    inside = _inside(content, separator)
-    while cut and inside(cut - 1):
-        cut = content.rfind(end_of_line, 0, cut - 1) + 1
+    quote_before = _quote_before(content, separator)
+    while cut and (quote := quote_before(cut - 1)) is not None:
+        cut = content.rfind(end_of_line, 0, quote) + 1
     return cut
 
 
-def _inside(content: bytes, separator: str) -> Any:
-    """Function that says whether a place is inside quotes, where a record begins the content."""
+def _quote_before(content: bytes, separator: str) -> Callable[[int], int | None]:
+    """Function that says where the quotes open that a place is inside of; None if it is outside.
+
+    The content begins with a record.
+    """
     characters = np.frombuffer(content, dtype=np.uint8)
     quotes = np.flatnonzero(characters == _QUOTE)
     ends = np.array([ord(separator), *b'\r\n"'], dtype=np.uint8)
@@ -260,21 +320,31 @@ def _inside(content: bytes, separator: str) -> Any:
     after = characters[closing[closing + 1 < len(characters)] + 1]
     # Quotes that open after a separator and close before one, or are doubled, come in pairs.
     if np.isin(before, ends).all() and np.isin(after, ends).all():
-        return lambda place: bool(np.searchsorted(quotes, place) % 2)
-    spans = _quoted(content, separator)[0]
-    starts = [start for start, _ in spans]
-    stops = [stop for _, stop in spans]
+        is_doubled = np.zeros(len(opening), dtype=bool)
+        is_doubled[1:] = opening[1:] - closing[: len(opening) - 1] == 1
+        starts = opening[~is_doubled]
 
-    def inside(place: int) -> bool:
-        last = int(np.searchsorted(starts, place)) - 1
-        return last >= 0 and place < stops[last]
+        def is_inside(place: int) -> bool:
+            return bool(np.searchsorted(quotes, place) % 2)
 
-    return inside
+    else:
+        spans = _quoted(content, separator)[0]
+        starts = np.array([start for start, _ in spans])
+        stops = np.array([stop for _, stop in spans])
+
+        def is_inside(place: int) -> bool:
+            last = int(np.searchsorted(starts, place)) - 1
+            return last >= 0 and place < int(stops[last])
+
+    def opened(place: int) -> int | None:
+        return int(starts[np.searchsorted(starts, place) - 1]) if is_inside(place) else None
+
+    return opened
 
 
 def _quoted(content: bytes, separator: str) -> tuple[list[tuple[int, int]], int | None]:
     """Spans of the quoted fields, and where one opens that the content does not close."""
-    pattern = rb'(?:(?<=[\r\n%s])|\A)"(?:[^"]+|"")*("|\Z)' % re.escape(separator.encode())
+    pattern = rb'(?:(?<=[\r\n%s])|\A)"(?:[^"]++|"")*+("|\Z)' % re.escape(separator.encode())
     spans, opened = [], None
     for match in re.finditer(pattern, content):
         spans.append(match.span())

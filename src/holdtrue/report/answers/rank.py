@@ -1,79 +1,52 @@
-"""The answer of `holdtrue rank`: columns that predict, and columns that remember."""
+"""The answer of `holdtrue rank`: columns that predict, and columns that only remember."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdtrue.charts import Chart, Dots, number
+import numpy as np
+
+from holdtrue.categories.display import ranking_chart, shape_chart
+from holdtrue.categories.ranking import like_groups, short_verdict
+from holdtrue.charts import number
+from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers.words import DRAWN, count, listed, verb
+from holdtrue.report.answers.words import (
+    an,
+    capitalised,
+    counted,
+    itemised,
+    listed,
+    skill_words,
+    table_skill,
+    verb,
+)
 from holdtrue.report.summary import Summary, Table
 
+_MOST_IDS = 5  # the ids that look best on these rows are worth a row of the picture
+_FEWER = 0.98  # of the rows that are wrong without any column: what counts as fewer
+_COPY = 0.02  # a column that leaves less of the error than this may be a copy of the target
 
-def rank_summary(
-    ranked: Mapping[str, Sequence[Any]],
-    target: str,
-    *,
-    names: Sequence[str],
-    unit: str,
-    honest: bool = True,
-) -> Summary:
-    """Summary of the table that `rank_columns` gives.
+
+def rank_summary(path: SelectionPath, target: str) -> Summary:
+    """Summary of a ranking of columns.
 
     Parameters
     ----------
-    ranked : mapping of str to sequence
-        The table's columns.
+    path : SelectionPath
+        With `ColumnEvidence`, as `GingerSelector` and rankings have it.
     target : str
-    names : sequence of str
-        The columns in the order of the data.
-    unit : str
-        What the scores measure.
-    honest : bool
-        Whether that is the error on new rows; not so for the usual criteria of trees.
     """
-    where = "new rows" if honest else "the rows of the fit"
-    rows = [dict(zip(ranked, values, strict=True)) for values in zip(*ranked.values(), strict=True)]
-    # Those that predict come first, each part by its score.
-    rows.sort(key=lambda row: not row["predicts"])
-    kept = [row for row in rows if row["predicts"]]
-    ids = [row for row in rows if row["id_like"]]
-    n_columns = len(rows)
-    for rule in (" of rule (4)", " of rule (5)"):
-        unit = unit.replace(rule, "")
-    noun = unit.split(" on ")[0].split(",")[0]
-    path = SelectionPath(
-        order=[names.index(row["column"]) for row in rows],
-        names=[row["column"] for row in rows],
-        scores=[max(row["no_column"] for row in rows), *(row["score"] for row in rows)],
-        chosen_size=len(kept),
-        reason=f"{len(kept)} of {n_columns} columns beat no column by more than their interval",
-        unit=unit,
-    )
-    if kept:
-        best = kept[0]
-        answer = (
-            f"{count(len(kept), 'column')} of {n_columns} {verb(len(kept), 'predict')} "
-            f"{target!r} on {where}; the best is {best['column']!r}, with "
-            f"{'an estimated' if honest else 'an'} {noun} of "
-            f"{number(best['score'])} against {number(best['no_column'])} without any column."
-        )
-    else:
-        answer = f"No column of {n_columns} predicts {target!r} on {where} better than none at all."
-    only = [row["column"] for row in ids if not row["predicts"]]
-    if only:
-        answer += (
-            f" {count(len(only), 'column')} {verb(len(only), 'look')} like "
-            f"{'an id' if len(only) == 1 else 'ids'} and would only remember: {listed(only)}."
-        )
-    elif not ids:
-        answer += " No column looks like an id."
+    evidence = path.evidence_as(ColumnEvidence)
+    rows = _rows(path, evidence)
     columns = {
         "rank": "rank",
         "column": "column",
         "says": "in short",
-        "score": "error" if honest else "score",
+        "skill": "skill",
+        "wrong": "wrong, %",
+        "score": "score" if evidence.in_sample else "loss",
         "low": "from",
         "high": "to",
         "no_column": "without it",
@@ -84,110 +57,187 @@ def rank_summary(
         "predicts": "predicts",
         "verdict": "verdict",
     }
-    for rank, row in enumerate(rows, 1):
-        row["rank"] = rank
-        row["says"] = _in_short(row, honest)
-        row["known"] = round(100 * row["coverage"], 4)
+    has_shares = any(row["wrong"] is not None for row in rows)
+    brief = ["rank", "column", "says", "skill", "wrong", "n_values", "score", "low", "high"]
+    if evidence.in_sample:
+        columns.pop("skill")
+        brief.remove("skill")
+    if not has_shares:
+        columns.pop("wrong")
+        brief[brief.index("wrong")] = "known"
     return Summary(
         command="rank",
         question=f"Which columns predict {target!r}, and which only remember?",
-        answer=answer,
+        answer=_answer(rows, target, path.unit, evidence),
         path=path,
         table=Table(
-            f"All columns by their {unit}. Known: the share of new rows that "
-            "bring a value seen before.",
+            f"All columns by their {path.unit}"
+            + (f", of {evidence.predictor}" if evidence.predictor else "")
+            + ".",
             columns,
             [{key: row[key] for key in columns} for row in rows],
-            ("rank", "column", "score", "low", "high", "n_values", "known", "says"),
+            tuple(brief),
         ),
-        charts=(_ranking_chart(rows, unit),),
-        wary=_rank_notes(rows, kept, ids, target, unit, honest),
+        charts=(ranking_chart(path, max_ids=_MOST_IDS),),
+        shapes=[shape_chart(shape, target) for shape in evidence.shapes],
+        wary=_notes(rows, target, path.unit, evidence),
     )
 
 
-def _in_short(row: Mapping[str, Any], honest: bool) -> str:
-    if row["n_values"] <= 1:
-        return "constant"
-    said = "predicts" if honest else "explains these rows"
-    if not row["predicts"]:
-        said = "no better than no column"
-    return f"looks like an id; {said}" if row["id_like"] else said
+def _rows(path: SelectionPath, evidence: ColumnEvidence) -> list[dict[str, Any]]:
+    """The columns as rows of the table, best first."""
+    rows = []
+    for rank, j in enumerate(path.order.tolist(), 1):
+        score, no_column = float(evidence.scores[j]), float(evidence.no_column[j])
+        rows.append(
+            {
+                "rank": rank,
+                "column": evidence.names[j],
+                "score": score,
+                "wrong": _percent(evidence.share_wrong, j),
+                "wrong_without": _percent(evidence.no_column_wrong, j),
+                "skill": None if evidence.in_sample else table_skill(score, no_column),
+                "low": float(evidence.low[j]),
+                "high": float(evidence.high[j]),
+                "no_column": no_column,
+                "n_values": int(evidence.n_values[j]),
+                "coverage": float(evidence.coverage[j]),
+                "known": round(100 * float(evidence.coverage[j]), 4),
+                "kind": evidence.kinds[j],
+                "read_as": evidence.read_as[j],
+                "predicts": bool(evidence.predicts[j]),
+                "id_like": bool(evidence.id_like[j]),
+                "verdict": evidence.verdicts[j] if evidence.verdicts else "",
+            }
+        )
+        rows[-1]["says"] = short_verdict(evidence, j)
+    return rows
 
 
-def _ranking_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> Chart:
-    # The id that looks best on these rows is worth a row of the picture.
-    shown = list(rows[:DRAWN]) + [row for row in rows[DRAWN:] if row["id_like"]][:5]
-    marks = ["kept" if r["predicts"] else "id" if r["id_like"] else "" for r in shown]
-    line = max(row["no_column"] for row in rows)
-    return Dots(
-        f"Each column's {unit}",
-        f"Kept: {listed([row['column'] for row in shown if row['predicts']]) or 'none'}. A column "
-        "is kept if its gain on the dashed line, the error without any column, is beyond chance. "
-        "Bars are the errors' intervals; the gain has its own, so that the bar of a kept column "
-        "may reach the line."
-        + (f" {len(rows) - len(shown)} more columns are in the table." if shown != rows else ""),
-        unit,
-        [row["column"] for row in shown],
-        [row["score"] for row in shown],
-        [row["low"] for row in shown],
-        [row["high"] for row in shown],
-        marks,
-        line,
-        f"no column: {number(line)}",
-    )
+def _percent(shares: np.ndarray, j: int) -> float | None:
+    """A share in percent; None where the criterion has none."""
+    if not len(shares) or not np.isfinite(shares[j]):
+        return None
+    return round(100 * float(shares[j]), 2)
 
 
-def _rank_notes(
-    rows: Sequence[Mapping[str, Any]],
-    kept: Sequence[Mapping[str, Any]],
-    ids: Sequence[Mapping[str, Any]],
-    target: str,
-    unit: str,
-    honest: bool,
+def _answer(
+    rows: Sequence[Mapping[str, Any]], target: str, unit: str, evidence: ColumnEvidence
+) -> str:
+    in_sample = evidence.in_sample
+    where = "the rows of the fit" if in_sample else evidence.new_data
+    predicting = [row for row in rows if row["predicts"]]
+    if predicting:
+        best = predicting[0]
+        measure = unit.split(" on ")[0].split(",")[0]
+        answer = (
+            f"{counted(len(predicting), 'column')} of {len(rows)} "
+            f"{verb(len(predicting), 'predict')} {target!r} on {where}; the best is "
+            f"{best['column']!r}, "
+        )
+        skill = "" if in_sample else skill_words(best["score"], best["no_column"])
+        losses = f"{number(best['score'])} against {number(best['no_column'])} without any column"
+        if best["wrong"] is None:
+            answer += f"with {an(measure)} of {losses}{skill}."
+        elif best["wrong"] < _FEWER * best["wrong_without"]:
+            answer += (
+                f"alone wrong for {best['wrong']:.3g}% of {where} against "
+                f"{best['wrong_without']:.3g}% without any column{skill}."
+            )
+        else:  # shares move, and the likeliest class stays
+            answer += (
+                f"with {an(measure)} of {losses}{skill}; alone it hardly changes which class is "
+                f"likeliest, and {best['wrong']:.3g}% stay wrong."
+            )
+        same = [(name, twin[0]) for name, twin in _twins(evidence) if twin[1]]
+        if same:
+            pairs = [f"{name!r} tells the same as {other!r}" for name, other in same]
+            answer += f" {itemised(pairs, 3)}."
+    else:
+        answer = f"No column of {len(rows)} predicts {target!r} on {where} better than none at all."
+    ids = [row["column"] for row in rows if row["id_like"]]
+    only = [row["column"] for row in rows if row["id_like"] and not row["predicts"]]
+    if only:
+        answer += (
+            f" {counted(len(only), 'column')} {verb(len(only), 'look')} like "
+            f"{'an id' if len(only) == 1 else 'ids'} and would only remember: {listed(only)}."
+        )
+    elif not ids:
+        answer += " No column looks like an id."
+    return answer
+
+
+def _twins(evidence: ColumnEvidence) -> list[tuple[str, tuple[str, bool]]]:
+    """Columns to which a better one leaves little to add, with that."""
+    each = ((name, evidence.twin(j)) for j, name in enumerate(evidence.names))
+    return [(name, twin) for name, twin in each if twin is not None]
+
+
+def _twin_notes(evidence: ColumnEvidence) -> list[tuple[str, str]]:
+    """Columns that tell the same as others, and those that add little to them."""
+    others: dict[tuple[bool, str], list[str]] = {}
+    for name, (other, is_same) in _twins(evidence):
+        others.setdefault((is_same, other), []).append(name)
+    beside = {
+        is_same: [
+            f"{listed(names)} beside {other!r}"
+            for (same, other), names in others.items()
+            if same == is_same
+        ]
+        for is_same in (True, False)
+    }
+    notes = []
+    if beside[True]:
+        text = f"One of each is enough: {itemised(beside[True])}. Neither adds to the other."
+        notes.append(("Columns that tell the same", text))
+    if beside[False]:
+        text = f"They say little that a better column does not: {itemised(beside[False])}."
+        notes.append(("Columns that add little", text))
+    return notes
+
+
+def _how_it_predicts(row: Mapping[str, Any]) -> str:
+    if row["read_as"].endswith("bins"):
+        return "in bins, as a number, it predicts"
+    return "it predicts all the same"
+
+
+def _notes(
+    rows: Sequence[Mapping[str, Any]], target: str, unit: str, evidence: ColumnEvidence
 ) -> list[tuple[str, str]]:
     notes = []
-    if not honest:
-        notes.append(
-            (
-                "Not about new rows",
-                f"The {unit} favours columns with many values. Leave out --criterion for the error "
-                "on new rows.",
-            )
-        )
+    in_sample = evidence.in_sample
+    alike = [name for name, one in zip(evidence.names, evidence.group_like, strict=False) if one]
+    if alike:
+        notes.append(("Rows that belong together", f"{capitalised(like_groups(alike))}."))
+    if in_sample:
+        text = f"The {unit} favours columns with many values. Leave out --criterion for the error "
+        notes.append(("Not about new rows", text + "on new rows."))
+    ids = [
+        f"{row['column']!r} ({row['n_values']:,} values, "
+        f"{1 - row['coverage']:.0%} of new rows bring another"
+        + (f"; {_how_it_predicts(row)})" if row["predicts"] and not in_sample else ")")
+        for row in rows
+        if row["id_like"]
+    ]
     if ids:
-        said = "; ".join(
-            f"{row['column']!r} ({row['n_values']:,} values, "
-            f"{1 - row['coverage']:.0%} of new rows bring another"
-            + ("; in bins, as a number, it predicts)" if row["predicts"] and honest else ")")
-            for row in ids[:8]
-        )
-        more = f"; and {len(ids) - 8} more" if len(ids) > 8 else ""
-        notes.append(
-            (
-                "Columns that look like ids",
-                f"{said}{more}. Information gain and the importances of forests favour such "
-                "columns, because on the rows of the fit they explain everything.",
-            )
-        )
-    copies = [row["column"] for row in kept if row["score"] <= 0.02 * row["no_column"]]
-    if copies and honest:
-        notes.append(
-            (
-                "Almost without error",
-                f"{listed(copies)} {verb(len(copies), 'predict')} {target!r} almost without "
-                "error. Make sure that it is known before the target is, and not a copy of it.",
-            )
-        )
+        text = "Information gain and the importances of forests favour such columns, because on "
+        text += "the rows of the fit they explain everything."
+        notes.append(("Columns that look like ids", f"{itemised(ids)}. {text}"))
+    predicting = [row for row in rows if row["predicts"]]
+    copies = [r["column"] for r in predicting if r["score"] <= _COPY * r["no_column"]]
+    if copies and not in_sample:
+        text = f"{listed(copies)} {verb(len(copies), 'predict')} {target!r} almost without error. "
+        text += "Make sure that it is known before the target is, and not a copy of it."
+        notes.append(("Almost without error", text))
     constant = [row["column"] for row in rows if row["n_values"] <= 1]
     if constant:
         notes.append(("Constant columns", f"{listed(constant)}: one value only, nothing to learn."))
-    if len(kept) > 1:
-        notes.append(
-            (
-                "One column at a time",
-                "Each column is judged alone: two that tell the same may both be here, and columns "
-                "that work only together may be missing. With several rows per person or place, "
-                "new rows of the old ones are easier than new ones.",
-            )
-        )
+    notes += _twin_notes(evidence)
+    if len(predicting) > 1:
+        text = "Each column is judged alone: columns that work only together may be missing."
+        if evidence.new_data == "new rows":
+            text += " With several rows per person or place, errors will be higher for people or "
+            text += "places not in the data."
+        notes.append(("One column at a time", text))
     return notes

@@ -1,4 +1,4 @@
-"""The answer of `holdtrue select`: features that hold, and features that flip their sign."""
+"""The answer of `holdtrue select`: steady features, those used for prediction, and flips."""
 
 from __future__ import annotations
 
@@ -7,80 +7,86 @@ from typing import Any
 
 import numpy as np
 
-from holdtrue.charts import Chart, Heat, Lines, Series, number
-from holdtrue.report.answers.words import DRAWN, count, listed, verb
+from holdtrue.charts import number
+from holdtrue.compare.comparison import contest_chart
+from holdtrue.domains.display import effects_chart, errors_chart, strongest_effects, t_chart
+from holdtrue.evidence import ContestEvidence, DomainEvidence
+from holdtrue.path import SelectionPath
+from holdtrue.report.answers.words import (
+    an,
+    at_step,
+    counted,
+    entry_steps,
+    itemised,
+    listed,
+    skill_words,
+    verb,
+)
 from holdtrue.report.summary import Summary, Table
 
-_DOMAINS = 40  # most domains with a curve of their own
 _STRONG = 0.1  # an effect below this, in standard deviations, is not worth a warning
 _CHANCE = 4.0  # standard errors within which an effect has no sign
+_FEW_DOMAINS = 6
+_WIDE_GAP = 0.25  # of the error where the model was fitted
 
 
 def select_summary(
-    model: Any, target: str, domain: str, *, sizes: Sequence[float] | None = None
+    path: SelectionPath, target: str, domain: str, contest: SelectionPath | None = None
 ) -> Summary:
-    """Summary of a fitted `TGreedyRegressor` or `TGreedyClassifier`.
+    """Summary of a fit over domains.
 
     Parameters
     ----------
-    model : fitted estimator
+    path : SelectionPath
+        With `DomainEvidence`, as `TGreedyRegressor` and `TGreedyClassifier` have it.
     target : str
     domain : str
-        What tells the domains, such as ``"hospital"``.
-    sizes : sequence of float, optional
-        Rows of each domain: an effect within four standard errors of 0 has no sign.
+        What a domain is called, such as ``"hospital"``.
+    contest : SelectionPath, optional
+        T-Greedy against predictors that use more features, at the same left-out domains, as
+        `Comparison.to_path` gives it.
     """
-    names = [str(name) for name in model.feature_names_in_]
-    path, chosen = model.path_, model.path_.chosen.tolist()
-    effects = _effects(model)
-    noise = 0.0 if sizes is None else _CHANCE / np.sqrt(np.asarray(sizes, dtype=float))
-    rows, flipping = [], []
-    for j in np.lexsort((-np.abs(model.scores_), model.ranking_)).tolist():
-        own = effects[j]
-        rows.append(
-            {
-                "feature": names[j],
-                "chosen": j in chosen,
-                "enters": int(model.ranking_[j]) if j in path.order else None,
-                "t": float(model.scores_[j]),
-                "plus": int((own > 0).sum()),
-                "minus": int((own < 0).sum()),
-                "least": float(own.min()),
-                "most": float(own.max()),
-            }
-        )
-        beyond = np.where(np.abs(own) > np.maximum(noise, _STRONG), own, 0.0)
-        if beyond.min() < 0 < beyond.max():
-            flipping.append((min(-beyond.min(), beyond.max()), names[j], j in chosen))
-    flips = [(name, kept) for _, name, kept in sorted(flipping, reverse=True)]
+    evidence = path.evidence_as(DomainEvidence)
+    effects = strongest_effects(evidence)
     columns = {
         "feature": "feature",
-        "chosen": "chosen",
+        "steady": "steady",
+        "chosen": "used",
+        **({"class": "class"} if len(evidence.targets) > 1 else {}),
         "enters": "enters at",
+        "error": "error",
+        "skill": "skill",
         "t": "T",
         "plus": "domains +",
         "minus": "domains −",
-        "least": "least effect",
+        "least": "least",
         "most": "largest",
     }
     return Summary(
         command="select",
-        question=f"Which features still predict {target!r} at a {domain} nobody has seen?",
-        answer=_select_answer(model, target, domain, [names[j] for j in chosen]),
+        question=f"Which features still predict {target!r} at {an(domain)} nobody has seen?",
+        answer=_answer(path, evidence, target, domain, contest),
         path=path,
         table=Table(
-            "Features in order of entry, and their effects across domains",
+            f"Features in order of entry: steady beyond chance or not, used for prediction or not, "
+            f"the error and skill at {an(domain)} held out once each is in, and effects across "
+            f"domains{_sign_words(evidence, target)}.",
             columns,
-            rows,
-            tuple(columns),
+            _rows(path, evidence),
+            tuple(name for name in columns if name != "error"),
         ),
-        charts=_select_charts(model, names, effects, domain),
-        wary=_select_notes(model, domain, flips),
+        charts=(
+            errors_chart(path, domain),
+            effects_chart(path, domain),
+            t_chart(path),
+            *([] if contest is None else [contest_chart(contest, domain)]),
+        ),
+        wary=_notes(path, evidence, effects, domain),
     )
 
 
 def columns_notes(columns: Sequence[Any]) -> list[tuple[str, str]]:
-    """What became of the columns that are no plain features.
+    """What became of the columns that are not plain numbers.
 
     Parameters
     ----------
@@ -90,142 +96,156 @@ def columns_notes(columns: Sequence[Any]) -> list[tuple[str, str]]:
     notes = []
     left = [f"{c.name!r} ({c.note.removeprefix('left out: ')})" for c in columns if not c.features]
     if left:
-        more = f"; and {len(left) - 8} more" if len(left) > 8 else ""
-        notes.append(("Columns left out", "; ".join(left[:8]) + more + "."))
-    filled = [c for c in columns if c.features and c.n_missing and c.fill is not None]
+        notes.append(("Columns left out", f"{itemised(left)}."))
+    filled = [
+        f"{c.name!r} ({c.n_missing:,})"
+        for c in columns
+        if c.features and c.n_missing and c.fill is not None
+    ]
     if filled:
-        named = [f"{c.name!r} ({c.n_missing:,})" for c in filled[:8]]
-        more = f" and {len(filled) - 8} more" if len(filled) > 8 else ""
-        notes.append(
-            (
-                "Missing numbers",
-                f"Filled with the column's mean: {', '.join(named)}{more}. Where a whole domain "
-                "lacks a column, its effect there is 0.",
-            )
-        )
+        text = f"Filled with the column's mean: {itemised(filled)}. Where a whole domain lacks a "
+        notes.append(("Missing numbers", text + "column, its effect there is 0."))
     return notes
 
 
-def _effects(model: Any) -> np.ndarray:
-    """Effects feature × domain; those of the strongest target where there are several."""
-    effects: np.ndarray = model.domain_effects_
-    if effects.ndim == 2:
-        return effects
-    strongest = np.abs(effects.mean(axis=2)).argmax(axis=0)
-    picked: np.ndarray = effects[strongest, np.arange(effects.shape[1])]
-    return picked
+def flipping_features(evidence: DomainEvidence, effects: np.ndarray) -> list[int]:
+    """Features with a clear effect of either sign, the strongest first.
+
+    An effect is clear beyond 0.1 standard deviations and four standard errors, ``4 / sqrt(n)`` in a
+    domain of n rows.
+    """
+    noise = _CHANCE / np.sqrt(evidence.n_rows) if evidence.n_rows.size else 0.0
+    clear = np.where(np.abs(effects) > np.maximum(noise, _STRONG), effects, 0.0)
+    weaker_side = np.minimum(clear.max(axis=1, initial=0.0), -clear.min(axis=1, initial=0.0))
+    order = np.argsort(-weaker_side, kind="stable")
+    return [int(j) for j in order if weaker_side[j] > 0]
 
 
-def _select_answer(model: Any, target: str, place: str, chosen: Sequence[str]) -> str:
-    said = (
-        f"{count(len(chosen), 'feature')} of {model.n_features_in_} "
-        f"{'holds' if len(chosen) == 1 else 'hold'} across {model.n_domains_:g} "
-        f"domains: {listed(chosen)}."
-        if chosen
-        else f"No feature of {model.n_features_in_} predicts {target!r} steadily enough to be kept."
-    )
-    expected = getattr(model, "new_domain_score_", np.nan)
-    empty = model.path_.scores[0]
-    if np.isfinite(expected) and empty > 0:
-        low, high = model.new_domain_interval_
-        share = 1 - expected / empty
-        said += (
-            f" At a new {place} expect a mean squared error of {number(expected)} "
-            f"({number(low)} to {number(high)}), "
-            + (
-                f"{share:.0%} less than predicting the mean."
-                if share > 0
-                else f"no better than predicting the mean ({number(empty)})."
-            )
+def _rows(path: SelectionPath, evidence: DomainEvidence) -> list[dict[str, Any]]:
+    """The features as rows of the table, in order of entry and then by the size of T.
+
+    With several classes T and effects are those of the class where |T| is largest.
+    """
+    each = np.arange(len(evidence.names))
+    strongest = np.abs(evidence.t_scores).argmax(axis=0)
+    t, effects = evidence.t_scores[strongest, each], evidence.effects[strongest, each]
+    ranking = path.ranking(len(evidence.names))
+    chosen, steps = set(path.chosen.tolist()), entry_steps(path)
+    has_effects = effects.shape[1] > 0
+    has_classes = len(evidence.targets) > 1
+    return [
+        {
+            "feature": evidence.names[j],
+            "steady": bool(evidence.steady[j]),
+            "chosen": j in chosen,
+            **({"class": evidence.targets[strongest[j]]} if has_classes else {}),
+            **at_step(path, steps.get(j)),
+            "t": float(t[j]),
+            "plus": int((effects[j] > 0).sum()),
+            "minus": int((effects[j] < 0).sum()),
+            "least": float(effects[j].min()) if has_effects else None,
+            "most": float(effects[j].max()) if has_effects else None,
+        }
+        for j in np.lexsort((-np.abs(t), ranking)).tolist()
+    ]
+
+
+def _sign_words(evidence: DomainEvidence, target: str) -> str:
+    """What + means, for classes."""
+    if len(evidence.targets) == 1:
+        return f"; + goes with {target} = {evidence.targets[0]!r}"
+    return "; + goes with the class named" if evidence.targets else ""
+
+
+def _answer(
+    path: SelectionPath,
+    evidence: DomainEvidence,
+    target: str,
+    domain: str,
+    contest: SelectionPath | None,
+) -> str:
+    """What is steady beyond chance, what is used for prediction, and what to expect of it."""
+    chosen, n_features = path.chosen.tolist(), len(evidence.names)
+    steady = [j for j in dict.fromkeys(path.order.tolist()) if evidence.steady[j]]
+    if steady:
+        answer = (
+            f"{counted(len(steady), 'feature')} of {n_features} {verb(len(steady), 'be')} steady "
+            f"beyond chance across {len(evidence.domains)} domains: "
+            f"{listed([evidence.names[j] for j in steady])}{_sign_words(evidence, target)}."
         )
     else:
-        said += f" The path stops here because {model.path_.reason}."
-    return said
-
-
-def _select_charts(
-    model: Any, names: Sequence[str], effects: np.ndarray, place: str
-) -> list[Chart]:
-    path = model.path_
-    sizes = range(path.n_steps + 1)
-    held_out = getattr(model, "held_out_scores_", None)
-    series = []
-    if held_out is not None and np.isfinite(path.scores).any():
-        if held_out.shape[1] <= _DOMAINS:
-            series += [Series("", sizes, column.tolist(), "thin") for column in held_out.T]
-        series.append(Series(f"at each {place} held out (mean)", sizes, path.scores.tolist()))
-    if path.train_scores is not None:
-        series.append(Series("where it was fitted", sizes, path.train_scores.tolist(), "train"))
-    charts: list[Chart] = [
-        Lines(
-            "Error where it was fitted and where it was not",
-            f"{path.chosen_size} of {path.n_steps} steps chosen: {path.reason}.",
-            "steps",
-            path.unit,
-            series,
-            chosen=path.chosen_size,
+        answer = f"No feature of {n_features} is steady beyond chance"
+        answer += f" across {len(evidence.domains)} domains." if evidence.domains else "."
+    if not chosen:
+        used = f"None predicts {target!r} well enough to be used."
+    elif set(chosen) == set(steady):
+        used = f"{'It is' if len(chosen) == 1 else 'They are'} used for prediction."
+    else:
+        used = (
+            f"{counted(len(chosen), 'feature')} {verb(len(chosen), 'be')} used for prediction: "
+            f"{listed([evidence.names[j] for j in chosen])}."
         )
+    answer = f"{answer} {used}"
+    expected, empty = evidence.new_domain_score, float(path.scores[0])
+    if not np.isfinite(expected) or not empty > 0:
+        return f"{answer} The path stops here because {path.reason}."
+    gain = 1 - expected / empty
+    than_mean = (
+        f"{gain:.0%} less than predicting the mean{skill_words(expected, empty)}."
+        if gain > 0
+        else f"no better than predicting the mean, {number(empty)}{skill_words(expected, empty)}."
+    )
+    low, high = number(evidence.new_domain_low), number(evidence.new_domain_high)
+    return (
+        f"{answer} At a new {domain} expect {an(path.unit)} of {number(expected)} "
+        f"({low} to {high}), {than_mean}{_contest_words(contest, domain)}"
+    )
+
+
+def _contest_words(contest: SelectionPath | None, domain: str) -> str:
+    """Which predictor is better at left-out domains, in a sentence."""
+    if contest is None:
+        return ""
+    evidence = contest.evidence_as(ContestEvidence)
+    others = [
+        f"{name} has {number(float(error))}"
+        for name, error in zip(evidence.names, evidence.errors, strict=True)
+        if name != "T-Greedy"
     ]
-    entered = list(dict.fromkeys(path.order.tolist()))
-    rest = np.argsort(-np.abs(effects).max(axis=1), kind="stable").tolist()
-    chosen = path.chosen.tolist()
-    shown = list(dict.fromkeys([*chosen, *entered[:8], *rest]))[:DRAWN]
-    charts.append(
-        Heat(
-            f"Effect of each feature at each {place}",
-            "Rows are features, columns domains; a row with both signs is a feature that "
-            "does not carry over.",
-            [names[j] for j in shown],
-            [str(label) for label in model.domains_],
-            effects[shown].tolist(),
-            [j in chosen for j in shown],
-        )
+    errors = f"on the same {len(evidence.domains)} left-out domains {itemised(others)}"
+    if evidence.recommended == "T-Greedy":
+        return f" T-Greedy serves for prediction: {errors}, not a standard error less."
+    i, ours = (evidence.names.index(name) for name in (evidence.recommended, "T-Greedy"))
+    paired = evidence.domain_errors[ours] - evidence.domain_errors[i]
+    spread = float(paired.std(ddof=1) / np.sqrt(len(paired)))
+    return (
+        f" To predict at a new {domain}, {evidence.recommended} is better: {errors} "
+        f"({number(float(paired.mean()))} ± {number(spread)} less)."
     )
-    steps = range(1, len(model.t_statistics_) + 1)
-    charts.append(
-        Lines(
-            "T of each feature as it enters",
-            "Above the dotted line a step is beyond chance (Bonferroni).",
-            "step",
-            "|T|",
-            [
-                Series("|T| on entry", steps, np.abs(model.t_statistics_).tolist()),
-                Series("level of chance", steps, model.chance_levels_.tolist(), "level"),
-            ],
-            chosen=path.chosen_size or None,
-            from_zero=True,
-        )
-    )
-    return charts
 
 
-def _select_notes(
-    model: Any, place: str, flips: Sequence[tuple[str, bool]]
+def _notes(
+    path: SelectionPath, evidence: DomainEvidence, effects: np.ndarray, domain: str
 ) -> list[tuple[str, str]]:
     notes = []
-    if flips:
-        kept = [name for name, chosen in flips if chosen]
-        said = f"{listed([name for name, _ in flips])}: with the target at one {place}, against "
-        said += "it at another. A pooled fit would trust such a feature."
+    flipping = flipping_features(evidence, effects)
+    if flipping:
+        chosen = set(path.chosen.tolist())
+        text = f"{listed([evidence.names[j] for j in flipping])}: with the target at one {domain}, "
+        text += "against it at another. A pooled fit would trust such a feature."
+        kept = [evidence.names[j] for j in flipping if j in chosen]
         if kept:
-            said += f" {listed(kept)} {verb(len(kept), 'be')} chosen all the same: look at the "
-            said += "picture of effects."
-        notes.append(("Features that flip their sign", said))
-    if model.n_domains_ < 6:
-        notes.append(
-            (
-                "Few domains",
-                f"With {model.n_domains_:g} domains a steady effect can hardly be told from a "
-                "lucky one, and the interval for a new one is wide.",
-            )
-        )
-    gap = getattr(model, "domain_gap_", np.nan)
-    if np.isfinite(gap) and gap > 0.25 * model.source_score_:
-        notes.append(
-            (
-                "A gap between old and new domains",
-                f"The error is {number(model.source_score_)} where the model was fitted and "
-                f"{number(model.new_domain_score_)} at a {place} that it has not seen.",
-            )
-        )
+            text += f" {listed(kept)} {verb(len(kept), 'be')} chosen all the same: look at the "
+            text += "picture of effects."
+        notes.append(("Features that flip their sign", text))
+    n_domains = len(evidence.domains)
+    if n_domains < _FEW_DOMAINS:
+        text = f"With {n_domains} domains a steady effect can hardly be told from a lucky one, and "
+        notes.append(("Few domains", text + "the interval for a new one is wide."))
+    expected = evidence.new_domain_score
+    fitted = np.nan if path.train_scores is None else float(path.train_scores[path.chosen_size])
+    if expected - fitted > _WIDE_GAP * fitted:
+        text = f"The error is {number(fitted)} where the model was fitted and {number(expected)} "
+        text += f"at {an(domain)} that it has not seen."
+        notes.append(("A gap between old and new domains", text))
     return notes

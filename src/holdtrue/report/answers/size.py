@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from holdtrue.charts import Chart, Lines, Series, number
+from holdtrue.evidence import SizeEvidence
+from holdtrue.model_size.display import choices_chart, criteria_chart
 from holdtrue.model_size.table import UNITS, agreement
-from holdtrue.report.answers.words import count, listed, sentence, verb
+from holdtrue.path import SelectionPath
+from holdtrue.report.answers.words import (
+    capitalised,
+    counted,
+    listed,
+    skill_words,
+    table_skill,
+    verb,
+)
 from holdtrue.report.summary import Summary, Table
 
 _FEW_UNLABELLED = 30
+_HARDLY_BETTER = 0.05  # skill against a constant
 
 
 def size_summary(
-    model: Any,
+    path: SelectionPath,
     x: np.ndarray,
     y: np.ndarray,
     *,
+    predict: Callable[[np.ndarray], Any],
     x_names: Sequence[str],
     y_name: str,
     n_unlabelled: int = 0,
@@ -28,136 +40,131 @@ def size_summary(
 
     Parameters
     ----------
-    model : fitted NestedRegressor
+    path : SelectionPath
+        With `SizeEvidence`.
     x : ndarray of shape (n_samples, n_inputs)
     y : ndarray of shape (n_samples,)
+    predict : callable
+        From inputs to predictions, for the curve, or to predictions and their deviations.
     x_names : sequence of str
     y_name : str
     n_unlabelled : int
         Rows without a target that the fit was given.
     """
-    path, choices = model.path_, model.choices_
-    size, criterion = model.n_terms_, model.criterion_
-    by_choice = sorted(choices, key=lambda name: (choices[name], name))
-    rows = [
-        {
-            "criterion": name,
-            "chooses": choices[name],
-            "estimate": float(model.criteria_[name][choices[name] - 1]),
-            "unit": UNITS.get(name, "mean squared error"),
-        }
-        for name in by_choice
-    ]
+    evidence = path.evidence_as(SizeEvidence)
+    choices, size = evidence.choices, path.chosen_size
+    constant = float(np.mean((y - y.mean()) ** 2))
+    rows = []
+    for name in sorted(choices, key=lambda name: (choices[name], name)):
+        estimate = _estimate(evidence, name, choices[name])
+        rows.append(
+            {
+                "criterion": name,
+                "chooses": choices[name],
+                "estimate": estimate,
+                "skill": None if name in UNITS else table_skill(estimate, constant),
+                "unit": UNITS.get(name, "mean squared error"),
+            }
+        )
     columns = {
         "criterion": "criterion",
         "chooses": "chooses",
         "estimate": "estimate there",
+        "skill": "skill",
         "unit": "of",
     }
-    estimate = model.criteria_[criterion][size - 1]
-    mean = float(np.mean((y - y.mean()) ** 2))
-    expected = float(model.criteria_["dee" if criterion in UNITS else criterion][size - 1])
+    # The usual estimate stands in for a criterion with a unit of its own.
+    judge = "dee" if evidence.criterion in UNITS else evidence.criterion
+    expected = _estimate(evidence, judge, size)
     answer = (
-        f"{len(y)} points afford {count(size, 'term')} of {model.criteria_['n_terms'][-1]} "
-        f"({criterion}: {number(float(estimate))}), where a constant has a mean squared error of "
-        f"{number(mean)}. Do the criteria agree? {sentence(agreement(choices))}."
+        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]} "
+        f"({evidence.criterion}: {number(_estimate(evidence, evidence.criterion, size))}), where a "
+        f"constant has a mean squared error of {number(constant)}"
+        f"{skill_words(expected, constant)}."
     )
-    charts: list[Chart] = []
+    if len(choices) > 1:
+        answer += f" Do the criteria agree? {capitalised(agreement(choices))}."
+    charts: list[Chart] = [path.chart(), criteria_chart(path), choices_chart(path)]
     if x.shape[1] == 1:
-        grid = np.linspace(x.min(), x.max(), 200)
-        charts.append(
-            Lines(
-                "The points and the curve",
-                f"{len(y)} points with a curve of {count(size, 'term')}.",
-                x_names[0],
-                y_name,
-                [
-                    Series("points", x[:, 0].tolist(), y.tolist(), "points"),
-                    Series(
-                        f"{count(size, 'term')}",
-                        grid.tolist(),
-                        model.predict(grid[:, None]).tolist(),
-                    ),
-                ],
-                whole=False,
-            )
-        )
-    charts.append(path.chart())
-    charts.append(_criteria_chart(model))
+        charts.insert(0, _curve_chart(x[:, 0], y, size, predict, x_names[0], y_name))
     return Summary(
         command="size",
         question=f"How large a model of {y_name!r} can {len(y)} points afford?",
         answer=answer,
         path=path,
-        table=Table("What each criterion would choose", columns, rows, tuple(columns)),
+        table=Table(
+            "What each criterion would choose. Skill: the share of the error of a constant that "
+            "goes.",
+            columns,
+            rows,
+            tuple(columns),
+        ),
         charts=charts,
-        wary=_size_notes(model, expected, mean, n_unlabelled),
+        wary=_notes(evidence, size, expected, constant, n_unlabelled),
     )
 
 
-def _criteria_chart(model: Any) -> Chart:
-    sizes = model.criteria_["n_terms"].tolist()
-    others = [n for n in ("dee", "adj", "cv", "bayes", "seb", "bic") if n in model.choices_]
-    series = [
-        Series(name, sizes, model.criteria_[name].tolist(), "other")
-        for name in others
-        if name != model.criterion_
-    ]
-    if model.criterion_ not in UNITS:  # the others have units of their own
-        own = model.criteria_[model.criterion_].tolist()
-        series.append(Series(model.criterion_, sizes, own))
-    series.append(Series("on these points", sizes, model.criteria_["train"].tolist(), "train"))
+def _estimate(evidence: SizeEvidence, name: str, size: int) -> float:
+    return float(evidence.criteria[name][size - 1])
+
+
+def _curve_chart(
+    x: np.ndarray,
+    y: np.ndarray,
+    size: int,
+    predict: Callable[[np.ndarray], Any],
+    x_name: str,
+    y_name: str,
+) -> Lines:
+    """The points, and the curve through them."""
+    grid = np.linspace(x.min(), x.max(), 200)
+    curve = predict(grid[:, None])
+    label = counted(size, "term")
+    shown = f"a curve of {label}"
+    low = high = ()
+    if isinstance(curve, tuple):
+        curve, deviation = curve
+        label = "average, with two deviations on either side"
+        shown = "the average over all sizes, between two deviations on either side"
+        low, high = ((curve + side * deviation).tolist() for side in (-2, 2))
     return Lines(
-        "Criteria along the sizes",
-        f"{sentence(agreement(model.choices_))}.",
-        "terms",
-        "mean squared error",
-        series,
-        chosen=model.n_terms_,
+        title="The points and the curve",
+        text=f"{len(y)} points with {shown}.",
+        x_label=x_name,
+        y_label=y_name,
+        series=[
+            Series("points", x.tolist(), y.tolist(), "points"),
+            Series(label, grid.tolist(), curve.tolist(), "main", low, high),
+        ],
+        whole=False,
+        scale="plain",
     )
 
 
-def _size_notes(
-    model: Any, expected: float, mean: float, n_unlabelled: int
+def _notes(
+    evidence: SizeEvidence, size: int, expected: float, constant: float, n_unlabelled: int
 ) -> list[tuple[str, str]]:
     notes = []
-    sizes = sorted(model.choices_.values())
-    # One voice in five at either end does not make a quarrel.
+    sizes = sorted(evidence.choices.values())
+    # A fifth of the criteria at either end may differ before they are said to disagree.
     fifth = len(sizes) // 5
     least, most = sizes[fifth], sizes[-1 - fifth]
     if most > 1.5 * least and most > least + 2:
-        low = [name for name, size in model.choices_.items() if size <= least]
-        high = [name for name, size in model.choices_.items() if size >= most]
-        notes.append(
-            (
-                "Criteria disagree",
-                f"{listed(low)} {verb(len(low), 'choose')} {least} or fewer, {listed(high)} "
-                f"{most} or more. Between them the sample does not decide: look at the curves "
-                "before you rely on one size.",
-            )
-        )
-    if expected > 0.95 * mean:
-        notes.append(
-            (
-                "Hardly better than a constant",
-                f"The estimate, {number(expected)}, is close to the variance, {number(mean)}.",
-            )
-        )
-    if model.n_terms_ == model.criteria_["n_terms"][-1]:
-        notes.append(
-            (
-                "The largest size was chosen",
-                "A larger model might be better still: pass --max-terms if the sample allows.",
-            )
-        )
+        low = [name for name, choice in evidence.choices.items() if choice <= least]
+        high = [name for name, choice in evidence.choices.items() if choice >= most]
+        text = f"{listed(low)} {verb(len(low), 'choose')} {least} or fewer, {listed(high)} {most} "
+        text += "or more. Between them the sample does not decide: look at the curves before you "
+        notes.append(("Criteria disagree", text + "rely on one size."))
+    if expected > (1 - _HARDLY_BETTER) * constant:
+        text = f"The estimate, {number(expected)}, is close to the variance, {number(constant)}."
+        notes.append(("Hardly better than a constant", text))
+    if size == evidence.n_terms[-1]:
+        text = "A larger model might be better still: pass --max-terms if the sample allows."
+        notes.append(("The largest size was chosen", text))
     if 0 < n_unlabelled < _FEW_UNLABELLED:
-        users = [name for name in ("dee", "adj", "bayes") if name in model.choices_]
-        notes.append(
-            (
-                "Few rows without a target",
-                f"{listed(users)} judge the sizes at {count(n_unlabelled, 'row')} only. Leave "
-                f"{'it' if n_unlabelled == 1 else 'them'} out to have them judged over the range "
-                "of the points.",
-            )
-        )
+        users = [name for name in ("dee", "adj", "bayes") if name in evidence.choices]
+        text = f"{listed(users)} judge the sizes at {counted(n_unlabelled, 'row')} only. Leave "
+        text += "it" if n_unlabelled == 1 else "them"
+        text += " out to have them judged over the range of the points."
+        notes.append(("Few rows without a target", text))
     return notes

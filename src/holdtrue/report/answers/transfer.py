@@ -2,108 +2,144 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from holdtrue.charts import Chart, Dots, number
-from holdtrue.report.answers.words import DRAWN, count, listed, verb
+from holdtrue.charts import number
+from holdtrue.evidence import SourceEvidence
+from holdtrue.path import SelectionPath
+from holdtrue.report.answers.words import (
+    at_step,
+    counted,
+    entry_steps,
+    listed,
+    skill_words,
+    verb,
+)
 from holdtrue.report.summary import Summary, Table
+from holdtrue.sources.display import strongest_weights, weights_chart
+
+_MANY = 10
 
 
-def transfer_summary(model: Any, target: str) -> Summary:
-    """Summary of a fitted `GreedyTLClassifier` or `GreedyTLRegressor`."""
-    path = model.path_
-    features = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
-    names = [*map(str, features), *model.source_names_]
-    weights = np.concatenate(
-        [np.atleast_2d(model.feature_weights_), np.atleast_2d(model.source_weights_)], axis=1
-    )
-    strength = np.abs(weights).max(axis=0)
-    signed = np.take_along_axis(weights, np.abs(weights).argmax(axis=0)[None], axis=0)[0]
-    used = np.flatnonzero(strength).tolist()
-    used.sort(key=lambda j: (int(model.ranking_[j]), j))
-    n_sources = len(model.source_names_)
-    helping = [names[j] for j in used if j >= model.n_features_in_]
-    rows = [
-        {
-            "name": names[j],
-            "kind": "source" if j >= model.n_features_in_ else "column",
-            "enters": int(model.ranking_[j]),
-            "weight": float(signed[j]),
-        }
-        for j in used
-    ]
-    errors = model.loo_errors_
-    if helping:
-        answer = (
-            f"{count(len(helping), 'source')} of {n_sources} {verb(len(helping), 'help')} "
-            f"{target!r}: {listed(helping)}."
-        )
-    else:
-        which = (
-            "The source does not help"
-            if n_sources == 1
-            else f"None of the {n_sources:,} sources helps"
-        )
-        answer = f"{which} {target!r}: left out."
-    if "with_sources" in errors:
-        answer += (
-            f" The squared error on left-out rows is {number(errors['with_sources'])} with sources "
-            f"and {number(errors['without_sources'])} without."
-        )
-    charts: list[Chart] = [path.chart()]
-    if used:
-        shown = used[:DRAWN]
-        blank = [float("nan")] * len(shown)
-        charts.append(
-            Dots(
-                "Weight of what was chosen",
-                "What one standard deviation adds to the score of the target.",
-                "weight",
-                [names[j] for j in shown],
-                signed[shown].tolist(),
-                blank,
-                blank,
-                ["kept"] * len(shown),
-                0.0,
-                "no weight",
-            )
-        )
-    columns = {"name": "name", "kind": "kind", "enters": "enters at", "weight": "weight"}
-    notes = []
-    if n_sources and not helping:
-        notes.append(
-            (
-                "Sources that would do harm",
-                "With them the error on left-out rows is higher than without, so the model uses "
-                "the columns alone.",
-            )
-        )
-    against = [row["name"] for row in rows if row["kind"] == "source" and row["weight"] < 0]
-    if against:
-        notes.append(
-            (
-                "Sources used in reverse",
-                f"{listed(against)}: a high score speaks against the target. That can be right "
-                "(a rival class), or chance with so few rows.",
-            )
-        )
-    if len(helping) > 0 and len(used) >= 10:
-        notes.append(
-            (
-                "Many chosen for few rows",
-                f"{len(used)} columns and sources carry weight. Pass --max-selected to keep fewer.",
-            )
-        )
+def transfer_summary(
+    path: SelectionPath, target: str, *, columns: Sequence[str] | None = None
+) -> Summary:
+    """Summary of a selection of sources.
+
+    Parameters
+    ----------
+    path : SelectionPath
+        With `SourceEvidence`, as `GreedyTLClassifier` and `GreedyTLRegressor` have it.
+    target : str
+    columns : sequence of str, optional
+        Names of the columns of X, where the fit was given an array.
+    """
+    if columns is not None:
+        path = _with_column_names(path, columns)
+    evidence = path.evidence_as(SourceEvidence)
+    n_sources = len(evidence.names) - evidence.n_features
+    rows = _rows(path, evidence)
+    helping = [row["name"] for row in rows if row["kind"] == "source"]
+    labels = {
+        "name": "name",
+        "kind": "kind",
+        "enters": "enters at",
+        "error": "error",
+        "skill": "skill",
+        "weight": "weight",
+    }
+    weights = weights_chart(path)
     return Summary(
         command="transfer",
-        question=f"Which of {count(n_sources, 'trained model')} help {target!r}?"
+        question=f"Which of {counted(n_sources, 'trained model')} help {target!r}?"
         if n_sources != 1
         else f"Does the trained model help {target!r}?",
-        answer=answer,
+        answer=_answer(path, evidence, helping, n_sources, target),
         path=path,
-        table=Table("Columns and sources that carry weight", columns, rows, tuple(columns)),
-        charts=charts,
-        wary=notes,
+        table=Table(
+            "Columns and sources that carry weight, with the error and skill on left-out rows once "
+            "each is in.",
+            labels,
+            rows,
+            tuple(labels),
+        ),
+        charts=(path.chart(), weights) if weights else (path.chart(),),
+        wary=_notes(rows, helping, evidence.errors),
     )
+
+
+def _with_column_names(path: SelectionPath, columns: Sequence[str]) -> SelectionPath:
+    """The same path with names for the columns of X."""
+    evidence = path.evidence_as(SourceEvidence)
+    names = (*map(str, columns), *evidence.names[evidence.n_features :])
+    return replace(
+        path,
+        names=tuple(names[j] for j in path.order),
+        evidence=replace(evidence, names=names),
+    )
+
+
+def _rows(path: SelectionPath, evidence: SourceEvidence) -> list[dict[str, Any]]:
+    """What carries weight as rows of the table, in order of entry."""
+    weights, steps = strongest_weights(evidence), entry_steps(path)
+    used = np.flatnonzero(weights).tolist()
+    return [
+        {
+            "name": evidence.names[j],
+            "kind": "source" if j >= evidence.n_features else "column",
+            **at_step(path, steps.get(j)),
+            "weight": float(weights[j]),
+        }
+        for j in sorted(used, key=lambda j: (steps.get(j, len(path.order) + 1), j))
+    ]
+
+
+def _answer(
+    path: SelectionPath,
+    evidence: SourceEvidence,
+    helping: Sequence[str],
+    n_sources: int,
+    target: str,
+) -> str:
+    if helping:
+        answer = (
+            f"{counted(len(helping), 'source')} of {n_sources} {verb(len(helping), 'help')} "
+            f"{target!r}: {listed(helping)}."
+        )
+    elif n_sources == 1:
+        answer = f"The source does not help {target!r}: left out."
+    else:
+        answer = f"None of the {n_sources:,} sources helps {target!r}: left out."
+    words = {"with_sources": "with sources", "without_sources": "without"}
+    errors = [
+        f"{number(error)} {words[name]}{skill_words(error, path.scores[0])}"
+        for name, error in evidence.errors.items()
+        if n_sources and name in words and math.isfinite(error)
+    ]
+    if errors:
+        answer += f" The squared error on left-out rows is {' and '.join(errors)}."
+    return answer
+
+
+def _notes(
+    rows: Sequence[Mapping[str, Any]], helping: Sequence[str], errors: Mapping[str, float]
+) -> list[tuple[str, str]]:
+    notes = []
+    if errors.get("with_sources", 0.0) > errors.get("without_sources", math.inf):
+        text = "With them the error on left-out rows is higher than without. They are used all the "
+        text += "same: fit without sources to leave them out."
+        notes.append(("Sources that may do harm", text))
+    against = [row["name"] for row in rows if row["kind"] == "source" and row["weight"] < 0]
+    if against:
+        text = f"{listed(against)}: a high score speaks against the target. That can be right (a "
+        text += "rival class), or chance with few rows."
+        notes.append(("Sources used in reverse", text))
+    if helping and len(rows) >= _MANY:
+        text = f"{len(rows)} columns and sources carry weight. Pass --max-selected to keep fewer."
+        notes.append(("Many chosen for few rows", text))
+    return notes

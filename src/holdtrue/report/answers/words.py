@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-DRAWN = 25  # most rows of a chart
+from holdtrue.charts import number
+from holdtrue.path import SelectionPath, skill_of
+
+_NO_VOWEL = ("eu", "one", "uni", "use", "usu", "uti")
 
 
-def sentence(clause: str) -> str:
-    """The clause with a capital."""
+def capitalised(clause: str) -> str:
+    """The clause as the beginning of a sentence."""
     return clause[:1].upper() + clause[1:]
 
 
-def count(count: int, thing: str) -> str:
-    """How many of what."""
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+def counted(n: int, noun: str) -> str:
+    """The number and the noun, such as "3 columns"."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-def verb(count: int, verb: str) -> str:
-    """The verb for so many."""
+def an(noun: str) -> str:
+    """The noun with its article: "a site", "an id", "a user"."""
+    sounds = noun.lower()
+    is_vowel = sounds.startswith(("a", "e", "i", "o", "u"))
+    return f"an {noun}" if is_vowel and not sounds.startswith(_NO_VOWEL) else f"a {noun}"
+
+
+def verb(n: int, verb: str) -> str:
+    """The verb for one thing or for several."""
     if verb == "be":
-        return "is" if count == 1 else "are"
-    return verb + ("s" if count == 1 else "")
+        return "is" if n == 1 else "are"
+    return verb + ("s" if n == 1 else "")
 
 
 def listed(names: Sequence[str], limit: int = 6) -> str:
@@ -30,3 +41,39 @@ def listed(names: Sequence[str], limit: int = 6) -> str:
     if len(names) > limit:
         return f"{', '.join(shown)} and {len(names) - limit} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def itemised(items: Sequence[str], limit: int = 8) -> str:
+    """Clauses in a row: the first few, and how many more."""
+    more = f"; and {len(items) - limit} more" if len(items) > limit else ""
+    return "; ".join(items[:limit]) + more
+
+
+def table_skill(score: float, empty: float) -> float:
+    """The skill of a score, to three decimals: more would be noise."""
+    return round(float(skill_of(score, empty)), 3)
+
+
+def skill_words(score: float, empty: float) -> str:
+    """The skill of a score in brackets, to two decimals; nothing where it is not known."""
+    skill = float(skill_of(score, empty))
+    return f" (skill {number(round(skill, 2))})" if math.isfinite(skill) else ""
+
+
+def entry_steps(path: SelectionPath) -> dict[int, int]:
+    """Step at which each candidate first enters."""
+    steps: dict[int, int] = {}
+    for step, index in enumerate(path.order.tolist(), 1):
+        steps.setdefault(index, step)
+    return steps
+
+
+def at_step(path: SelectionPath, step: int | None) -> dict[str, float | int | None]:
+    """Cells of a table: when a candidate enters, and the error and skill that are reached then."""
+    if step is None:
+        return {"enters": None, "error": None, "skill": None}
+    return {
+        "enters": step,
+        "error": float(path.scores[step]),
+        "skill": table_skill(path.scores[step], path.scores[0]),
+    }

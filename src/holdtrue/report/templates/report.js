@@ -1,11 +1,18 @@
 "use strict";
-// Columns sort when their heading is pressed; without a script the table stands as it is.
+// Columns sort when their heading is pressed, what is secondary is folded, rows can be searched.
+// Without a script the whole table stands as it is.
+const FEW = 20; // rows that need no folding; the style sheet hides those beyond
+const tool = (name, ...children) => {
+  const element = document.createElement(name);
+  element.append(...children);
+  return element;
+};
 for (const table of document.querySelectorAll("table.sortable")) {
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, index) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = heading.textContent;
+    button.append(...heading.childNodes);
     heading.replaceChildren(button);
     button.addEventListener("click", () => {
       const up = heading.getAttribute("aria-sort") !== "ascending";
@@ -28,4 +35,33 @@ for (const table of document.querySelectorAll("table.sortable")) {
       body.append(...[...body.rows].sort(compare));
     });
   });
+  const tools = tool("div");
+  tools.className = "tools";
+  const fold = (kind, more, fewer) => {
+    table.classList.add(kind);
+    const button = tool("button", more);
+    button.type = "button";
+    button.setAttribute("aria-expanded", "false");
+    button.addEventListener("click", () => {
+      const folded = table.classList.toggle(kind);
+      button.textContent = folded ? more : fewer;
+      button.setAttribute("aria-expanded", String(!folded));
+    });
+    tools.append(button);
+  };
+  const secondary = headings.filter((heading) => heading.classList.contains("more")).length;
+  if (secondary) fold("brief", `Show all ${headings.length} columns`, "Show fewer columns");
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length > FEW) {
+    fold("short", `Show all ${rows.length} rows`, "Show fewer rows");
+    const box = tool("input");
+    box.type = "search";
+    box.addEventListener("input", () => {
+      const wanted = box.value.trim().toLowerCase();
+      if (wanted && table.classList.contains("short")) tools.lastElementChild.previousElementSibling.click();
+      for (const row of rows) row.classList.toggle("out", !row.textContent.toLowerCase().includes(wanted));
+    });
+    tools.append(tool("label", "Find a row", box));
+  }
+  if (tools.children.length) table.parentElement.before(tools);
 }

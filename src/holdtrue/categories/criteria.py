@@ -1,0 +1,388 @@
+"""What columns are judged by: a name, what it measures, and its estimate from a profile.
+
+A criterion takes the tables of a column's readings. Those of a `holdtrue.sums.Profile` leave out
+rows; `Criterion.grouped` is the same criterion for the tables of a
+`holdtrue.sums.group_profile.GroupProfile`, which leaves out whole groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from holdtrue.categories import kernel, numeric
+from holdtrue.categories.finer import finer_gain, finer_mean_gain
+from holdtrue.categories.grouped import (
+    Met,
+    estimate_groups,
+    estimate_mean_groups,
+    estimate_rule_groups,
+    group_scores,
+    meet_moments,
+    rule_group_score,
+)
+from holdtrue.categories.left_out import Estimate
+from holdtrue.categories.rule_estimate import estimate_rule
+from holdtrue.categories.shrunk import (
+    CHOSEN_BY,
+    best_readings,
+    column_total,
+    estimate,
+    least,
+    no_column_losses,
+    strength_scores,
+)
+from holdtrue.categories.shrunk_numeric import CountSums, estimate_mean, mean_scores
+from holdtrue.errors import InputError
+from holdtrue.sums.group_profile import GroupTable
+from holdtrue.sums.profile import B2, B4, M2, M2B2, M3B, M4, C, ProfileTable
+
+_SHARES = "class shares shrunk to those of all rows"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What a column is judged by; lower is better.
+
+    By itself one that judges the rows of the fit, with the jackknife's standard errors.
+
+    Attributes
+    ----------
+    name : str
+    unit : str
+        What the values measure.
+    on_fit : str
+        Name of the criterion that measures the same on the rows of the fit.
+    predictor : str
+        Whose loss it is, in words.
+    min_rows : int
+        Rows that an estimate needs.
+    """
+
+    name: str
+    unit: str
+    on_fit: str
+    predictor: str = ""
+    min_rows: int = 2
+
+    @property
+    def in_sample(self) -> bool:
+        """Whether it judges the rows of the fit, where many values explain everything."""
+        return self.on_fit == self.name
+
+    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> np.ndarray:
+        """Values for the readings of a column, shape (n_tables,).
+
+        Parameters
+        ----------
+        tables : sequence of ProfileTable
+        unseen : {"uniform", "prior"}
+        """
+        return np.array([self.score(table, unseen) for table in tables])
+
+    def score(self, table: ProfileTable, unseen: str) -> float:
+        """Value for a column in one reading."""
+        return kernel.criterion_value(self.name, table.rows, table.repeats, unseen=unseen)
+
+    def no_column(self, table: ProfileTable) -> float:
+        """Value for a constant column on the same rows."""
+        return kernel.no_column(self.name, (table.repeats @ table.rows)[None])
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        """Value with its standard error, and that of the gain over no column."""
+        errors = kernel.jackknife(self.name, table.rows, table.repeats, unseen=unseen)
+        score, no_column = self.score(table, unseen), self.no_column(table)
+        is_share = self.name == "misclassification"
+        return Estimate(
+            self.name, score, errors.score, 0.0, no_column, no_column - score, errors.gain,
+            score if is_share else math.nan, math.nan, float(table.n_rows),
+            no_column if is_share else math.nan,
+        )  # fmt: skip
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        """What finer values gain, and its standard error; None where every gain counts.
+
+        Parameters
+        ----------
+        table : ndarray of shape (n_values, width)
+            Of the finer values.
+        parent : ndarray of int, shape (n_values,)
+            The coarser value that each is cut out of.
+        unseen : {"uniform", "prior"}
+        """
+        return None
+
+    def grouped(self) -> GroupCriterion:
+        """The criterion with whole groups left out."""
+        raise InputError(
+            f"criterion={self.name!r} judges the rows of the fit and leaves no group out. "
+            "Pass criterion='log_loss', or no groups."
+        )
+
+
+class GroupCriterion(Protocol):
+    """A criterion with whole groups left out; the methods are those of `Criterion`."""
+
+    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
+        """Values for the readings of a column."""
+
+    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
+        """Value with its standard error, and that of the gain over no column."""
+
+    def no_column(self, table: GroupTable) -> float:
+        """Value for a constant column on the same rows."""
+
+
+# --- rules (4) and (5) --------------------------------------------------------------------------
+
+
+class Rule(Criterion):
+    """Error of rule (4) or (5) on new rows, to the letter of the paper."""
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        """Value with the standard error of the rows' own left-out errors."""
+        return estimate_rule(self.name, table.rows, table.repeats, unseen=unseen)
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        """What finer values gain by rule (4), and its standard error."""
+        return kernel.ginger_gain(table, parent, unseen=unseen)
+
+    def grouped(self) -> GroupCriterion:
+        """The rule with whole groups left out."""
+        return GroupRule(self.name)
+
+
+@dataclass(frozen=True)
+class GroupRule:
+    """Error of rule (4) or (5) on new groups."""
+
+    name: str
+
+    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
+        """Values for the readings of a column."""
+        scores = [rule_group_score(self.name, _met(table), unseen=unseen) for table in tables]
+        return np.array(scores)
+
+    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
+        """Value with the standard error of the groups' errors."""
+        return estimate_rule_groups(self.name, _met(table), unseen=unseen)
+
+    def no_column(self, table: GroupTable) -> float:
+        """Value for a constant column on the same rows."""
+        return kernel.no_column(self.name, table.sums.sum(axis=0)[None])
+
+
+# --- shrunk shares ------------------------------------------------------------------------------
+
+
+class Shrunk(Criterion):
+    """Left-out loss of shrunk shares: log loss, Brier's, or the share wrong."""
+
+    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> np.ndarray:
+        """Values for the readings of a column, each at its best strength."""
+        return best_readings(self.name, [(table.rows, table.repeats) for table in tables])[0]
+
+    def score(self, table: ProfileTable, unseen: str) -> float:
+        """Value for a column in one reading, at its best strength."""
+        scores = strength_scores(CHOSEN_BY[self.name], table.rows, table.repeats)
+        chosen = least(scores)
+        if self.name in CHOSEN_BY.values():
+            return float(scores[chosen])
+        return float(strength_scores(self.name, table.rows, table.repeats)[chosen])
+
+    def no_column(self, table: ProfileTable) -> float:
+        """Value for a constant column on the same rows."""
+        total = column_total(table.rows, table.repeats)
+        return float(total @ no_column_losses(self.name, total) / total.sum())
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        """Value with the standard error of the rows' own left-out losses."""
+        return estimate(self.name, table.rows, table.repeats)
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        """What finer values gain, and its standard error."""
+        return finer_gain(self.name, table, parent)
+
+    def grouped(self) -> GroupCriterion:
+        """The same loss with whole groups left out."""
+        return GroupShrunk(self.name)
+
+
+@dataclass(frozen=True)
+class GroupShrunk:
+    """Loss of shrunk shares on new groups."""
+
+    name: str
+
+    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
+        """Values for the readings of a column, each at its best strength."""
+        scores = []
+        for table in tables:
+            met = _met(table)
+            by_strength = group_scores(CHOSEN_BY[self.name], met)
+            chosen = least(by_strength)
+            if CHOSEN_BY[self.name] != self.name:
+                by_strength = group_scores(self.name, met)
+            scores.append(by_strength[chosen])
+        return np.array(scores)
+
+    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
+        """Value with the standard error of the groups' losses."""
+        return estimate_groups(self.name, _met(table))
+
+    def no_column(self, table: GroupTable) -> float:
+        """Value for a constant column on the same rows."""
+        total = table.sums.sum(axis=0).astype(np.float64)
+        return float(total @ no_column_losses(self.name, total) / total.sum())
+
+
+# --- numeric targets ----------------------------------------------------------------------------
+
+
+class PlainMean(Criterion):
+    """Leave-one-out squared error of the value's mean (`numeric`)."""
+
+    def score(self, table: ProfileTable, unseen: str) -> float:
+        """Value for a column; a value seen once always costs what no column does."""
+        return numeric.score(table.rows, table.repeats)
+
+    def no_column(self, table: ProfileTable) -> float:
+        """Value for a constant column on the same rows."""
+        return numeric.no_column(table.rows, table.repeats)
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        """Value with the jackknife's standard errors."""
+        score_error, gain_error = numeric.jackknife(table.rows, table.repeats)
+        score, no_column = self.score(table, unseen), self.no_column(table)
+        return Estimate(
+            "squared_error", score, score_error, 0.0, no_column, no_column - score, gain_error,
+            math.nan, math.nan, float(table.n_rows),
+        )  # fmt: skip
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        """What finer values gain, and its standard error."""
+        return numeric.gain(table, parent)
+
+    def grouped(self) -> GroupCriterion:
+        """The error of the unshrunk mean with whole groups left out."""
+        return GroupMean((0.0,))
+
+
+class ShrunkMean(Criterion):
+    """Left-out squared error of the mean shrunk to that of all rows (`shrunk_numeric`)."""
+
+    def score(self, table: ProfileTable, unseen: str) -> float:
+        """Value for a column in one reading, at its best strength."""
+        return float(mean_scores(_count_sums(table)).min())
+
+    def no_column(self, table: ProfileTable) -> float:
+        """Value for a constant column on the same rows."""
+        return float(mean_scores(_count_sums(table), strengths=[math.inf])[0])
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        """Value with the standard error of the rows' own left-out errors."""
+        return estimate_mean(_count_sums(table))
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        """What finer values gain, and its standard error."""
+        return finer_mean_gain(table, parent)
+
+    def grouped(self) -> GroupCriterion:
+        """The same error with whole groups left out."""
+        return GroupMean()
+
+
+@dataclass(frozen=True)
+class GroupMean:
+    """Squared error of the shrunk mean on new groups; strengths None for all of them."""
+
+    strengths: tuple[float, ...] | None = None
+
+    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
+        """Values for the readings of a column."""
+        return np.array([self.estimate(table, unseen).score for table in tables])
+
+    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
+        """Value with the standard error of the groups' errors."""
+        met = Met(table.value, table.group, table.sums[:, :3])
+        if self.strengths is None:
+            return estimate_mean_groups(met)
+        return estimate_mean_groups(met, strengths=self.strengths)
+
+    def no_column(self, table: GroupTable) -> float:
+        """Value for a constant column on the same rows."""
+        everything = np.zeros_like(table.value)
+        met = meet_moments(everything, table.group, table.sums)
+        return estimate_mean_groups(met, strengths=(math.inf,)).score
+
+
+def _met(table: GroupTable) -> Met:
+    return Met(table.value, table.group, table.sums)
+
+
+def _count_sums(table: ProfileTable) -> CountSums:
+    """What the shrunk mean needs of a profile."""
+    rows = table.rows
+    sums = (rows[:, column] for column in (B2, B4, M2, M2B2, M3B, M4))
+    return CountSums(rows[:, C], table.repeats.astype(np.float64), *sums)
+
+
+# --- the tables ---------------------------------------------------------------------------------
+
+CRITERIA: dict[str, Criterion] = {
+    criterion.name: criterion
+    for criterion in (
+        Shrunk("log_loss", "log loss on new rows", "information_gain", _SHARES),
+        Shrunk("brier", "Brier loss on new rows", "gini", _SHARES),
+        Shrunk(
+            "error",
+            "share wrong on new rows",
+            "misclassification",
+            f"the likeliest class by {_SHARES}",
+        ),
+        Rule("ginger", "error on new rows", "gini", "the class of a random row of the same value"),
+        Rule(
+            "majority",
+            "error of the majority rule on new rows",
+            "misclassification",
+            "the most frequent class of the same value",
+        ),
+        Criterion("gini", "Gini impurity on the rows of the fit", "gini"),
+        Criterion(
+            "misclassification",
+            "error of the majority rule on the rows of the fit",
+            "misclassification",
+        ),
+        Criterion(
+            "information_gain", "entropy left on the rows of the fit, in bits", "information_gain"
+        ),
+        Criterion("gain_ratio", "1 - gain ratio", "gain_ratio"),
+    )
+}
+
+_SQUARED_ERROR = ShrunkMean(
+    "squared_error", "squared error on new rows", "", "a mean shrunk to that of all rows"
+)
+# The losses of shrunk shares have one counterpart for numbers.
+NUMERIC_CRITERIA: dict[str, Criterion] = {
+    "squared_error": _SQUARED_ERROR,
+    "log_loss": _SQUARED_ERROR,
+    "brier": _SQUARED_ERROR,
+    "ginger": PlainMean(
+        "ginger", "squared error on new rows", "", "the mean of the same value", min_rows=3
+    ),
+}

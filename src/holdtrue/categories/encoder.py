@@ -1,0 +1,416 @@
+"""From tables to whole numbers: every value or bin of a column becomes a cell.
+
+Columns are read as the selector reads them (`holdtrue.columns.bins`), with one exception: integers
+with no more values than bins are read by value alone, because every further reading is one more
+column to try at every node of a tree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sklearn.utils.validation import check_consistent_length
+
+from holdtrue.categories.score import categorical_mask, check_classes
+from holdtrue.categories.tree import Sample, cell_type
+from holdtrue.columns.bins import Reading, readings
+from holdtrue.columns.counting import Target, label_order, whole_weights
+from holdtrue.columns.distinct import distinct, joined
+from holdtrue.columns.values import (
+    array_column,
+    column_kind,
+    columns_of,
+    frame_of,
+    python_values,
+)
+from holdtrue.errors import InputError, shown
+from holdtrue.validation import check_groups, mixed_rows, target_rows
+
+_BLOCK = 1 << 13
+_COPIED = 1 << 10
+
+
+# --- rows in ------------------------------------------------------------------------------------
+
+
+def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """X as a frame or array with the columns of the fit."""
+    frame_of(X)  # refuses repeated names
+    return mixed_rows(estimator, X, reset=reset)
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> dict[str, Any]:
+    """Columns of X by name; at fit the names are kept, later compared."""
+    rows = read_rows(estimator, X, reset=reset)
+    if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype != object:
+        rows = _by_column(rows)
+    return columns_of(rows)
+
+
+def _by_column(rows: np.ndarray) -> np.ndarray:
+    """The array with its columns in one piece each, copied in blocks that stay in the cache."""
+    if rows.flags.f_contiguous:
+        return rows
+    columns = np.empty(rows.shape, dtype=rows.dtype, order="F")
+    for start in range(0, len(rows), _COPIED):
+        columns[start : start + _COPIED] = rows[start : start + _COPIED]
+    return columns
+
+
+def class_labels(y: Any) -> np.ndarray:
+    """Labels of a classifier as an array; numbers with fractions are refused."""
+    labels = target_rows(y)
+    column = array_column(labels) if labels.dtype == object else pa.array(labels)
+    is_float = hasattr(column, "type") and (
+        pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
+    )
+    if is_float:
+        numbers = np.asarray(column.cast(pa.float64()))
+        if (np.isfinite(numbers) & (numbers != np.floor(numbers))).any():
+            raise InputError(
+                "y must hold classes. Unknown label type: continuous. "
+                "Cut y into classes, or take a regressor."
+            )
+    return labels
+
+
+# --- cells of one column ------------------------------------------------------------------------
+
+
+class Cells(NamedTuple):
+    """Cells of a column in one reading: its values, or its bins.
+
+    Attributes
+    ----------
+    name : str
+        Of the column, for the messages.
+    dtype : pyarrow.DataType, or None for Python objects
+        Type of the values at fit.
+    values : pyarrow.Array or ndarray of object, or None where there are bins
+        The value of each cell.
+    edges : ndarray of shape (n_bins - 1,), or None where there are no bins
+        Upper ends of all bins but the last: values of the fit, as numbers.
+    n_cells : int
+        A last cell may hold missing values.
+    """
+
+    name: str
+    dtype: Any
+    values: Any
+    edges: np.ndarray | None
+    n_cells: int
+
+    @classmethod
+    def from_reading(cls, name: str, values: Any, reading: Reading) -> Cells:
+        """Cells of a column whose values are in order, missing last, in one reading."""
+        edges = _as_numbers(values)[reading.ends[:-1]] if reading.n_bins else None
+        kept = None if reading.n_bins else values
+        return cls(name, getattr(values, "type", None), kept, edges, len(reading.table))
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether the last cell is for missing values."""
+        if self.edges is not None:
+            return self.n_cells > len(self.edges) + 1
+        return python_values(self.values[-1:])[0] is None
+
+    def of_values(self, values: Any) -> np.ndarray:
+        """Cell of each of some distinct values, from 0 to ``n_cells - 1``; -1 if never seen.
+
+        Parameters
+        ----------
+        values : pyarrow.Array or ndarray of object
+        """
+        if self.edges is None:
+            every = joined(self.name, [self.values, self._as_at_fit(values)])
+            cells = np.full(len(every.values), -1)
+            cells[every.codes[: self.n_cells]] = np.arange(self.n_cells)
+            return cells[every.codes[self.n_cells :]]
+        self._check_type(getattr(values, "type", None))
+        cells = np.full(len(values), self.n_cells - 1 if self.has_missing else -1)
+        if not pa.types.is_null(values.type):
+            cells[np.asarray(values.is_valid())] = self._bins(values)
+        return cells
+
+    def _bins(self, values: Any) -> np.ndarray:
+        """Bin of each value that is not missing."""
+        assert self.edges is not None
+        edges, numbers = self.edges, _as_numbers(values)
+        # In the coarser of two units of time, which cannot overflow; rounded so that no value
+        # changes its side of an edge.
+        at_fit, now = _ticks_per_second(self.dtype), _ticks_per_second(values.type)
+        if at_fit > now:
+            edges = edges // (at_fit // now)
+        elif at_fit < now:
+            step = now // at_fit
+            numbers = numbers // step + (numbers % step > 0)
+        return np.searchsorted(edges, numbers)
+
+    def _as_at_fit(self, values: Any) -> Any:
+        """Values in a type that compares with that at fit; 3 and 3.0 are the same value."""
+        dtype = getattr(values, "type", None)
+        if self.dtype is None or dtype is None or pa.types.is_null(self.dtype):
+            return values
+        self._check_type(dtype)
+        if pa.types.is_timestamp(dtype) and dtype.tz != self.dtype.tz:
+            return values.cast(pa.timestamp(dtype.unit, self.dtype.tz))
+        return values
+
+    def _check_type(self, dtype: Any) -> None:
+        """Refuse a type that does not compare with that at fit; a column of nulls does."""
+        if dtype is None or not (
+            pa.types.is_null(dtype) or _comparable(self.dtype) == _comparable(dtype)
+        ):
+            raise InputError(
+                f"column {self.name!r} was {self.dtype} at fit. "
+                f"Got {'several types' if dtype is None else dtype}. Convert it to what it was."
+            )
+
+    def describe(self, cell: int) -> str:
+        """A cell in words, such as ``"= 'red'"`` or ``"> 3"``."""
+        if self.has_missing and cell == self.n_cells - 1:
+            return "is missing"
+        if self.edges is None:
+            return f"= {python_values(self.values[cell : cell + 1])[0]!r}"
+        ends = [self._edge(k) for k in (cell - 1, cell) if 0 <= k < len(self.edges)]
+        if cell == 0:
+            return f"≤ {ends[0]}" if ends else "is present"
+        return f"in ({ends[0]}, {ends[1]}]" if len(ends) == 2 else f"> {ends[0]}"
+
+    def _edge(self, k: int) -> str:
+        assert self.edges is not None
+        if pa.types.is_temporal(self.dtype):
+            number = pa.array(self.edges[k : k + 1]).cast(f"int{self.dtype.bit_width}")
+            return str(number.view(self.dtype)[0])
+        return f"{self.edges[k]:g}"
+
+
+def in_order(values: Any) -> np.ndarray:
+    """Indices that sort the values, the missing one last."""
+    if isinstance(values, np.ndarray):
+        missing = np.array([value is None for value in values])
+        present = np.flatnonzero(~missing)
+        order = present[label_order(values[present].tolist())]
+        return np.append(order, np.flatnonzero(missing))
+    if pa.types.is_null(values.type):
+        return np.arange(len(values))
+    return np.asarray(pc.array_sort_indices(values))
+
+
+def _as_numbers(values: Any) -> np.ndarray:
+    """Values that are not missing, as numbers; times in their own unit."""
+    if pa.types.is_temporal(values.type):
+        values = values.view(f"int{values.type.bit_width}")
+    elif pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    return values.drop_null().to_numpy(zero_copy_only=False)
+
+
+def _comparable(dtype: Any) -> Any:
+    """The same for types whose values compare: numbers of any width."""
+    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
+        return "number"
+    return dtype.id
+
+
+def _ticks_per_second(dtype: Any) -> int:
+    """Ticks of a type in a second; 1 for a type without a unit."""
+    return {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(dtype, "unit", "s")]
+
+
+# --- cells of a table ---------------------------------------------------------------------------
+
+
+def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Write the cell of each row, given per column the rows' codes and the cell of each code."""
+    # Rows lie together in memory: in blocks of them that stay in the cache.
+    for start in range(0, len(cells), _BLOCK):
+        block = cells[start : start + _BLOCK]
+        for at, (codes, cells_of_codes) in enumerate(cell_of):
+            # Codes are within bounds; mode="clip" saves NumPy the check.
+            block[:, at] = cells_of_codes.take(codes[start : start + _BLOCK], mode="clip")
+
+
+class ColumnEncoder:
+    """Cells of tables, learned from the rows of a fit.
+
+    Parameters
+    ----------
+    names : list of str
+        The features' names.
+    by_value : ndarray of bool, shape (n_features,)
+        Features to be taken by value whatever their type.
+    max_bins : int
+
+    Attributes
+    ----------
+    columns : list of Cells
+        In order of features; where several readings of a feature compete, the coarsest first.
+    offsets : ndarray of int64, shape (n_columns + 1,)
+        See `tree.Sample`.
+    feature : ndarray of int64, shape (n_columns,)
+        The feature of each column.
+    """
+
+    def __init__(self, names: list[str], by_value: np.ndarray, max_bins: int):
+        self.names = names
+        self.by_value = by_value
+        self.max_bins = max_bins
+
+    def fit_transform(self, table: dict[str, Any], weight: np.ndarray) -> np.ndarray:
+        """Learn the cells, and give those of the rows with a positive weight."""
+        used = weight > 0
+        all_used = bool(used.all())
+        repeats = None if (weight == 1).all() else weight
+        self.columns: list[Cells] = []
+        feature: list[int] = []
+        coded: list[tuple[np.ndarray, np.ndarray]] = []
+        for j, (name, column) in enumerate(table.items()):
+            values, codes = distinct(name, column)
+            rows = np.bincount(codes, repeats, minlength=len(values)).astype(np.int64)
+            order = in_order(values)
+            order = order[rows[order] > 0]
+            values, rows = values.take(order), rows[order]
+            place = np.zeros(int(order.max()) + 1, dtype=np.int32)
+            place[order] = np.arange(len(order))
+            codes = codes if all_used else codes[used]
+            for reading in self._readings(j, column_kind(column), values, rows):
+                self.columns.append(Cells.from_reading(name, values, reading))
+                feature.append(j)
+                coded.append((codes, reading.groups(values)[place]))
+        sizes = [column.n_cells for column in self.columns]
+        self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.feature = np.array(feature, dtype=np.int64)
+        cells = self._empty(int(used.sum()))
+        cell_of = [
+            (codes, (first + groups).astype(cells.dtype))
+            for first, (codes, groups) in zip(self.offsets, coded, strict=False)
+        ]
+        _fill(cells, cell_of)
+        return cells
+
+    def _readings(self, j: int, kind: str, values: Any, rows: np.ndarray) -> list[Reading]:
+        """Ways to read a feature, bins first; each cuts it differently."""
+        if self.by_value[j] or (kind == "integer" and len(values) <= self.max_bins):
+            kind = "category"
+        ways: list[Reading] = []
+        for reading in readings(kind, values, rows[:, None], self.max_bins):
+            if not (ways and np.array_equal(reading.ends, ways[-1].ends)):
+                ways.append(reading)
+        return sorted(ways, key=lambda reading: not reading.n_bins)
+
+    def _empty(self, n_rows: int) -> np.ndarray:
+        # One more number than there are cells is needed, for values never seen.
+        return np.empty((n_rows, len(self.columns)), dtype=cell_type(self.offsets + 1))
+
+    def transform(self, table: dict[str, Any]) -> np.ndarray:
+        """Cells of each row, shape (n_rows, n_columns); ``offsets[-1]`` for values never seen."""
+        coded = [distinct(name, column) for name, column in table.items()]
+        cells = self._empty(len(coded[0].codes))
+        cell_of = []
+        for column, j, first in zip(self.columns, self.feature, self.offsets, strict=False):
+            codes = column.of_values(coded[j].values)
+            codes = np.where(codes < 0, self.offsets[-1], first + codes)
+            cell_of.append((coded[j].codes, codes.astype(cells.dtype)))
+        _fill(cells, cell_of)
+        return cells
+
+    def describe(self, at: int, cell: int) -> str:
+        """The cell of a column in words, such as ``"= 'red'"`` or ``"> 3"``."""
+        return self.columns[at].describe(int(cell - self.offsets[at]))
+
+
+def read_sample(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[ColumnEncoder, Sample, np.ndarray]:
+    """Encoder, sample and classes of the rows with a positive weight."""
+    target_rows(y)  # before the attributes of an earlier fit go
+    table = read_table(estimator, X, reset=True)
+    labels = class_labels(y)
+    check_consistent_length(next(iter(table.values())), labels)
+    target = Target.from_column(labels, False, sample_weight)
+    encoder, cells, weight = _encoded(estimator, table, target)
+    assert target.classes is not None
+    used = weight > 0
+    label = target.codes[used].astype(np.int64)
+    sample = Sample(cells, encoder.offsets, label, weight[used], len(target.classes))
+    return encoder, sample, np.array(target.classes, dtype=labels.dtype)
+
+
+def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
+    """Group of each row with a positive weight, from 0; None for None.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,), or None
+    y, sample_weight
+        As given to fit.
+    """
+    if groups is None:
+        return None
+    labels = check_groups(groups, len(target_rows(y)))
+    weight = whole_weights(sample_weight, len(labels))
+    names, codes = np.unique(labels if weight is None else labels[weight > 0], return_inverse=True)
+    if len(names) < 2:
+        raise InputError(
+            f"needs at least 2 groups, got 1 ({shown(names[0])} in every row). "
+            "Pass the group of each row as fit(X, y, groups=...), or leave groups out."
+        )
+    return np.asarray(codes.ravel())
+
+
+class Unit(NamedTuple):
+    """How a numeric target was standardised.
+
+    Attributes
+    ----------
+    origin, scale : float
+    dtype : numpy.dtype
+        Of the target: float32 stays float32.
+    """
+
+    origin: float
+    scale: float
+    dtype: Any
+
+    def back(self, numbers: np.ndarray) -> np.ndarray:
+        """Standardised numbers in the target's unit."""
+        return (self.origin + self.scale * numbers).astype(self.dtype)
+
+
+def read_numbers(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[ColumnEncoder, Sample, Unit]:
+    """Encoder, sample and unit of a numeric target, of the rows with a positive weight."""
+    numbers = target_rows(y)  # before the attributes of an earlier fit go
+    table = read_table(estimator, X, reset=True)
+    check_consistent_length(next(iter(table.values())), numbers)
+    target = Target.from_column(numbers, True, sample_weight)
+    encoder, cells, weight = _encoded(estimator, table, target)
+    used = weight > 0
+    kept, repeats = target.codes[used], weight[used]
+    origin = float(np.average(kept, weights=repeats))
+    scale = math.sqrt(float(np.average(np.square(kept - origin), weights=repeats))) or 1.0
+    unit = Unit(origin, scale, np.float32 if numbers.dtype == np.float32 else np.float64)
+    return encoder, Sample(cells, encoder.offsets, (kept - origin) / scale, repeats, 0), unit
+
+
+def _encoded(
+    estimator: Any, table: dict[str, Any], target: Target
+) -> tuple[ColumnEncoder, np.ndarray, np.ndarray]:
+    """Encoder, cells of the rows with a positive weight, and the weight of every row."""
+    weight = np.ones(len(target.codes), dtype=np.int64) if target.weight is None else target.weight
+    if weight.sum() >= 2**31:
+        raise InputError(
+            f"the sum of sample_weight must be below 2^31, because weights are "
+            f"repetitions of rows. Got {weight.sum():g}. Divide them by a common factor."
+        )
+    check_classes(target.classes, int(weight.sum()))
+    names = list(table)
+    by_value = categorical_mask(estimator.categorical_features, names)
+    encoder = ColumnEncoder(names, by_value, int(estimator.max_bins))
+    return encoder, encoder.fit_transform(table, weight), weight

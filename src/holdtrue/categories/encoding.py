@@ -1,0 +1,403 @@
+"""A column as numbers: counted once by value and fold, then encoded without each fold.
+
+The encoding of a fold is what a fit on the rows of the other folds gives its rows: bins and
+strength are chosen there, by the loss of rows (or groups) left out of those rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from holdtrue.categories.encoder import Cells, in_order
+from holdtrue.categories.folds import Folds
+from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet, meet_moments
+from holdtrue.categories.shrunk import STRENGTHS, best_readings, least, shares, strength_scores
+from holdtrue.categories.shrunk_numeric import count_sums, mean_scores, shrunk_means
+from holdtrue.columns.bins import Reading, has_bins, readings
+from holdtrue.columns.counting import (
+    Target,
+    grouped_moments,
+    holds_moments,
+    is_present,
+    table_of,
+)
+from holdtrue.columns.distinct import distinct
+from holdtrue.columns.values import filtered
+from holdtrue.sums.packing import damaged, pack, unpack
+
+
+class Settings(NamedTuple):
+    """How columns are encoded; the same for all columns of a fit.
+
+    Attributes
+    ----------
+    loss : {"log_loss", "brier", "squared_error"}
+    max_bins : int
+    output : {"log_odds", "probability", "mean"}
+    """
+
+    loss: str
+    max_bins: int
+    output: str
+
+
+class Rows(NamedTuple):
+    """What is known of every row besides its columns.
+
+    Attributes
+    ----------
+    target : Target
+    group : ndarray of int, shape (n_rows,), or None
+    folds : Folds or None
+        None where nothing is to be encoded out of fold.
+    """
+
+    target: Target
+    group: np.ndarray | None
+    folds: Folds | None
+
+    def at(self, rows: np.ndarray) -> Rows:
+        """Target and group of some rows, without folds."""
+        return Rows(self.target.at(rows), None if self.group is None else self.group[rows], None)
+
+
+# --- counting -----------------------------------------------------------------------------------
+
+
+class Met(NamedTuple):
+    """Values and groups that meet: indices, table and fold of each pair."""
+
+    value: np.ndarray
+    group: np.ndarray
+    table: np.ndarray
+    fold: np.ndarray
+
+    def without(self, fold: int) -> Met:
+        """The pairs of groups in other folds."""
+        kept = self.fold != fold
+        return Met(self.value[kept], self.group[kept], self.table[kept], self.fold[kept])
+
+
+class Counted(NamedTuple):
+    """A column counted by value and fold.
+
+    Attributes
+    ----------
+    name, kind : str
+    values : pyarrow.Array or ndarray of object, length n_values
+        Numbers in order, missing last.
+    cell : ndarray of int, shape (n_rows,)
+        ``value * n_folds + fold`` of each row.
+    tables : ndarray of shape (n_values, n_folds, width)
+        Class counts or moments.
+    total : ndarray of shape (n_values, width)
+        Of all folds.
+    met : Met or None
+        With groups.
+    """
+
+    name: str
+    kind: str
+    values: Any
+    cell: np.ndarray
+    tables: np.ndarray
+    total: np.ndarray
+    met: Met | None
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Place of each row's value."""
+        return self.cell // self.tables.shape[1]
+
+    def without(self, fold: int) -> tuple[np.ndarray, Met | None]:
+        """Table of the values and pairs with groups from all rows but those of a fold.
+
+        Parameters
+        ----------
+        fold : int
+            -1 for all rows.
+        """
+        if fold < 0:
+            return self.total, self.met
+        met = None if self.met is None else self.met.without(fold)
+        if not holds_moments(self.tables):
+            return self.total - self.tables[:, fold], met
+        # Moments are added rather than taken away, which would cost digits.
+        used = self.tables[:, :, 0] > 0
+        used[:, fold] = False
+        return _sum_of_moments(self.tables, used), met
+
+
+def _sum_of_moments(tables: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Moments of each value from some folds, given a mask of shape (n_values, n_folds)."""
+    value, fold = np.nonzero(used)
+    return grouped_moments(value, len(tables), tables[value, fold])
+
+
+def _total(tables: np.ndarray) -> np.ndarray:
+    """Tables of all folds together, shape (n_values, width)."""
+    if tables.shape[1] == 1:
+        return tables[:, 0]
+    if holds_moments(tables):
+        return _sum_of_moments(tables, tables[:, :, 0] > 0)
+    return np.einsum("vfk->vk", tables)
+
+
+def count_by_fold(name: str, kind: str, column: Any, rows: Rows) -> Counted:
+    """Tables of a column by value and fold, from one pass over its rows.
+
+    Parameters
+    ----------
+    name : str
+        For the messages.
+    kind : str
+        One of `holdtrue.columns.values.KINDS`.
+    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
+    rows : Rows
+    """
+    values, codes = distinct(name, column)
+    if has_bins(kind):
+        order = in_order(values)
+        if (order != np.arange(len(order))).any():
+            place = np.empty(len(order), dtype=np.intp)
+            place[order] = np.arange(len(order))
+            values, codes = values.take(order), place[codes]
+    target, group, folds = rows
+    n_values, n_folds = len(values), 1 if folds is None else folds.n_folds
+    cell = codes
+    if folds is not None:
+        fits = n_values * n_folds < 2**31
+        cell = np.multiply(codes, n_folds, dtype=np.int32 if fits else np.int64)
+        cell += folds.fold
+    tables = table_of(cell, n_values * n_folds, target).reshape(n_values, n_folds, -1)
+    met = None if group is None else _met(codes, group, rows)
+    return Counted(name, kind, values, cell, tables, _total(tables), met)
+
+
+def _met(codes: np.ndarray, group: np.ndarray, rows: Rows) -> Met:
+    n_groups = int(group.max()) + 1
+    keys, pair = distinct("groups", pa.array(codes.astype(np.int64) * n_groups + group))
+    table = table_of(pair, len(keys), rows.target)
+    present = is_present(table)
+    key = np.asarray(keys)[present]
+    fold_of_group = np.zeros(n_groups, dtype=np.int32)
+    if rows.folds is not None:
+        fold_of_group[group] = rows.folds.fold
+    group_of_pair = key % n_groups
+    return Met(key // n_groups, group_of_pair, table[present], fold_of_group[group_of_pair])
+
+
+# --- choosing a reading and a strength ----------------------------------------------------------
+
+
+class Chosen(NamedTuple):
+    """The reading and strength of a column with the least left-out loss.
+
+    Attributes
+    ----------
+    n_bins : int
+        0 where the column is read by value.
+    cells : Cells or None
+        None where the column is read by value.
+    place : ndarray of int, shape (n_values,)
+        Cell of each value; -1 for a value that the rows of the choice do not have.
+    table : ndarray of shape (n_cells, width)
+        None of its rows is empty.
+    score : float
+        Left-out loss.
+    strength : float
+        Infinite where the column says nothing.
+    """
+
+    n_bins: int
+    cells: Cells | None
+    place: np.ndarray
+    table: np.ndarray
+    score: float
+    strength: float
+
+
+def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
+    """Reading and strength of a column, from all rows but those of a fold (-1: from all rows).
+
+    Where readings tie, bins come before values and few bins before many.
+    """
+    table, met = counted.without(fold)
+    present = is_present(table)
+    table = table if present.all() else table[present]
+    ways: list[Reading] = []
+    values = None
+    if has_bins(counted.kind):
+        values = filtered(counted.values, present)
+        ways = [
+            way for way in readings(counted.kind, values, table, settings.max_bins) if way.n_bins
+        ]
+    if not ways or counted.kind != "number":
+        ways.append(Reading(0, np.zeros(0, dtype=np.intp), table))
+
+    def cells_of(way: Reading) -> tuple[Cells | None, np.ndarray]:
+        if not way.n_bins:
+            return None, np.where(present, np.cumsum(present) - 1, -1)
+        cells = Cells.from_reading(counted.name, values, way)
+        return cells, cells.of_values(counted.values)
+
+    tables = [way.table for way in ways]
+    if met is None:
+        scores, strengths = _row_losses(tables, settings.loss)
+    else:
+        scores, strengths = _group_losses([cells_of(way)[1] for way in ways], met, settings.loss)
+    best = 0
+    for at, score in enumerate(scores):
+        if score < scores[best] - 1e-12 * abs(scores[best]):
+            best = at
+    strength = float(strengths[best]) if len(tables[best]) > 1 else math.inf
+    cells, place = cells_of(ways[best])
+    return Chosen(ways[best].n_bins, cells, place, tables[best], float(scores[best]), strength)
+
+
+def _row_losses(tables: list[np.ndarray], loss: str) -> tuple[np.ndarray, np.ndarray]:
+    """Loss on rows left out and strength of each reading, given its table."""
+    if loss != "squared_error":
+        return best_readings(loss, [(table, None) for table in tables])
+    if tables[0][:, 0].sum() < 2:  # nothing is left when a row is left out
+        return np.zeros(len(tables)), np.full(len(tables), math.inf)
+    scores = np.stack([mean_scores(count_sums(table)) for table in tables])
+    chosen = np.array([least(row, 0.0) for row in scores])
+    return scores[np.arange(len(chosen)), chosen], np.asarray(STRENGTHS)[chosen]
+
+
+def _group_losses(places: list[np.ndarray], met: Met, loss: str) -> tuple[np.ndarray, np.ndarray]:
+    """Loss on groups left out and strength of each reading, given the cell of each value."""
+    scores, strengths = np.empty(len(places)), np.empty(len(places))
+    for at, place in enumerate(places):
+        cell = place[met.value]
+        if loss == "squared_error":
+            estimate = estimate_mean_groups(meet_moments(cell, met.group, met.table))
+            scores[at], strengths[at] = estimate.score, estimate.strength
+        else:
+            by_strength = group_scores(loss, meet(cell, met.group, met.table))
+            chosen = least(by_strength)
+            scores[at], strengths[at] = by_strength[chosen], STRENGTHS[chosen]
+    return scores, strengths
+
+
+def no_column_loss(counted: Counted, loss: str) -> float:
+    """Left-out loss without a column."""
+    table, met = counted.without(-1)
+    nothing = [math.inf]
+    if met is None and loss == "squared_error":
+        return float(mean_scores(count_sums(table[is_present(table)]), strengths=nothing)[0])
+    if met is None:
+        return float(strength_scores(loss, table, strengths=nothing)[0])
+    value = np.zeros(len(met.value), dtype=np.intp)
+    if loss == "squared_error":
+        constant = meet_moments(value, met.group, met.table)
+        return estimate_mean_groups(constant, strengths=nothing).score
+    return float(group_scores(loss, meet(value, met.group, met.table), strengths=nothing)[0])
+
+
+# --- numbers out --------------------------------------------------------------------------------
+
+
+def encode(chosen: Chosen, output: str) -> np.ndarray:
+    """Numbers of each cell, shape (n_cells + 1, n_outputs); the last row is for values not seen.
+
+    Parameters
+    ----------
+    chosen : Chosen
+    output : {"log_odds", "probability", "mean"}
+        Of two classes the second one's share is given, of more every class's.
+    """
+    nothing = np.zeros((1, chosen.table.shape[1]), dtype=chosen.table.dtype)
+    table = np.concatenate([chosen.table, nothing])
+    if output == "mean":
+        return shrunk_means(table, chosen.strength)[:, None]
+    q = shares(table, table.sum(axis=0), chosen.strength)
+    n_classes = q.shape[1]
+    if output == "probability":
+        return q[:, 1:] if n_classes == 2 else q
+    if n_classes == 2:
+        return np.log(q[:, 1:] / q[:, :1])
+    # 1 - q as the sum of the other shares, which keeps the digits where q is near 1.
+    return np.log(q / (q @ (1 - np.eye(n_classes))))
+
+
+def encode_out_of_fold(counted: Counted, settings: Settings) -> np.ndarray:
+    """Numbers of each value and fold, learned from the other folds, as rows of ``cell``.
+
+    Returns
+    -------
+    ndarray of shape (n_values * n_folds, n_outputs)
+    """
+    by_fold = []
+    for fold in range(counted.tables.shape[1]):
+        chosen = choose(counted, fold, settings)
+        by_fold.append(encode(chosen, settings.output)[chosen.place])
+    return np.stack(by_fold, axis=1).reshape(-1, by_fold[0].shape[1])
+
+
+class Encoding(NamedTuple):
+    """How a column is encoded.
+
+    Attributes
+    ----------
+    cells : Cells
+    numbers : ndarray of shape (n_cells + 1, n_outputs)
+        The last row is for values not seen.
+    n_bins : int
+        0 where the column is read by value.
+    score, strength : float
+    """
+
+    cells: Cells
+    numbers: np.ndarray
+    n_bins: int
+    score: float
+    strength: float
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether every value gets the same number."""
+        return math.isinf(self.strength)
+
+    def to_bytes(self) -> bytes:
+        """The encoding as bytes (Arrow IPC), of a column whose values have one type."""
+        name, dtype, values, edges, n_cells = self.cells
+        head = {"name": name, "n_cells": n_cells, "n_bins": int(self.n_bins)}
+        head |= {"score": float(self.score).hex(), "strength": float(self.strength).hex()}
+        arrays = {"values": pa.array([], dtype) if values is None else values}
+        arrays |= {"numbers": self.numbers} | ({} if edges is None else {"edges": edges})
+        return pack("Encoding", head, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Encoding:
+        """Encoding written by `to_bytes`. Anything else is refused with a `ValueError`."""
+        head, arrays = unpack("Encoding", data)
+        try:
+            n_cells, n_bins = int(head["n_cells"]), int(head["n_bins"])
+            score, strength = float.fromhex(head["score"]), float.fromhex(head["strength"])
+            values, numbers, edges = arrays["values"], arrays["numbers"], arrays.get("edges")
+            n_known = len(values) if edges is None else n_cells
+            is_whole = numbers.ndim == 2 and len(numbers) == n_cells + 1 == n_known + 1
+            if not is_whole or numbers.dtype.kind != "f" or (edges is None) != (n_bins == 0):
+                raise ValueError
+            cells = Cells(head["name"], values.type, None if n_bins else values, edges, n_cells)
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
+            raise damaged("Encoding") from error
+        return cls(cells, numbers, n_bins, score, strength)
+
+
+def learn(counted: Counted, settings: Settings) -> tuple[Encoding, np.ndarray]:
+    """Encoding of a column from all rows, and the cell of each of its values."""
+    chosen = choose(counted, -1, settings)
+    cells = chosen.cells
+    if cells is None:
+        values = filtered(counted.values, chosen.place >= 0)
+        by_value = Reading(0, np.zeros(0, dtype=np.intp), chosen.table)
+        cells = Cells.from_reading(counted.name, values, by_value)
+    numbers = encode(chosen, settings.output)
+    return Encoding(cells, numbers, chosen.n_bins, chosen.score, chosen.strength), chosen.place

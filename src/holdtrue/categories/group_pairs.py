@@ -1,0 +1,221 @@
+"""Pairs of groups: what `left_out` says of pairs of rows, for groups that are left out whole.
+
+Paper
+-----
+None.
+
+Notation
+--------
+=========  =========================================================================================
+c_vg, N_v  class counts of value v in group g; rows of the value
+u_vg       ``c_vg - n_vg q_v``, what the group has beyond the shares of the value
+d_v        ``N_v - n + a``, n the rows of an average group of the value
+b_gh       ``Σ_v u_vg' H_v u_vh/d_v``, what group h changes about the losses of g, H the Hessian of
+           the loss; it is the product of rows g and h of a matrix U, and so is the prior's part
+x_vg       rows of the leading class of v in g minus those of the second
+=========  =========================================================================================
+
+Where to find it
+----------------
+===========================  =================
+shrunk shares                `shrunk_pairs`
+rules (4) and (5)            `rule_pairs`
+log loss, Brier, rule (4)    `share_pairs_sum`
+error, rule (5)              `tie_pairs_sum`
+===========================  =================
+
+Departures
+----------
+1. Where the product of U with itself would take too long (values in hundreds of groups, and groups
+   with hundreds of values) pairs are taken as 0: there N is so large that rows say it all.
+2. `tie_pairs_sum`: a value may change its leader if the lead is below two typical swings
+   ``Σ x²/Σ |x|`` of its groups; half of the squared rows that would change sides are charged, as
+   `left_out.tie_pairs` does with swings of one row.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from holdtrue.categories.kernel import row_sums
+from holdtrue.categories.shrunk import pair, prior, shares
+from holdtrue.columns.counting import loops_pay
+
+_MOST_PRODUCTS = 3e6
+
+
+def shrunk_pairs(
+    loss: str, value: np.ndarray, group: np.ndarray, counts: np.ndarray, strength: float
+) -> float:
+    """Sum of ``b_gh b_hg`` over pairs of groups, for shrunk shares.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "brier", "error"}
+    value, group : ndarray of int, shape (n_pairs,)
+    counts : ndarray of shape (n_pairs, n_classes)
+    strength : float
+    """
+    if loss != "error" and _take_too_long(value, group, counts.shape[1]):
+        return 0.0
+    by_value = sums_by(value, counts)
+    total = by_value.sum(axis=0)
+    n, N = row_sums(by_value), float(total.sum())
+    s, t = pair(strength)
+    if loss == "error":
+        pairs, alone = 0.0, 1.0
+        if s:
+            weight = (N + 1) * by_value + t * total
+            pairs = _tie_sum(value, counts, weight, N + strength, shared=False)
+            met_once = np.bincount(value) == 1
+            alone = float(n @ met_once) / N
+        everything = np.zeros(len(sums_by(group, counts)), dtype=np.intp)
+        whole = _tie_sum(everything, sums_by(group, counts), total[None], 1.0, shared=False)
+        return pairs + alone**2 * whole
+    n_left = _rows_left(value, n)
+    weights = t / (s * n_left + t)  # of the prior in the shares of a value
+    q = np.concatenate([shares(by_value, total, strength), prior(total)[None]])
+    divisors = s * n_left + t if s else np.full(len(n), math.inf)
+    divisors = np.append(divisors, N * N / (n @ weights**2))
+    return share_pairs_sum(loss, value, group, counts, q, divisors)
+
+
+def rule_pairs(criterion: str, value: np.ndarray, group: np.ndarray, counts: np.ndarray) -> float:
+    """Sum of ``b_gh b_hg`` over pairs of groups, for rule (4) or (5).
+
+    Parameters
+    ----------
+    criterion : {"ginger", "majority"}
+    value, group, counts
+        As in `shrunk_pairs`.
+    """
+    if criterion == "ginger" and _take_too_long(value, group, counts.shape[1]):
+        return 0.0
+    by_value = sums_by(value, counts)
+    if criterion == "majority":
+        return _tie_sum(value, counts, by_value, 1.0, shared=True)
+    n = row_sums(by_value)
+    q = np.append(by_value, np.zeros((1, counts.shape[1])), axis=0)
+    q[:-1] /= np.maximum(n, 1)[:, None]
+    n_left = _rows_left(value, n)
+    divisors = np.append(np.where(n_left > 0, n_left, math.inf), math.inf)  # no prior
+    return share_pairs_sum("ginger", value, group, counts, q, divisors)
+
+
+def sums_by(code: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Sums of a table's rows by code, shape (n_codes, n_columns).
+
+    Parameters
+    ----------
+    code : ndarray of int, shape (n_rows,)
+    table : ndarray of shape (n_rows, n_columns)
+    """
+    if loops_pay(len(code)) and table.dtype == np.int64:
+        from holdtrue.columns.loops import add_rows
+
+        sums = np.zeros((int(code.max()) + 1, table.shape[1]))
+        add_rows(code, table, sums)
+        return sums
+    return np.stack([np.bincount(code, column) for column in table.T], axis=1)
+
+
+def _products(value: np.ndarray, group: np.ndarray, n_classes: int) -> tuple[float, float]:
+    """Products that ``U U'``, by values, and ``U' U``, by groups, need."""
+    per_group = np.bincount(group)
+    per_value = np.append(np.bincount(value), len(per_group))
+    by_value, by_group = (float(n @ n) for n in (per_value.astype(float), per_group + 1.0))
+    return n_classes * by_value, n_classes**2 * by_group
+
+
+def _take_too_long(value: np.ndarray, group: np.ndarray, n_classes: int) -> bool:
+    return min(_products(value, group, n_classes)) > _MOST_PRODUCTS
+
+
+def _rows_left(value: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Rows of each value without an average group of it; with a group per row ``n - 1``."""
+    return n * (1 - 1 / np.maximum(np.bincount(value), 1))
+
+
+def _tie_sum(
+    value: np.ndarray, counts: np.ndarray, weight: np.ndarray, unit: float, *, shared: bool
+) -> float:
+    """`tie_pairs_sum` of all values, by the weights of their classes; a row weighs ``unit``."""
+    if counts.shape[1] == 1:
+        return 0.0
+    leaders = np.argsort(-weight, axis=1, kind="stable")[:, :2]
+    lead = np.take_along_axis(weight, leaders, 1) @ [1.0, -1.0] / unit
+    return float(tie_pairs_sum(value, counts, leaders, lead, shared=shared).sum())
+
+
+def share_pairs_sum(
+    loss: str,
+    value: np.ndarray,
+    group: np.ndarray,
+    counts: np.ndarray,
+    q: np.ndarray,
+    rest: np.ndarray,
+) -> float:
+    """Sum of ``b_gh b_hg`` over pairs of groups.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "brier", "ginger"}
+    value, group : ndarray of int, shape (n_pairs,)
+    counts : ndarray of shape (n_pairs, n_classes)
+    q : ndarray of shape (n_values + 1, n_classes)
+        Shares of each value; the last row are those of all rows, the prior.
+    rest : ndarray of shape (n_values + 1,)
+        ``d_v`` of each value, infinite if the value does not count; last, the number by which the
+        prior's part is divided.
+    """
+    n_groups, n_values, n_classes = int(group.max()) + 1, len(q) - 1, counts.shape[1]
+    by_value_costs, by_group_costs = _products(value, group, n_classes)
+    by_group = sums_by(group, counts)
+    # A value of one group is in no pair of groups.
+    shared = (np.bincount(value) > 1)[value]
+    if not shared.all():
+        value, group, counts = value[shared], group[shared], counts[shared]
+    code = np.concatenate([value, np.full(n_groups, n_values)])
+    row = np.concatenate([group, np.arange(n_groups)])
+    table = np.concatenate([counts, by_group])
+    excess = table - table.sum(axis=1, keepdims=True) * q[code]
+    if loss == "log_loss":
+        excess = excess / np.sqrt(np.where(q > 0, q, 1.0))[code]
+    elif loss == "brier":
+        excess = excess * np.sqrt(2.0)
+    excess = excess / np.sqrt(rest)[code, None]
+    column = (code[:, None] * n_classes + np.arange(n_classes)).ravel()
+    shape = (n_groups, (n_values + 1) * n_classes)
+    U = csr_array((excess.ravel(), (np.repeat(row, n_classes), column)), shape=shape)
+    product = U @ U.T if by_value_costs < by_group_costs else U.T @ U
+    alone = np.bincount(row, (excess * excess).sum(axis=1), n_groups)
+    return max(float(np.square(product.data).sum()) - float(alone @ alone), 0.0)
+
+
+def tie_pairs_sum(
+    value: np.ndarray, counts: np.ndarray, leaders: np.ndarray, lead: np.ndarray, *, shared: bool
+) -> np.ndarray:
+    """Sum of ``b_gh b_hg`` over pairs of groups, by value, shape (n_values,).
+
+    Parameters
+    ----------
+    value : ndarray of int, shape (n_pairs,)
+    counts : ndarray of shape (n_pairs, n_classes)
+    leaders : ndarray of int, shape (n_values, 2)
+        The first and the second class.
+    lead : ndarray of shape (n_values,)
+        Of the first over the second, in rows.
+    shared : bool
+        Whether classes that tie share the prediction, as in rule (5).
+    """
+    n_values = len(leaders)
+    pairs = np.arange(len(value))
+    x = counts[pairs, leaders[value, 0]] - counts[pairs, leaders[value, 1]]
+    size = np.bincount(value, np.abs(x), n_values)
+    swing = np.bincount(value, x * x, n_values) / np.where(size > 0, size, 1.0)
+    several = np.bincount(value, minlength=n_values) > 1
+    charged = size**2 / np.where(shared & (lead > 0), 16.0, 8.0)
+    return np.where(several & (lead <= 2 * swing), charged, 0.0)

@@ -1,0 +1,297 @@
+"""Growing a tree: of all leaves and columns, split the pair that makes the best tree.
+
+The paper, the notation and the departures are in `tree`; here are departures 1 to 5.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+
+import numpy as np
+
+from holdtrue.categories.leaf_terms import COARSE, leaf_terms
+from holdtrue.categories.leaves import (
+    CompiledLeaves,
+    FeatureDraws,
+    GroupLeaves,
+    Leaves,
+    by_group,
+    root_sums,
+    stored_sums,
+    without_empty_rows,
+)
+from holdtrue.categories.tree import Sample, Tree
+
+# Cells of the table from which compiled loops repay the seconds of loading them.
+WORTH_COMPILING = 2_000_000
+# Numbers up to which a compiled tree has its nodes in arrays of the largest size they may need.
+_MAX_ROOM = 100_000_000
+
+
+def grow_tree(
+    sample: Sample,
+    criterion: str = "ginger",
+    *,
+    max_splits: int | None = None,
+    max_depth: int | None = None,
+    min_samples_split: int = 2,
+    group: np.ndarray | None = None,
+    draws: FeatureDraws | None = None,
+    compiled: bool | None = None,
+) -> Tree:
+    """Tree whose every split is the one that makes the best tree (section 5.3).
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows of weight 0 are left out.
+    criterion : str
+        One of `leaf_terms.CRITERIA`; for numbers ``squared_error``.
+    max_splits : int, optional
+        Explore that many splits, even if they raise the estimate. Without it growing stops when
+        no split lowers it, or clearly lowers it if all columns are tried (departure 5).
+    max_depth : int, optional
+        Leaves at this depth stay.
+    min_samples_split : int
+        Leaves of fewer rows stay.
+    group : ndarray of int, shape (n_rows,), optional
+        Rows of a group are left out together (`leaf_terms.SHRUNK` alone); see `GroupLeaves`.
+    draws : FeatureDraws, optional
+        Gives the columns to try at each leaf. Without ``max_splits`` leaves are then split in
+        their order, as far as they gain: the tree is the same, and the best need not be sought.
+    compiled : bool, optional
+        Which route, compiled loops or NumPy; both grow the same tree. Default: by size.
+    """
+    if compiled is None:
+        compiled = sample.cells.size >= WORTH_COMPILING
+    in_order = max_splits is None and criterion != "gain_ratio"
+    if draws is None:
+        in_order = False
+    elif (
+        group is None
+        and in_order
+        and compiled
+        and 2 * len(sample.label) * max(sample.n_classes, 3) < _MAX_ROOM
+    ):
+        return _grow_whole(sample, criterion, draws, max_depth, min_samples_split)
+    leaves: Leaves
+    if group is not None:
+        leaves = GroupLeaves(*by_group(sample, group), criterion, draws, compiled)
+    else:
+        sample = without_empty_rows(sample)
+        leaves = (CompiledLeaves if compiled else Leaves)(sample, criterion, draws)
+    frontier: _Heap | _Ratios | _Queue
+    if in_order:
+        frontier = _Queue(leaves)
+    else:
+        frontier = (_Ratios if criterion == "gain_ratio" else _Heap)(leaves, max_splits is None)
+    splits: list[tuple[int, int]] = []
+    stopped = "gain" if max_splits is None else "leaves"
+    withheld = set()
+    try:
+        new = slice(0, 1)
+        while True:
+            large, small = leaves.mixed(new, min_samples_split)
+            if small:
+                withheld.add("min_samples_split")
+            if max_depth is None or leaves.depth[new.start] < max_depth:
+                frontier.push(large)
+            elif large:
+                withheld.add("max_depth")
+            if len(splits) == max_splits:
+                stopped = "max_splits"
+                break
+            best = frontier.pop()
+            if best is None:
+                break
+            new = leaves.split(*best)
+            splits.append(best)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    n_splits = len(splits)
+    n_nodes = sum(len(block) for block in leaves.cells[: n_splits + 1])
+    node, column = np.array(splits, dtype=np.int64).reshape(-1, 2).T
+    return Tree(
+        node,
+        column,
+        np.repeat(np.arange(-1, n_splits), [len(c) for c in leaves.cells[: n_splits + 1]]),
+        np.concatenate(leaves.cells[: n_splits + 1]),
+        stored_sums(sample, np.concatenate(leaves.counts[: n_splits + 1])),
+        criterion,
+        stopped,
+        tuple(sorted(withheld)),
+        None if group is None else np.array(leaves.term[:n_nodes]) / leaves.terms.scale,
+    )
+
+
+class _Heap:
+    """Leaves by the gain of their best split, or by their own term until they are scored."""
+
+    def __init__(self, leaves: Leaves, only_gains: bool):
+        self.leaves = leaves
+        self.only_gains = only_gains
+        self.only_clear = only_gains and leaves.terms.leaves_out and leaves.draws is None
+        # (-gain, scored, leaf, column): the order of the tuple is the rule for ties.
+        self.heap: list[tuple[float, bool, int, int]] = []
+
+    def push(self, nodes: list[int]) -> None:
+        """Add leaves that may be split."""
+        for node in nodes:
+            heapq.heappush(self.heap, (-round(self.leaves.term[node] * COARSE), False, node, -1))
+
+    def pop(self) -> tuple[int, int] | None:
+        """The best leaf and column, or None when nothing is left to split."""
+        while self.heap:
+            _, scored, node, column = heapq.heappop(self.heap)
+            if scored:
+                return node, column
+            columns, children, _ = self.leaves.score(node)
+            term = self.leaves.term[node]
+            gain = np.rint((term - children) * COARSE)
+            least = -np.inf
+            if self.only_gains:
+                charged = self.leaves.terms.charged(term, self.leaves.total[node])
+                least = round((term - charged) * COARSE)
+            at = self._first(node, columns, children, gain, least)
+            if at is not None:
+                heapq.heappush(self.heap, (-float(gain[at]), True, node, int(columns[at])))
+        return None
+
+    def _first(
+        self,
+        node: int,
+        columns: np.ndarray,
+        children: np.ndarray,
+        gain: np.ndarray,
+        least: float,
+    ) -> int | None:
+        """Place of the column with the largest gain, above the least, that is clear if need be."""
+        best = int(gain.argmax())
+        if not gain[best] > least:
+            return None
+        if not self.only_clear:
+            return best
+        errors = math.sqrt(2.0 * math.log(np.isfinite(children).sum()))
+        for at in np.argsort(-gain, kind="stable").tolist():
+            if not gain[at] > least:
+                break
+            removed, standard_error = self.leaves.gain(node, int(columns[at]))
+            if removed > errors * standard_error:  # departure 5
+                return at
+        return None
+
+
+class _Queue:
+    """Leaves in their order; those are split that gain by a split."""
+
+    def __init__(self, leaves: Leaves):
+        self.leaves = leaves
+        self.nodes: deque[int] = deque()
+
+    def push(self, nodes: list[int]) -> None:
+        """Add leaves that may be split."""
+        self.nodes.extend(nodes)
+
+    def pop(self) -> tuple[int, int] | None:
+        """The next leaf that gains and its column, or None when nothing is left to split."""
+        while self.nodes:
+            node = self.nodes.popleft()
+            columns, children, _ = self.leaves.score(node)
+            term = self.leaves.term[node]
+            charged = self.leaves.terms.charged(term, self.leaves.total[node])
+            gain = np.rint((charged - children) * COARSE)
+            best = int(gain.argmax())
+            if gain[best] > 0:
+                return node, int(columns[best])
+        return None
+
+
+class _Ratios:
+    """Leaves by the gain ratio ``(A + a)/(B + b)`` that the whole tree has after a split.
+
+    A and B are the information gain and the entropy of the tree's leaves so far, a and b what a
+    split adds. A and B change with every split, so that all columns of all scored leaves are
+    compared anew. A leaf of label entropy t is bounded by ``(A + t)/(B + t)``, as a ≤ t and a ≤ b.
+    """
+
+    def __init__(self, leaves: Leaves, only_gains: bool):
+        self.leaves = leaves
+        self.only_gains = only_gains
+        self.gain, self.entropy = 0.0, 0.0  # A, B
+        self.unscored: list[tuple[float, int]] = []
+        self.scored: list[int] = []
+        # a, b: one row per scored leaf, and room for more; one column per column.
+        self.added = np.empty((2, 16, len(leaves.all_columns)))
+
+    def push(self, nodes: list[int]) -> None:
+        """Add leaves that may be split."""
+        for node in nodes:
+            heapq.heappush(self.unscored, (-self.leaves.term[node], node))
+
+    def pop(self) -> tuple[int, int] | None:
+        """The best leaf and column, or None when nothing is left to split."""
+        best = self._ratio(self.added[:, : len(self.scored)]).max(initial=-np.inf)
+        while self.unscored:
+            bound = -self.unscored[0][0]
+            if self._ratio(np.array([[bound], [bound]]))[0] < best:
+                break
+            best = max(best, self._score(heapq.heappop(self.unscored)[1]).max())
+        now = self._ratio(np.zeros((2, 1)))[0] if self.entropy > 0 else 0.0
+        if best == -np.inf or (self.only_gains and best <= now):
+            return None
+        ties = np.argwhere(self._ratio(self.added[:, : len(self.scored)]) == best).tolist()
+        node, column, at = min((self.scored[at], column, at) for at, column in ties)
+        self.gain += self.added[0, at, column]
+        self.entropy += self.added[1, at, column]
+        last = self.scored.pop()
+        if at < len(self.scored):
+            self.scored[at] = last
+            self.added[:, at] = self.added[:, len(self.scored)]
+        return node, column
+
+    def _score(self, node: int) -> np.ndarray:
+        """Ratios of a leaf's columns; what they add is kept."""
+        columns, children, logs = self.leaves.score(node)
+        at = len(self.scored)
+        if at == self.added.shape[1]:
+            self.added = np.concatenate([self.added, np.empty_like(self.added)], axis=1)
+        self.added[0, at], self.added[1, at] = -np.inf, 0.0
+        self.added[0, at, columns] = self.leaves.term[node] - children
+        self.added[1, at, columns] = self.leaves.terms.table[int(self.leaves.total[node])] - logs
+        self.scored.append(node)
+        return self._ratio(self.added[:, at])
+
+    def _ratio(self, added: np.ndarray) -> np.ndarray:
+        """``(A + a)/(B + b)``, rounded to 40 bits so that ties are ties."""
+        gain, entropy = self.gain + added[0], self.entropy + added[1]
+        ratio = np.divide(gain, entropy, out=np.full(gain.shape, -np.inf), where=entropy > 0)
+        return np.rint(ratio * 2.0**40)
+
+
+# --- a tree of a forest ------------------------------------------------------------------------
+
+
+def _grow_whole(
+    sample: Sample,
+    criterion: str,
+    draws: FeatureDraws,
+    max_depth: int | None,
+    min_samples_split: int,
+) -> Tree:
+    """`grow_tree` with a `_Queue`, in one compiled loop."""
+    from holdtrue.categories import loops  # imports numba
+
+    root = root_sums(sample)
+    terms = leaf_terms(criterion, root)
+    term, state = terms.root(root)
+    node, column, born, cell, sums, too_deep, too_small = loops.grow_whole(
+        sample.cells, sample.label, sample.weight,
+        np.flatnonzero(sample.weight).astype(np.int32), sample.offsets,
+        draws.first_column, draws.n_drawn, draws.again, draws.seed,
+        terms.width, terms.number, terms.scale, terms.table, term, state,
+        2**31 - 1 if max_depth is None else max_depth, min_samples_split,
+    )  # fmt: skip
+    withheld = ("max_depth",) * too_deep + ("min_samples_split",) * too_small
+    return Tree(node, column, born, cell, stored_sums(sample, sums), criterion, "gain", withheld)

@@ -1,0 +1,76 @@
+"""Columns of a frame of Dask or Spark: checked here, profiled there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from holdtrue.categories.score import categorical_mask, check_classes, criterion_for
+from holdtrue.engine import Engine
+from holdtrue.engine.table import EngineTable
+from holdtrue.errors import InputError
+from holdtrue.sums import Profile
+from holdtrue.sums.group_profile import GroupProfile
+
+
+class EngineColumns(NamedTuple):
+    """What a fit needs of a frame on an engine.
+
+    Attributes
+    ----------
+    names : list of str
+    classes : tuple or None
+    profiles : iterator of Profile or GroupProfile
+        In the order of the names.
+    """
+
+    names: list[str]
+    classes: tuple[Any, ...] | None
+    profiles: Iterator[Profile | GroupProfile]
+
+
+def engine_columns(
+    engine: Engine,
+    target: Any,
+    *,
+    criterion: str,
+    target_type: str,
+    groups: Any,
+    categorical_features: Any,
+    max_bins: int,
+    **only_here: Any,
+) -> EngineColumns:
+    """Columns beside the target and the groups, after the first pass.
+
+    Parameters
+    ----------
+    engine : Engine
+    target, groups : str
+    criterion, target_type, categorical_features, max_bins
+        As in `GingerSelector`.
+    only_here
+        Options that need the rows, which must be None.
+    """
+    for option, value in only_here.items():
+        if value is not None:
+            raise InputError(
+                f"{option} is for data on this machine. Leave it out with a frame of Dask or Spark."
+            )
+    table = EngineTable(engine)
+    roles = {"target": target} | ({} if groups is None else {"groups": groups})
+    table.check_names(**roles)
+    names = [name for name in table.names if name not in roles.values()]
+    if not names:
+        raise InputError("there is no column to rank beside the target.")
+    by_value = categorical_mask(categorical_features, names)
+    kinds = {
+        name: "category" if forced else table.kinds[name]
+        for name, forced in zip(names, by_value, strict=True)
+    }
+    read = table.target(target, target_type, groups)
+    check_classes(read.classes, read.n_samples)
+    judged_by = criterion_for(criterion, read.classes)
+    if groups is not None:
+        judged_by.grouped()  # refuses criteria that leave nothing out
+    profiles = table.profiles(kinds, read, groups, max_bins)
+    return EngineColumns(names, read.classes, (profile for _, profile in profiles))

@@ -1,0 +1,186 @@
+"""OneColumnClassifier: rules (4) and (5) of the paper, on one column."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from holdtrue.categories import kernel
+from holdtrue.categories.criteria import CRITERIA
+from holdtrue.categories.encoder import Cells, class_labels, in_order, read_rows
+from holdtrue.categories.score import (
+    Scoring,
+    categorical_mask,
+    check_classes,
+    check_scoring,
+    score_column,
+    score_order,
+)
+from holdtrue.columns.bins import readings
+from holdtrue.columns.counting import whole_weights
+from holdtrue.columns.distinct import distinct
+from holdtrue.columns.values import columns_of
+from holdtrue.errors import InputError, check_choice, did_you_mean, shown, speaks
+from holdtrue.path import fits_whole
+from holdtrue.sums import Counts
+from holdtrue.validation import is_number, target_rows
+
+__all__ = ["OneColumnClassifier"]
+
+_CRITERIA = {"majority": "majority", "gini": "ginger"}
+
+
+class OneColumnClassifier(ClassifierMixin, BaseEstimator):
+    """Predict from the value of one column, as the rows with the same value had it.
+
+    A measuring stick for rankings, and the simplest model that a larger one has to beat. Not to
+    be used where several columns matter together.
+
+    Parameters
+    ----------
+    rule : {"majority", "gini"}
+        Name the most frequent class of the value (5), or a class drawn with the frequencies of
+        the value's rows (4).
+    column : int or str, optional
+        The column. By default the one whose estimated error under the rule is least.
+    categorical_features, max_bins
+        As in `GingerSelector`.
+    unseen : {"uniform", "prior"}
+        A value not seen in the fit is taken for a tie of all classes, or for all rows of the fit.
+    random_state : int, RandomState instance or None
+        For the draws of ``rule="gini"``.
+
+    Attributes
+    ----------
+    column_ : int
+        The column used.
+    score_ : float
+        Its estimated error on new rows.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdtrue.categories import OneColumnClassifier
+    >>> X = np.array([[i, i % 3] for i in range(60)])
+    >>> model = OneColumnClassifier().fit(X, X[:, 1] == 0)
+    >>> model.column_, model.predict([[100, 0], [101, 1]])
+    (1, array([ True, False]))
+    """
+
+    def __init__(
+        self,
+        rule: str = "majority",
+        *,
+        column: int | str | None = None,
+        categorical_features: Any = "from_dtype",
+        max_bins: int = 64,
+        unseen: str = "uniform",
+        random_state: Any = None,
+    ):
+        self.rule = rule
+        self.column = column
+        self.categorical_features = categorical_features
+        self.max_bins = max_bins
+        self.unseen = unseen
+        self.random_state = random_state
+
+    @fits_whole
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> OneColumnClassifier:
+        """Choose the column and keep its counts.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Whole numbers: weights are repetitions.
+
+        Returns
+        -------
+        self : OneColumnClassifier
+        """
+        check_choice("rule", self.rule, _CRITERIA)
+        criterion = _CRITERIA[self.rule]
+        check_scoring(criterion, self.max_bins, unseen=self.unseen)
+        target_rows(y)  # before the attributes of an earlier fit go
+        table = read_rows(self, X, reset=True)
+        counts = Counts.from_arrays(
+            table, class_labels(y), sample_weight=whole_weights(sample_weight, len(table))
+        )
+        check_classes(counts.classes, counts.n_samples)
+        by_value = categorical_mask(self.categorical_features, counts.names)
+        kinds = tuple(
+            "category" if forced else kind
+            for kind, forced in zip(counts.kinds, by_value, strict=True)
+        )
+        candidates = range(counts.n_features) if self.column is None else [self._place(counts)]
+        profiles = list(replace(counts, kinds=kinds).profiles(self.max_bins).values())
+        how = Scoring(CRITERIA[criterion], max_bins=self.max_bins, unseen=self.unseen)
+        estimates = [score_column(profiles[j], how) for j in candidates]
+        best = int(score_order(np.array([column.score for column in estimates]))[0])
+        j = self.column_ = int(candidates[best])
+        self.score_ = estimates[best].score
+        self.classes_ = np.array(counts.classes)
+        order = in_order(counts.values[j])
+        values, counted = counts.values[j].take(order), counts.tables[j][order]
+        ways = list(readings(kinds[j], values, counted, self.max_bins))
+        reading = ways[estimates[best].reading]
+        self._cells = Cells.from_reading(counts.names[j], values, reading)
+        self._counts = reading.table
+        return self
+
+    @speaks
+    def predict(self, X: Any) -> np.ndarray:
+        """Classes of the rows of X; a tie goes to the first class."""
+        chance = self._chances(X)
+        if self.rule == "majority":
+            return self.classes_[chance.argmax(axis=1)]
+        drawn = check_random_state(self.random_state).random_sample((len(chance), 1))
+        classes = (drawn > np.cumsum(chance, axis=1)).sum(axis=1)
+        return self.classes_[np.minimum(classes, len(self.classes_) - 1)]
+
+    def expected_error(self, X: Any, y: Any) -> float:
+        """Share of the rows that the rule gets wrong on average over its ties and draws, (3)."""
+        chance = self._chances(X)
+        right = self.classes_[None] == np.asarray(y)[:, None]
+        return 1 - float((chance * right).sum() / len(chance))
+
+    def _place(self, counts: Counts) -> int:
+        names = [str(n) for n in getattr(self, "feature_names_in_", ())]
+        column = self.column
+        if isinstance(column, str) and column in names:
+            return names.index(column)
+        if is_number(column, numbers.Integral) and 0 <= column < counts.n_features:  # type: ignore[operator]
+            return int(column)  # type: ignore[arg-type]
+        raise InputError(
+            f"column must name a column of X or number it from 0 to "
+            f"{counts.n_features - 1}. Got {shown(column)}." + did_you_mean(column, names)
+        )
+
+    def _chances(self, X: Any) -> np.ndarray:
+        """Probabilities with which the rule names each class, shape (n_samples, n_classes)."""
+        check_is_fitted(self, "column_")
+        table = read_rows(self, X, reset=False)
+        name, column = list(columns_of(table).items())[self.column_]
+        values, codes = distinct(name, column)
+        counts = self._counts
+        unseen = counts.sum(axis=0) if self.unseen == "prior" else np.zeros_like(counts[0])
+        rule = kernel.majority_rule if self.rule == "majority" else kernel.gini_rule
+        # The last row is for values not seen, whose cell is -1.
+        chance = rule(np.concatenate([counts, unseen[None]]))
+        return chance[self._cells.of_values(values)[codes]]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,164 @@
+"""Columns that tell the same about the target: what one adds to the other.
+
+Each column is encoded out of fold by `encoding`. With f_i and f_j the encodings of two columns, g
+their products with the target and G those with each other, ``R²_i = g_i²/(G_ii y'y)`` is what a
+column explains alone and R²_ij what both do in a sum. A column adds ``(R²_ij - R²_i)/R²_j`` of its
+own to a better one. Where that is little, beyond chance, the joint column must not gain either: two
+columns may work together without adding up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from holdtrue.categories.encoding import (
+    Rows,
+    Settings,
+    count_by_fold,
+    encode_out_of_fold,
+    learn,
+    no_column_loss,
+)
+from holdtrue.categories.encoding_pairs import Half, joint_gain
+from holdtrue.categories.folds import deal_folds
+from holdtrue.categories.score import ColumnEstimate, score_order
+from holdtrue.columns.counting import Groups, Target, is_present
+from holdtrue.evidence import SAME
+from holdtrue.tables import Table
+
+_MOST_COLUMNS = 16
+_MOST_ROWS = 10_000
+_AT_MOST = (
+    0.5  # chance may hide what a column adds: the upper end of its interval is below this share
+)
+_FOLDS = 2
+
+
+def same_columns(
+    table: Table,
+    names: Sequence[str],
+    target: Target,
+    groups: Groups | None,
+    estimates: Sequence[ColumnEstimate],
+    max_bins: int,
+) -> dict[str, Any]:
+    """For each column a better one to which it adds little: fields of `ColumnEvidence`.
+
+    The best columns are compared, on some of the rows where there are many.
+
+    Parameters
+    ----------
+    table : Table
+    names : sequence of str
+    target : Target
+    groups : Groups or None
+    estimates : sequence of ColumnEstimate
+    max_bins : int
+    """
+    given = np.full(len(names), -1)
+    adds, misses = np.full((2, len(names)), np.nan)
+    result = {"adds_to": given, "adds": adds, "misses": misses}
+    order = score_order(np.array([column.score for column in estimates]))
+    best = [int(j) for j in order if estimates[j].beats_no_column and estimates[j].shape]
+    best = best[:_MOST_COLUMNS]
+    if len(best) < 2:
+        return result
+    rng = np.random.RandomState(0)
+    at = np.arange(len(target.codes))
+    if len(at) > _MOST_ROWS:
+        at = np.sort(rng.choice(len(at), _MOST_ROWS, replace=False))
+    group = None if groups is None else np.unique(groups.codes[at], return_inverse=True)[1]
+    rows = Rows(target.at(at), group, None)
+    rows = rows._replace(folds=deal_folds(_FOLDS, rows.target, group, rng))
+    is_numeric = target.classes is None
+    settings = Settings(
+        "squared_error" if is_numeric else "log_loss",
+        max_bins,
+        "mean" if is_numeric else "probability",
+    )
+    halves, encoded, nothing = [], [], 0.0
+    for j in best:
+        column = _cells(table, names[j], at)
+        counted = count_by_fold(names[j], estimates[j].kind, column, rows)
+        encoded.append(encode_out_of_fold(counted, settings)[counted.cell])
+        encoding, place = learn(counted, settings)
+        halves.append(Half(counted, encoding, place[counted.codes]))
+        nothing = no_column_loss(counted, settings.loss)
+    alone, both = _explained(encoded, rows.target)
+    n_units = len(at) if group is None else int(group.max()) + 1
+    for b in range(1, len(best)):
+        for a in (a for a in range(b) if given[best[a]] < 0):
+            added = max(both[a, b] - alone[a], 0.0)
+            share = added / max(alone[b], 1e-300)
+            at_most = (np.sqrt(added) + 2 / np.sqrt(n_units)) ** 2  # two standard errors
+            is_sure = at_most <= _AT_MOST * alone[b]
+            if _is_renamed(halves[a], halves[b]):
+                is_sure, share = True, 0.0
+            if not is_sure or share > SAME or share >= np.nan_to_num(adds[best[b]], nan=1.0):
+                continue
+            own = nothing - halves[b].encoding.score
+            if joint_gain(halves[a], halves[b], rows, settings) <= SAME * own:
+                given[best[b]], adds[best[b]] = best[a], share
+                misses[best[b]] = share and (both[a, b] - alone[b]) / max(alone[a], 1e-300)
+    return result
+
+
+def _is_renamed(first: Half, second: Half) -> bool:
+    """Whether each value of one column is one value of the other."""
+    counted = first.counted, second.counted
+    n_first, n_second = (int(is_present(one.total).sum()) for one in counted)
+    if n_first != n_second:
+        return False
+    keys = counted[0].codes.astype(np.int64) * len(counted[1].values) + counted[1].codes
+    return len(np.unique(keys)) == n_first
+
+
+def _cells(table: Table, name: str, at: np.ndarray) -> Any:
+    """Some rows of a column, read batch by batch where they are few of many."""
+    if len(at) == table.n_rows:
+        return table.column(name)
+    if name not in table.plain_names:
+        column = table.column(name)
+        return column[at] if isinstance(column, np.ndarray) else column.take(pa.array(at))
+    pieces, start = [], 0
+    for batch in table.batches([name]):
+        inside = at[np.searchsorted(at, start) : np.searchsorted(at, start + batch.num_rows)]
+        pieces.append(batch.column(0).take(pa.array(inside - start)))
+        start += batch.num_rows
+    return pa.chunked_array(pieces)
+
+
+def _explained(encoded: Sequence[np.ndarray], target: Target) -> tuple[np.ndarray, np.ndarray]:
+    """Share of the target's squares that each column explains, and each two in a sum.
+
+    Parameters
+    ----------
+    encoded : sequence of ndarray of shape (n_rows, n_outputs)
+    target : Target
+    """
+    n_outputs = encoded[0].shape[1]
+    weight = np.ones(len(target.codes)) if target.weight is None else target.weight
+    y = target.codes[:, None].astype(np.float64)
+    if n_outputs > 1:
+        y = (target.codes[:, None] == np.arange(n_outputs)).astype(np.float64)
+
+    def centred(numbers: np.ndarray) -> np.ndarray:
+        away = numbers - weight @ numbers / weight.sum()
+        return (away * np.sqrt(weight)[:, None]).ravel()
+
+    F, target_part = np.stack([centred(numbers) for numbers in encoded]), centred(y)
+    G, g = F @ F.T, F @ target_part
+    squares = np.maximum(np.diag(G), 1e-300)
+    whole = max(float(target_part @ target_part), 1e-300)
+    alone = g * g / squares
+    determinant = np.outer(squares, squares) - G * G
+    joint = np.outer(g * g, squares) + np.outer(squares, g * g) - 2 * np.outer(g, g) * G
+    is_one = determinant <= 1e-9 * np.outer(squares, squares)  # one is a multiple of the other
+    both = np.where(
+        is_one, np.maximum.outer(alone, alone), joint / np.where(is_one, 1.0, determinant)
+    )
+    return alone / whole, both / whole

@@ -1,0 +1,295 @@
+"""What a column says at each of its values or bins: the deployed predictor's numbers, as a `Shape`.
+
+Paper
+-----
+None; the predictor is that of `shrunk` and `shrunk_numeric`.
+
+Notation
+--------
+========  =========================================================================================
+q_k, a    share of class k of a value, shrunk by the strength a
+n, M_2    rows of a value; sum of squares about its mean
+σ²        mean square within values
+d         what groups of rows do to a variance, `design_effect`; 1 without groups
+========  =========================================================================================
+
+Where to find it
+----------------
+=======================================  ==========================================================
+interval of a share                      `share_interval`: Beta with mean q and ``(n + a)/d`` rows
+interval of a mean                       `mean_interval`: variance ``d v/(n + a)``
+d                                        `design_effect`
+=======================================  ==========================================================
+
+Departures
+----------
+1. Where a criterion shrinks nothing, half a row stands for a.
+2. ``v = (M_2 + (a + 1) σ²)/(n + a)``, between the value's own variance and that of all values.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv, ndtri
+
+from holdtrue.categories.score import ColumnEstimate, Scoring
+from holdtrue.categories.shrunk import column_total, prior, shares
+from holdtrue.categories.shrunk_numeric import shrunk_means
+from holdtrue.columns.bins import has_bins
+from holdtrue.columns.counting import grouped_moments, holds_moments, rows_by_value
+from holdtrue.columns.outline import Outline
+from holdtrue.columns.parts import whole_part
+from holdtrue.evidence import Shape
+from holdtrue.sums import Profile
+from holdtrue.sums.group_profile import GroupProfile, GroupTable, sums_by_value
+
+_LEAST_STRENGTH = 0.5
+_MIDNIGHT = re.compile(r"[ T]00:00:00(\.0+)?Z?$")
+
+
+def shape_of_counts(
+    name: str,
+    column: ColumnEstimate,
+    values: Any,
+    table: np.ndarray,
+    how: Scoring,
+    groups: tuple[np.ndarray, GroupProfile] | None = None,
+    *,
+    classes: tuple[Any, ...] | None,
+) -> Shape | None:
+    """Shape of a column that is counted by value, or by value and group.
+
+    Parameters
+    ----------
+    name : str
+    column : ColumnEstimate
+    values : pyarrow.Array or ndarray of object
+    table : ndarray of shape (n_values, width), or (n_pairs, width) with groups
+    how : Scoring
+    groups : tuple of (pairs, GroupProfile), optional
+        Index of value and group of each row of the table, and the column's profile.
+    classes : tuple or None
+    """
+    if not column.beats_no_column:
+        return None
+    spread = 1.0
+    if groups is not None:
+        spread = design_effect(groups[1].tables()[column.reading])
+        table = sums_by_value(groups[0][:, 0], len(values), table)
+    outline, n_rows = Outline(), float(rows_by_value(table).sum())
+    parts = [whole_part(column.kind, values, table)]
+    profile = Profile.from_parts(column.kind, parts, n_rows, classes, how.max_bins, outline)
+    return column_shape(name, column, profile, outline, how, spread)
+
+
+def column_shape(
+    name: str,
+    column: ColumnEstimate,
+    profile: Profile,
+    outline: Outline,
+    how: Scoring,
+    spread: float = 1.0,
+) -> Shape | None:
+    """Shape of a column; None where it does not predict.
+
+    Values without an order are the most frequent ones, and the others together. Values with an
+    order are those of the bins, or all of them where they are few.
+
+    Parameters
+    ----------
+    name : str
+    column : ColumnEstimate
+    profile : Profile
+    outline : Outline
+        Of the same counts.
+    how : Scoring
+    spread : float
+        The design effect of groups.
+    """
+    strength = column.estimate.strength
+    if not column.beats_no_column or column.n_values < 2 or math.isinf(strength):
+        return None
+    strength = _LEAST_STRENGTH if math.isnan(strength) else strength
+    missing = profile.missing if how.missing == "category" else profile.missing[:0]
+    ticks: list[str] = []
+    reading = _ordered_reading(column, profile, outline)
+    if reading is None:
+        labels, table = _frequent(outline, column.n_values - len(missing), has_bins(column.kind))
+    else:
+        table = profile.bins[reading]
+        edges = outline.edges(outline.bin_ends[reading])
+        is_each = len(table) == int(profile.repeats.sum())  # a bin is a value
+        ticks = labels = texts(edges[1:] if is_each else edges)
+        if not is_each:
+            between = [f"{low} to {high}" for low, high in pairwise(labels[1:])]
+            labels = [f"up to {labels[1]}", *between]
+    table = np.concatenate([table, missing])
+    labels = [*labels, *["missing"] * len(missing)]
+    if profile.classes is None:
+        return _mean_shape(name, labels, ticks, table, strength, how.alpha, spread)
+    return _share_shape(name, labels, ticks, table, profile.classes, strength, how.alpha, spread)
+
+
+def _ordered_reading(column: ColumnEstimate, profile: Profile, outline: Outline) -> int | None:
+    """Index of the bins that show the column; None for values without an order, or too many."""
+    if not has_bins(column.kind) or not profile.bins:
+        return None
+    if column.n_bins:
+        return column.reading - (column.kind != "number")
+    is_whole = len(profile.bins[-1]) == int(profile.repeats.sum())
+    return len(profile.bins) - 1 if is_whole else None
+
+
+def _frequent(outline: Outline, n_values: int, is_number: bool) -> tuple[list[str], np.ndarray]:
+    """The most frequent values in words, and the others together; and their table."""
+    order = list(range(len(outline.frequent)))
+    if is_number:
+        order.sort(key=lambda i: outline.frequent[i])
+    labels, table = texts([outline.frequent[i] for i in order]), outline.tables[order]
+    n_others = n_values - len(labels)
+    if not n_others:
+        return labels, table
+    labels = [*labels, f"{n_others:,} other" + "s" * (n_others > 1)]
+    if not holds_moments(table):
+        return labels, np.concatenate([table, outline.total - table.sum(axis=0)])
+    n, mean, m2 = outline.total[0, :3]
+    # What is left of the whole once the values shown are taken away.
+    rest = np.zeros((1, table.shape[1]))
+    shown = grouped_moments(np.zeros(len(table), dtype=np.intp), 1, table)[0]
+    rest[0, 0] = n - shown[0]
+    rest[0, 1] = (n * mean - shown[0] * shown[1]) / max(rest[0, 0], 1.0)
+    apart = (shown[1] - rest[0, 1]) ** 2 * shown[0] * rest[0, 0] / n
+    rest[0, 2] = max(m2 - shown[2] - apart, 0.0)
+    return labels, np.concatenate([table, rest])
+
+
+def texts(values: Sequence[Any]) -> list[str]:
+    """Values as people write them; numbers to as many digits as tell them apart."""
+    floats = [value for value in values if isinstance(value, float)]
+    n_different = len(set(floats))
+    digits = next(d for d in range(3, 18) if len({_digits(v, d) for v in floats}) == n_different)
+    are_days = all(isinstance(value, str) and _MIDNIGHT.search(value) for value in values)
+    return [
+        _digits(value, digits)
+        if isinstance(value, float)
+        else _MIDNIGHT.sub("", str(value))
+        if are_days
+        else str(value)
+        for value in values
+    ]
+
+
+def _digits(value: float, digits: int) -> str:
+    """A number to so many digits, without an exponent where it is of a usual size."""
+    if abs(value) < 1e9 and value == round(value):
+        return f"{value:.0f}"
+    if not 1e-4 < abs(value) < 1e9:
+        return f"{value:.{digits}g}"
+    return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
+
+
+# --- numbers ------------------------------------------------------------------------------------
+
+
+def _share_shape(
+    name: str,
+    labels: list[str],
+    ticks: list[str],
+    table: np.ndarray,
+    classes: tuple[Any, ...],
+    strength: float,
+    alpha: float,
+    spread: float,
+) -> Shape:
+    total, n = column_total(table), rows_by_value(table).astype(np.float64)
+    q, whole = shares(table, total, strength), prior(total)
+    k = 1
+    if len(classes) > 2:  # the class about which the column says most
+        k = int(np.argmax(n @ np.square(q - whole) / (whole * (1 - whole))))
+    low, high = share_interval(q[:, k], n, strength, alpha, spread)
+    of = f"share of {str(classes[k])!r}"
+    return Shape(
+        name, of, tuple(labels), tuple(ticks), q[:, k], low, high, n, float(whole[k])
+    )  # fmt: skip
+
+
+def _mean_shape(
+    name: str,
+    labels: list[str],
+    ticks: list[str],
+    table: np.ndarray,
+    strength: float,
+    alpha: float,
+    spread: float,
+) -> Shape:
+    n = table[:, 0]
+    means = shrunk_means(table, strength)
+    low, high = mean_interval(means, table, strength, alpha, spread)
+    whole = float(n @ table[:, 1] / n.sum())
+    return Shape(name, "mean", tuple(labels), tuple(ticks), means, low, high, n, whole)
+
+
+def share_interval(
+    q: np.ndarray, n: np.ndarray, strength: float, alpha: float, spread: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends that hold the share of each value with probability 1 - α.
+
+    Parameters
+    ----------
+    q, n : ndarray of shape (n_values,)
+        Shrunk shares, and rows.
+    strength, alpha : float
+    spread : float
+        The design effect of groups.
+    """
+    rows = (n + strength) / spread
+    ends = (betaincinv(rows * q, rows * (1 - q), p) for p in (alpha / 2, 1 - alpha / 2))
+    low, high = ends
+    return np.minimum(low, q), np.maximum(high, q)
+
+
+def mean_interval(
+    means: np.ndarray, moments: np.ndarray, strength: float, alpha: float, spread: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends that hold the mean of each value with probability 1 - α.
+
+    Parameters
+    ----------
+    means : ndarray of shape (n_values,)
+        Shrunk.
+    moments : ndarray of shape (n_values, 5)
+    strength, alpha, spread
+        As in `share_interval`.
+    """
+    n, m2 = moments[:, 0], moments[:, 2]
+    within = float(m2.sum()) / max(float(n.sum()) - len(n), 1.0)
+    variance = (m2 + (strength + 1) * within) / (n + strength)
+    radius = -float(ndtri(alpha / 2)) * np.sqrt(spread * variance / (n + strength))
+    return means - radius, means + radius
+
+
+def design_effect(table: GroupTable) -> float:
+    """How much larger the variances of a value's share or mean are for groups than for rows.
+
+    ``Σ u²`` over values and groups, u what a group has beyond its value, divided by the same of
+    rows; at least 1.
+
+    Parameters
+    ----------
+    table : GroupTable
+    """
+    by_value = sums_by_value(table.value, int(table.value.max()) + 1, table.sums)
+    if holds_moments(table.sums):
+        u = table.sums[:, :1] * (table.sums[:, 1] - by_value[table.value, 1])[:, None]
+        of_rows = float(by_value[:, 2].sum())
+    else:
+        n = np.maximum(by_value.sum(axis=1, keepdims=True), 1)
+        u = table.sums - table.sums.sum(axis=1, keepdims=True) * (by_value / n)[table.value]
+        of_rows = float((by_value * (1 - by_value / n)).sum())
+    return max(float(np.square(u).sum()) / of_rows, 1.0) if of_rows > 0 else 1.0

@@ -1,0 +1,196 @@
+"""A numeric target: left-out squared error of a value's mean shrunk to the mean of all rows.
+
+Paper
+-----
+None; `shrunk` with a mean in the place of shares.
+
+Notation
+--------
+========  =========================================================================================
+n, N      rows of a value, all rows
+b, e      mean of the value minus that of all rows; a row's y minus the mean of its value
+S         ``n b``, sum of the value's y once y is centred over all rows
+M_r       ``Σ e^r`` over the rows of the value
+a, s, t   ``strength``, and its pair as in `shrunk`
+d         ``n - 1 + a``
+h         ``N/(N - 1)``
+========  =========================================================================================
+
+Where to find it
+----------------
+=======================================  ========================================================
+the mean, shrunk                         `shrunk_means`
+the sums that suffice                    `count_sums`
+left-out squared error by strength       `mean_scores`
+strength, score, standard errors, gain   `estimate_mean`
+=======================================  ========================================================
+
+Departures
+----------
+1. The prior is the plain mean of all rows, without a row of its own as the shares have.
+2. Strength 0, the criterion of `numeric`, charges a row whose value is seen once its own distance
+   from the mean of the others; `numeric` charges it the average row's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from holdtrue.categories.left_out import Estimate, standard_error
+from holdtrue.categories.shrunk import STRENGTHS, least, pair
+
+
+def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
+    """Mean of each value shrunk to that of all rows, ``m + n b/(n + a)``; m for a value not seen.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n_values, 5)
+        As in `numeric`; a value not seen has a count of 0.
+    strength : float
+        Above 0, possibly infinite.
+    """
+    s, t = pair(strength)
+    n, mean = moments[:, 0], moments[:, 1]
+    middle = float(n @ mean / n.sum())
+    return middle + s * n * (mean - middle) / (s * n + t)
+
+
+class CountSums(NamedTuple):
+    """Sums over the values that have the same number of rows; of different values they add.
+
+    b is the mean of a value minus that of all rows, and M_r the sum over its rows of
+    ``(y - mean of the value)^r``.
+
+    Attributes
+    ----------
+    n : ndarray of shape (n_counts,)
+        Rows of a value.
+    n_values : ndarray of shape (n_counts,)
+    b2, b4, m2, b2_m2, b_m3, m4 : ndarray of shape (n_counts,)
+        Sums of ``b²``, ``b⁴``, ``M_2``, ``b² M_2``, ``b M_3``, ``M_4``.
+    """
+
+    n: np.ndarray
+    n_values: np.ndarray
+    b2: np.ndarray
+    b4: np.ndarray
+    m2: np.ndarray
+    b2_m2: np.ndarray
+    b_m3: np.ndarray
+    m4: np.ndarray
+
+
+def count_sums(moments: np.ndarray) -> CountSums:
+    """What the left-out squared error of a column depends on.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n_values, 5)
+        As in `numeric`: count, mean, second to fourth moment about it (sums over rows).
+    """
+    c, mean, m2, m3, m4 = moments.T
+    n, inverse = np.unique(c, return_inverse=True)
+    b = mean - float(c @ mean / c.sum())
+    b2 = b * b
+    summands = (np.ones(len(c)), b2, b2 * b2, m2, b2 * m2, b * m3, m4)
+    return CountSums(n, *(np.bincount(inverse, each, len(n)) for each in summands))
+
+
+def residual_factors(
+    n: np.ndarray, N: float, strengths: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Factors (A, B, h) of the residuals ``A b + B e`` and, without a column, ``h (b + e)``.
+
+    With y centred over all rows, ``y = b + e``, ``S = n b`` and ``d = n - 1 + a`` the residual is
+    ``((d + 1 + a/(N-1)) y - S)/d = (a h b + (n + a h) e)/d`` with ``h = N/(N - 1)``.
+    """
+    s, t = (weight[:, None] for weight in pair(strengths))
+    h = N / (N - 1)
+    d = s * (n - 1) + t
+    alone = d == 0  # a = 0 and one row: the mean of the others
+    d = np.where(alone, 1.0, d)
+    return np.where(alone, h, t * h / d), (s * n + t * h) / d, h
+
+
+def mean_scores(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> np.ndarray:
+    """Left-out squared error of the value's mean shrunk to the mean of all rows, by strength.
+
+    Parameters
+    ----------
+    sums : CountSums
+    strengths : sequence of float
+        Rising; 0 does not shrink, and a value seen once gets the mean of the other rows.
+
+    Returns
+    -------
+    ndarray of shape (n_strengths,)
+    """
+    N = float(sums.n @ sums.n_values)
+    A, B, _ = residual_factors(sums.n, N, strengths)
+    return (A**2 @ (sums.n * sums.b2) + B**2 @ sums.m2) / N
+
+
+def estimate_mean(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
+    """Left-out squared error of the shrunk mean, with the strength of least error.
+
+    Parameters
+    ----------
+    sums, strengths
+        As in `mean_scores`; at least 2 rows in all.
+    """
+    scores = mean_scores(sums, strengths=strengths)
+    chosen = least(scores, 0.0)
+    N = float(sums.n @ sums.n_values)
+    A, B, h = residual_factors(sums.n, N, strengths[chosen : chosen + 1])
+    A, B = A[0], B[0]
+    no_column = float(mean_scores(sums, strengths=[math.inf])[0])
+    score = no_column if math.isinf(strengths[chosen]) else float(scores[chosen])
+    gain = no_column - score
+    return Estimate(
+        "squared_error",
+        score,
+        standard_error(_quadratic_squares(sums, A * A, A * B, B * B, score), N),
+        math.sqrt(_pairs(sums, N, strengths[chosen])) / N,
+        no_column,
+        gain,
+        standard_error(
+            _quadratic_squares(sums, h * h - A * A, h * h - A * B, h * h - B * B, gain), N
+        ),
+        math.nan,
+        float(strengths[chosen]),
+        N,
+    )
+
+
+def _quadratic_squares(
+    sums: CountSums, on_b: np.ndarray, on_be: np.ndarray, on_e: np.ndarray, mean: float
+) -> float:
+    """Sum over rows of ``(on_b b² + 2 on_be b e + on_e e² - mean)²``."""
+    total = float(
+        on_b**2 @ (sums.n * sums.b4)
+        + (4 * on_be**2 + 2 * on_b * on_e) @ sums.b2_m2
+        + 4 * (on_be * on_e) @ sums.b_m3
+        + on_e**2 @ sums.m4
+    )
+    N = float(sums.n @ sums.n_values)
+    return max(total - N * mean**2, 0.0)
+
+
+def _pairs(sums: CountSums, N: float, strength: float) -> float:
+    """Sum of ``b_ij b_ji`` (`left_out`): two rows of a value have ``4 e_i² e_j²/d²``.
+
+    With one variance within values, and that of all rows as far as the mean rests on theirs.
+    """
+    s, t = pair(strength)
+    n, n_values = sums.n, sums.n_values
+    within = float(sums.m2.sum()) / max(N - float(n_values.sum()), 1.0)
+    whole = float(sums.m2.sum() + n @ sums.b2) / (N - 1)
+    d = np.where(s * (n - 1) + t > 0, s * (n - 1) + t, 1.0)
+    rest = np.where(n == 1, 1.0, t / d)
+    inside = float(n_values @ (s * n * (n - 1) / d**2))
+    return 4 * (inside * within**2 + float((n * n_values) @ rest**2) / N * whole**2)

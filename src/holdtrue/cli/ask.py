@@ -1,0 +1,446 @@
+"""What a command asks of a table: the file is opened, and the target decoded, once."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdtrue.columns.values import holds_numbers
+from holdtrue.errors import FileError, InputError, check_choice, did_you_mean
+from holdtrue.tables import Fingerprint, Table, open_table
+from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
+
+if TYPE_CHECKING:
+    from holdtrue.tables.site_sums import SiteSums
+
+__all__ = ["Ask", "Data", "SumsData"]
+
+_YEARS = (1500, 2200)
+
+
+@dataclass(frozen=True)
+class Data:
+    """An opened table and the part of it that a command works on.
+
+    Attributes
+    ----------
+    table : Table
+        Without the rows that lack a target, domain or weight; of the columns, those to choose
+        from, those that options name, and those that --drop leaves out.
+    names : list of str
+        Columns to choose from, with the parts of dates.
+    dropped : tuple of str
+        Columns that --drop leaves out.
+    n_rows_in_file : int
+    incomplete : dict from str to int
+        Columns that must have a value in every row, with the number of rows that lacked one.
+    seed : int
+    no_values : bool
+        Whether values of the data are kept out of the answer.
+    nested : sequence of str
+        Columns of lists and the like, which are left out.
+    weight : str or None
+        Column of the rows' weights, and
+    weights : ndarray of shape (n_rows,) or None
+    """
+
+    table: Table
+    names: list[str]
+    dropped: tuple[str, ...]
+    n_rows_in_file: int
+    incomplete: dict[str, int]
+    seed: int
+    no_values: bool
+    nested: Sequence[str] = ()
+    weight: str | None = None
+    weights: np.ndarray | None = None
+
+    @property
+    def description(self) -> str:
+        """What was read."""
+        return self.table.description
+
+    def fingerprint(self) -> Fingerprint:
+        """What tells these data from others."""
+        return self.table.fingerprint()
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """What was left out and how columns were read, for the reader of the answer."""
+        notes = _incomplete_notes(self.incomplete, self.n_rows_in_file, self.weight)
+        if self.nested:
+            names = ", ".join(map(repr, self.nested))
+            notes.append(("Columns left out", f"{names}: lists and objects are not values."))
+        known = self.table.readings
+        read = {name: known[name] for name in self.table.names if name in known}
+        for what in ("numbers", "dates"):
+            examples = [
+                repr(name) + ("" if self.no_values else f" ({one.written!r} is {one.meant})")
+                for name, one in read.items()
+                if one.what == what
+            ]
+            if examples:
+                how = f"Text is read as {what} in {', '.join(examples)}."
+                notes.append((f"Texts that are {what}", f"{how} --type NAME=text keeps it."))
+        return notes
+
+    def time_notes(self, domain: str | None) -> list[tuple[str, str]]:
+        """A word on domains that are years or dates and are left out in any order."""
+        column = None if domain is None else self.table.column(domain)
+        if column is None or isinstance(column, np.ndarray):
+            return []
+        is_time = pa.types.is_temporal(column.type)
+        if pa.types.is_integer(column.type):
+            least, most = pc.min_max(column).values()
+            is_time = _YEARS[0] <= least.as_py() and most.as_py() <= _YEARS[1]
+        if not is_time:
+            return []
+        return [
+            (
+                "Domains in time",
+                f"{domain!r} is a time. Here each is predicted from all others, later ones too. "
+                "How well the next is predicted from those before it, holdtrue compare says with "
+                "--domain-order time.",
+            )
+        ]
+
+    def whole_weights(self, why: str) -> np.ndarray | None:
+        """Weights that are whole numbers; others are refused."""
+        if self.weights is not None and (self.weights % 1).any():
+            value = self.weights[self.weights % 1 > 0][0]
+            raise InputError(
+                f"--weights must name a column of whole numbers: {why}. Got {value:g} in "
+                f"{self.weight!r}."
+            )
+        return self.weights
+
+    def check_names(self) -> None:
+        """Refuse to choose from no column."""
+        if not self.names:
+            raise InputError(
+                f"no column is left to choose from: {self.table.description} has no other "
+                f"columns, or --drop and --only leave them out."
+            )
+
+    def target_kind(self, name: str, target_type: str) -> TargetKind:
+        """Whether the target is read as classes or as a number; refused if neither is possible."""
+        check_choice("--target-type", target_type, TARGET_TYPES)
+        kind = self.table.types[name]
+        if target_type == "numeric" and not holds_numbers(kind):
+            raise InputError(
+                f"the target {name!r} must hold numbers for --target-type numeric. Got {kind}."
+            )
+        column = self.table.column(name)
+        read_as = target_kind(column, target_type)
+        if read_as.n_values <= 1:
+            value = shown_value(column)
+            raise InputError(
+                f"the target {name!r} is {value} in every row. There is nothing to predict."
+            )
+        if not read_as.is_numeric and read_as.n_values > MAX_CLASSES:
+            as_number = "If it is a quantity, pass --target-type numeric; otherwise join"
+            raise InputError(
+                f"the target {name!r} must have at most {MAX_CLASSES} classes. Got "
+                f"{read_as.n_values:,}. {as_number if holds_numbers(kind) else 'Join'} rare "
+                "classes into one, or name another target."
+            )
+        return read_as
+
+    def labels(self, name: str) -> np.ndarray:
+        """Values of a column as labels, shape (n_rows,)."""
+        import numpy as np
+
+        from holdtrue.columns.values import python_values
+
+        return np.asarray(python_values(self.table.column(name)))
+
+    def numbers(self, names: Sequence[str], *, allow_missing: bool = False) -> np.ndarray:
+        """Columns as float64, shape (n_rows, n_names); nan is a missing value, where allowed."""
+        from holdtrue.tables.column_summary import as_numbers
+        from holdtrue.tables.table import one_array
+
+        columns = []
+        for name in names:
+            column = self.table.column(name)
+            if isinstance(column, np.ndarray) or not (
+                self.table.kinds[name] in ("integer", "number") or pa.types.is_boolean(column.type)
+            ):
+                raise InputError(
+                    f"column {name!r} must hold numbers. Got {self.table.types[name]}. Leave it "
+                    f"out with --drop {shlex.quote(name)}, or say how to read it with --type."
+                )
+            numbers = as_numbers(one_array(column))
+            if not allow_missing and not np.isfinite(numbers).all():
+                row = int(np.flatnonzero(~np.isfinite(numbers))[0]) + 1
+                raise InputError(
+                    f"column {name!r} must have a finite number in every row. Got "
+                    f"{numbers[row - 1]} in row {row:,}. Fill it in, or leave the column out with "
+                    f"--drop {shlex.quote(name)}."
+                )
+            columns.append(numbers)
+        return np.column_stack(columns)
+
+
+@dataclass(frozen=True)
+class SumsData:
+    """Files that `holdtrue sums` wrote.
+
+    Attributes
+    ----------
+    sites : dict from str to SiteSums
+        By the name of the file.
+    dropped : tuple of str
+    digest : str
+        SHA-256 of all files.
+    seed : int
+    no_values : bool
+    """
+
+    sites: dict[str, SiteSums]
+    dropped: tuple[str, ...]
+    digest: str
+    seed: int
+    no_values: bool
+    weight: str | None = None
+
+    @property
+    def description(self) -> str:
+        """What was read."""
+        return f"{', '.join(self.sites)} (sums)"
+
+    def fingerprint(self) -> Fingerprint:
+        """What tells these data from others."""
+        return Fingerprint(self.digest, f"the bytes of {len(self.sites)} files")
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """What was left out, for the reader of the answer."""
+        heads = [sums.site for sums in self.sites.values()]
+        incomplete: dict[str, int] = {}
+        for head in heads:
+            for name, count in head.incomplete.items():
+                incomplete[name] = incomplete.get(name, 0) + count
+        return _incomplete_notes(incomplete, sum(head.n_rows_in_file for head in heads))
+
+
+def _incomplete_notes(
+    incomplete: Mapping[str, int], n_rows: int, weight: str | None = None
+) -> list[tuple[str, str]]:
+    return [
+        (
+            f"Rows without {name!r}",
+            f"{count:,} of {n_rows:,} rows have no "
+            f"{f'weight in {name!r}, or 0,' if name == weight else repr(name)} and are left out. "
+            "If they differ from the others, so does what predicts them.",
+        )
+        for name, count in incomplete.items()
+        if count
+    ]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Options that say what to read; those of every command that reads a table.
+
+    Attributes
+    ----------
+    file : str
+    types : dict from column to kind
+    drop, only : tuple of str
+        Names of columns, or several with commas between them.
+    weights : str or None
+        Column of the rows' weights.
+    target : str
+        Column to predict, or several with commas between them.
+    table, encoding : str or None
+        As in `open_table`.
+    seed : int
+    missing_target : {"drop", "error"}
+        What to do with rows that lack a target or domain.
+    no_values : bool
+    """
+
+    file: str
+    types: Mapping[str, str]
+    drop: tuple[str, ...]
+    only: tuple[str, ...]
+    weights: str | None
+    target: str | None
+    table: str | None
+    encoding: str | None
+    seed: int
+    missing_target: str
+    no_values: bool
+
+    @classmethod
+    def from_options(
+        cls,
+        *,
+        type_: Sequence[str] | None,
+        drop: Sequence[str] | None,
+        only: Sequence[str] | None,
+        **options: Any,
+    ) -> Ask:
+        """Options as they were typed, checked as far as that is possible without the file."""
+        types = {}
+        for option in type_ or ():
+            name, equals, kind = option.rpartition("=")
+            if not equals:
+                raise InputError(f"--type expects NAME=KIND, such as zip=text. Got {option!r}.")
+            types[name] = kind
+        check_choice("--missing-target", options["missing_target"], ("drop", "error"))
+        return cls(types=types, drop=tuple(drop or ()), only=tuple(only or ()), **options)
+
+    @cached_property
+    def opened(self) -> Table:
+        """The whole table."""
+        return open_table(
+            self.file, types=self.types or None, table=self.table, encoding=self.encoding
+        )
+
+    def columns(self, texts: Sequence[str]) -> list[str]:
+        """Names of columns that may have been typed with commas between them, each once."""
+        names: list[str] = []
+        for text in texts:
+            names += [text] if self.opened.has(text) else [name.strip() for name in text.split(",")]
+        return list(dict.fromkeys(name for name in names if name))
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """Columns to predict, one after the other; none of them predicts another."""
+        if self.target is None:
+            return []
+        if "," not in self.target:
+            return [self.target]
+        names = self.columns([self.target])
+        for name in names:
+            self.opened.check_name(name)
+        return names
+
+    def open(
+        self,
+        *named: tuple[str, str],
+        complete: Sequence[str] = (),
+        date_parts: bool = False,
+    ) -> Data:
+        """Open the table.
+
+        Parameters
+        ----------
+        named : pairs of str
+            Options, and the columns that they name: they must exist, and differ.
+        complete : sequence of str
+            Columns that need a value in every row; the other rows are left out.
+        date_parts : bool
+            Whether month, weekday and hour of dates are columns to choose from.
+        """
+        table = self.opened
+        named = (*named, *([("--weights", self.weights)] if self.weights is not None else []))
+        option_of: dict[str, str] = {}
+        for option, column in named:
+            table.check_name(column)
+            if column in option_of:
+                raise InputError(
+                    f"{option_of[column]} and {option} must name different columns. "
+                    f"Got {column!r} for both."
+                )
+            option_of[column] = option
+        drop, only = self.columns(self.drop), self.columns(self.only)
+        for option, listed in (("--drop", drop), ("--only", only)):
+            for name in listed:
+                if name in option_of:
+                    raise InputError(
+                        f"{name!r} is the column of {option_of[name]} and cannot be in {option}. "
+                        "Leave it out there, or name another."
+                    )
+                if not table.has(name):
+                    close = did_you_mean(name, table.names)
+                    raise InputError(f"no column {name!r} ({option}).{close}")
+        names = [name for name in only or table.names if name not in option_of]
+        nested = [name for name in names if name not in set(table.plain_names) and not only]
+        names = [name for name in names if name not in {*drop, *nested, *self.targets}]
+        if date_parts:
+            parts = table.varying_parts(names)
+            names += [name for name in parts if name not in {*names, *drop, *option_of}]
+        n_rows = table.n_rows
+        weight = [] if self.weights is None else [self.weights]
+        self._check_weights(table)
+        table, incomplete = table.complete([*complete, *weight], nonzero=weight)
+        weights = [np.asarray(table.column(name).cast(pa.float64())) for name in weight]
+        table = table.only([*names, *(name for name in option_of if name not in weight), *drop])
+        if self.missing_target == "error":
+            for name, count in incomplete.items():
+                if count and name != self.weights:
+                    raise InputError(
+                        f"the {option_of[name].removeprefix('--')} {name!r} must not be missing. "
+                        f"Got {count:,} missing of {n_rows:,} rows. Fill them in, or leave out "
+                        "--missing-target error."
+                    )
+        return Data(
+            table=table,
+            names=names,
+            dropped=tuple(drop),
+            n_rows_in_file=n_rows,
+            incomplete=incomplete,
+            nested=nested,
+            weight=self.weights,
+            weights=weights[0] if weights else None,
+            seed=self.seed,
+            no_values=self.no_values,
+        )
+
+    def _check_weights(self, table: Table) -> None:
+        """Refuse weights that are not numbers of at least 0."""
+        if self.weights is None:
+            return
+        column = table.column(self.weights)
+        given = str(table.types[self.weights])
+        if not isinstance(column, np.ndarray) and holds_numbers(column.type):
+            least = pc.min(column.cast(pa.float64())).as_py()
+            if least is None or least >= 0:
+                return
+            given = f"{least:g}"
+        raise InputError(
+            f"--weights must name a column of numbers that are not negative. Got {given} in "
+            f"{self.weights!r}."
+        )
+
+    def open_sums(self, files: Sequence[str]) -> SumsData:
+        """Read the sums of sites; each file is of another site."""
+        from holdtrue.tables.site_sums import SiteSums
+
+        sites: dict[str, SiteSums] = {}
+        written: dict[bytes, str] = {}
+        digest = hashlib.sha256()
+        for name in files:
+            try:
+                data = Path(name).read_bytes()
+            except OSError as error:
+                raise FileError(f"{name} cannot be read ({error.strerror or error}).") from error
+            if data in written:
+                raise InputError(
+                    f"{written[data]} and {name} hold the same sums. Name each site once."
+                )
+            written[data] = name
+            digest.update(data)
+            try:
+                sites[name] = SiteSums.from_bytes(data)
+            except InputError as error:
+                raise InputError(
+                    f"{name} is not a file that holdtrue sums wrote: {error.sentence}"
+                ) from error
+        return SumsData(sites, self.drop, digest.hexdigest(), self.seed, self.no_values)
+
+
+def shown_value(column: Any) -> str:
+    """The first value of a column, as a message shows it."""
+    return repr(column[0].as_py() if hasattr(column[0], "as_py") else column[0])

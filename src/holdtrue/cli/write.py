@@ -1,0 +1,197 @@
+"""Where an answer goes: files that are written whole or not at all, standard output, terminal."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdtrue import __version__
+from holdtrue.cli.python_lines import without_folders
+from holdtrue.errors import FileError, InputError
+from holdtrue.files import written_whole
+from holdtrue.report.render import to_csv, to_html, to_markdown
+from holdtrue.report.summary import Summary
+from holdtrue.report.terminal import show
+
+if TYPE_CHECKING:
+    from holdtrue.cli.answer import Answer
+    from holdtrue.deployed import SavedModel
+
+__all__ = ["Outputs", "check_output", "complete_summary", "save"]
+
+_STDOUT = "-"
+_FILES = ("out", "json", "csv", "save")
+_TERMINAL_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Outputs that were asked for, checked when this is made: before any work.
+
+    Parameters
+    ----------
+    out, json, csv : str, optional
+        Names of files; ``"-"`` is standard output. ``out`` is HTML, Markdown or JSON by its ending.
+    top : int, optional
+        Rows of the table. Default: all in files, 20 on the terminal.
+    quiet : bool
+        Nothing on the terminal.
+    force : bool
+        Whether files that exist are replaced.
+    source : str
+        The input, which is never replaced.
+    save : str, optional
+        File for the model behind the answer.
+    """
+
+    out: str | None = None
+    json: str | None = None
+    csv: str | None = None
+    top: int | None = None
+    quiet: bool = False
+    force: bool = False
+    source: str = ""
+    save: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.out is not None and Path(self.out).suffix not in (".html", ".md", ".json"):
+            raise InputError(f"--out must end in .html, .md or .json. Got {self.out!r}.")
+        if self.save is not None and Path(self.save).suffix != ".skops":
+            raise InputError(f"--save must end in .skops. Got {self.save!r}.")
+        if self.json == self.csv == _STDOUT:
+            raise InputError(
+                "--json and --csv cannot both go to standard output. Name a file for one of them."
+            )
+        outputs = (self.out, self.json, self.csv, self.save)
+        files = [name for name in outputs if name and name != _STDOUT]
+        if len({Path(name).resolve() for name in files}) < len(files):
+            raise InputError(f"each output needs a file of its own. Got {files}.")
+        for name in files:
+            check_output(name, force=self.force, source=self.source)
+
+    @classmethod
+    def of_targets(cls, targets: Sequence[str], **options: Any) -> list[Outputs]:
+        """Outputs for each target; with several, the files are called ``report-price.html``."""
+        if len(targets) == 1:
+            return [cls(**options)]
+        names = [key for key, value in options.items() if key in _FILES and value is not None]
+        if _STDOUT in [options[key] for key in names]:
+            raise InputError(
+                f"standard output takes the answer for one target. Got {len(targets)}. Name a file."
+            )
+        each = []
+        for target in targets:
+            label = re.sub(r"[^\w.]+", "_", target)
+            paths = {key: Path(options[key]) for key in names}
+            named = {k: str(p.with_stem(f"{p.stem}-{label}")) for k, p in paths.items()}
+            each.append(cls(**{**options, **named}))
+        return each
+
+    def write(self, summary: Summary, deployed: Callable[[], SavedModel] | None = None) -> None:
+        """Write and show the summary; every text is made before the first file is touched.
+
+        ``deployed`` gives the model behind it, where one is to be kept.
+        """
+        model = None
+        if self.save is not None and deployed is not None:
+            model = replace(deployed(), made_by=dict(summary.reproduce))
+            kept = f"Kept in {Path(self.save).name}: {model.label}. Expect a {model.promise}."
+            lines = [
+                summary.reproduce["python"],
+                "",
+                "from holdtrue import load_model",
+                "",
+                f"model = load_model({without_folders(self.save)!r})",
+                f"print(model.predict({without_folders(self.source)!r}))",
+            ]
+            summary = replace(
+                summary,
+                answer=f"{summary.answer} {kept}",
+                reproduce={**summary.reproduce, "python": "\n".join(lines)},
+            )
+        if self.top is not None:
+            rows = summary.table.rows
+            left = len(rows[self.top :])
+            table = replace(summary.table, rows=rows[: self.top], n_left_out=left)
+            summary = replace(summary, table=table)
+        texts: dict[str, Callable[[], str]] = {
+            ".html": lambda: to_html([summary]),
+            ".md": lambda: to_markdown(summary),
+            ".json": summary.to_json,
+            ".csv": lambda: to_csv(summary.table),
+        }
+        wanted = (self.out, Path(self.out or "").suffix), (self.json, ".json"), (self.csv, ".csv")
+        contents = {name: texts[kind]() for name, kind in wanted if name}
+        piped = contents.pop(_STDOUT, None)
+        if model is not None and self.save is not None:
+            check_output(self.save, force=self.force)
+            model.save(self.save)
+        for name, text in contents.items():
+            save(name, text, force=self.force)
+        if piped is not None:
+            sys.stdout.write(piped)
+            sys.stdout.flush()
+        elif not self.quiet:
+            show(summary, self.top or _TERMINAL_ROWS)
+        if not self.quiet:
+            for name in [*contents, *([self.save] if model and self.save else [])]:
+                print(f"wrote {name}", file=sys.stderr)
+
+
+def complete_summary(answer: Answer) -> Summary:
+    """The summary with what was asked and how to do it again."""
+    data = answer.data
+    settings = {
+        "data": data.description,
+        **answer.settings,
+        "weights": data.weight,
+        "left out": ", ".join(data.dropped),
+    }
+    versions = {"holdtrue": __version__, "Python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
+    return replace(
+        answer.summary,
+        asked={key: str(value) for key, value in settings.items() if value not in (None, "")},
+        reproduce={
+            "command": shlex.join(["holdtrue", *map(without_folders, sys.argv[1:])]),
+            "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+            "seed": str(data.seed),
+            "data": str(data.fingerprint()),
+            **({"python": answer.python} if answer.python else {}),
+        },
+    )
+
+
+def check_output(name: str, *, force: bool, source: str = "") -> None:
+    """Refuse a file that cannot or must not be written."""
+    path = Path(name)
+    if path.is_dir():
+        raise InputError(f"{name} is a folder. Name a file in it.")
+    if not path.parent.is_dir():
+        raise InputError(f"no folder {str(path.parent)!r} for {path.name}. Make it first.")
+    if not path.exists():
+        return
+    if source and Path(source).exists() and path.samefile(source):
+        raise InputError(f"{name} is the input. Choose another name for the output.")
+    if not force:
+        raise InputError(f"{name} exists already. Pass --force to replace it, or another name.")
+
+
+def save(name: str, content: str | bytes, *, force: bool) -> None:
+    """Write a text, or bytes, whole or not at all."""
+    check_output(name, force=force)
+    if isinstance(content, str):
+        # A lone surrogate, as in a file name that is not Unicode, is shown as such.
+        content = content.encode("utf-8", errors="backslashreplace")
+    try:
+        with written_whole(name) as file:
+            file.write(content)
+    except OSError as error:
+        raise FileError(f"{name} cannot be written ({error.strerror or error}).") from error

@@ -1,0 +1,553 @@
+"""Counting: for every value of a column, its rows by class or the moments of a numeric target."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdtrue.columns.distinct import (
+    distinct,
+    is_dense,
+    is_long_text,
+    mostly_differ,
+    sorted_distinct,
+    text_groups,
+    text_pieces,
+)
+from holdtrue.columns.values import array_column, filtered, python_values
+from holdtrue.errors import InputError
+from holdtrue.targets import check_class_count, target_kind
+from holdtrue.validation import check_groups, check_weights
+
+# Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
+N_MOMENTS = 5
+
+_BLOCK = 1 << 16
+# Rows from which, and classes up to which, columns are counted without a code per row.
+LONG = 1 << 17
+_SHORT = 1 << 12
+_FEW_CLASSES = 8
+_MAX_CELLS = 1 << 30
+_MAX_TARGET = 1e70
+# Rows from which compiled loops repay the time of loading them.
+_WORTH_LOADING = 1 << 21
+
+
+def loops_pay(n_rows: int) -> bool:
+    """Whether compiled loops over so many rows repay the time of loading them, if still needed."""
+    return n_rows >= (_SHORT if "holdtrue.columns.loops" in sys.modules else LONG)
+
+
+class Target(NamedTuple):
+    """The target of every row, and how often each row counts.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Index of the row's class among the classes, or the number itself.
+    classes : tuple or None
+    weight : ndarray of int, shape (n_rows,), or None
+    """
+
+    codes: np.ndarray
+    classes: tuple[Any, ...] | None
+    weight: np.ndarray | None
+
+    @classmethod
+    def from_column(cls, y: Any, numeric: bool, sample_weight: Any = None) -> Target:
+        """Target from an array-like or Arrow column, with no missing value and <= 100 classes."""
+        return cls.by_rule(y, "numeric" if numeric else "classes", sample_weight)
+
+    @classmethod
+    def by_rule(cls, y: Any, target_type: str, sample_weight: Any = None) -> Target:
+        """The same, read as `holdtrue.targets` says."""
+        column = y if hasattr(y, "type") else array_column(np.asarray(y))
+        if not len(column):
+            raise InputError("expected at least one row. Got a target without rows.")
+        weight = whole_weights(sample_weight, len(column))
+        if target_type == "auto" and _are_floats(column):
+            is_numeric = target_kind(column, "auto", weight).is_numeric
+            target_type = "numeric" if is_numeric else "classes"
+        if target_type == "numeric":
+            return cls(_target_numbers(column), None, weight)
+        values, codes = distinct("target", column)
+        rows = np.bincount(codes, weight, minlength=len(values))
+        if target_type == "auto" and target_kind(values, "auto", rows).is_numeric:
+            return cls(_target_numbers(column), None, weight)
+        labels = python_values(values)
+        _refuse_missing(np.array([label is not None for label in labels], dtype=bool)[codes])
+        in_use = np.flatnonzero(rows)
+        check_class_count(len(in_use))
+        in_use = in_use[label_order([labels[i] for i in in_use])]
+        place = np.zeros(len(values), dtype=np.min_scalar_type(len(values)))
+        place[in_use] = np.arange(len(in_use))
+        return cls(place[codes], tuple(labels[i] for i in in_use), weight)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows; with weights, their sum."""
+        return len(self.codes) if self.weight is None else int(self.weight.sum())
+
+    def at(self, rows: np.ndarray) -> Target:
+        """The target of some rows, in their order."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Target(self.codes[rows], self.classes, weight)
+
+
+class Groups(NamedTuple):
+    """The group of every row: a patient, a site, a user.
+
+    Attributes
+    ----------
+    labels : pyarrow.Array or ndarray of object
+        The groups.
+    codes : ndarray of int32, shape (n_rows,)
+        Index of the row's group among them.
+    """
+
+    labels: Any
+    codes: np.ndarray
+
+    @classmethod
+    def from_column(cls, column: Any, target: Target) -> Groups:
+        """Groups of the rows that count, from an array-like or Arrow column; none missing."""
+        n_rows = len(target.codes)
+        if not hasattr(column, "type"):
+            column = array_column(check_groups(column, n_rows))
+        if len(column) != n_rows:
+            raise InputError(
+                f"groups must have one value per row, {n_rows}. Got {len(column)} values."
+            )
+        labels, codes = distinct("groups", column)
+        n_times = np.bincount(codes, target.weight, minlength=len(labels))
+        if isinstance(labels, np.ndarray):
+            is_null = np.array([label is None for label in labels], dtype=bool)
+        else:
+            is_null = np.asarray(labels.is_null())
+        missing = n_times[is_null].sum()
+        if missing:
+            raise InputError(
+                f"groups must not be missing. Got {missing:.0f} missing in {n_rows} rows. "
+                "Leave those rows out, or give them a group."
+            )
+        used = n_times > 0
+        if not used.all():
+            labels, codes = filtered(labels, used), np.maximum(np.cumsum(used) - 1, 0)[codes]
+        return cls(labels, codes.astype(np.int32, copy=False))
+
+
+def whole_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Weights as whole numbers, None for None; fractions are refused."""
+    if sample_weight is None:
+        return None
+    weight = check_weights(sample_weight, n_rows)
+    if (weight != np.floor(weight)).any():
+        bad = weight[weight != np.floor(weight)][0]
+        raise InputError(
+            f"sample_weight must hold whole numbers, because a weight is the number of "
+            f"times that a row is repeated. Got {bad:g}. Round them, or leave them out."
+        )
+    return weight.astype(np.int64)
+
+
+def _refuse_missing(present: np.ndarray) -> None:
+    if not present.all():
+        raise InputError(
+            f"the target must not be missing or infinite. "
+            f"Got {int((~present).sum())} such values in {len(present)} rows. Leave those rows out."
+        )
+
+
+def _are_floats(column: Any) -> bool:
+    import pyarrow as pa
+
+    return not isinstance(column, np.ndarray) and bool(pa.types.is_floating(column.type))
+
+
+def _target_numbers(column: Any) -> np.ndarray:
+    """A numeric target as floats; text, missing and huge values are refused."""
+    try:
+        numbers = np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        _, is_text, value = str(error).partition("could not convert string to float: ")
+        given = f"the text {value}" if is_text else getattr(column, "type", "several types")
+        raise InputError(
+            f"a numeric target must hold numbers. Got {given}. Turn it into numbers, or "
+            "take it as classes."
+        ) from error
+    _refuse_missing(np.isfinite(numbers))
+    largest = float(np.abs(numbers).max(initial=0.0))
+    if largest > _MAX_TARGET:
+        raise InputError(
+            f"the fourth powers of the target must fit into float64. Got values "
+            f"of size {largest:g}. Change the unit."
+        )
+    return numbers
+
+
+def label_order(labels: list[Any]) -> list[int]:
+    """Indices that sort the labels; labels of several types are sorted type by type."""
+    places = range(len(labels))
+    try:
+        return sorted(places, key=lambda i: labels[i])
+    except TypeError:
+        return sorted(places, key=lambda i: (type(labels[i]).__name__, labels[i]))
+
+
+def count_column(
+    name: str, column: Any, target: Target, *, keep_values: bool = True
+) -> tuple[Any, np.ndarray]:
+    """Distinct values of one column and their table.
+
+    Parameters
+    ----------
+    name : str
+        The column, for the messages.
+    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
+    target : Target
+    keep_values : bool
+        Without it the values of a category may be given as row numbers, null for the missing
+        one: enough to score the column, and faster.
+
+    Returns
+    -------
+    values : pyarrow.Array or ndarray of object
+    table : ndarray of shape (n_values, n_classes) or (n_values, 5)
+        As in `table_of`; no row is empty.
+    """
+    if len(column) != len(target.codes):
+        raise InputError(
+            f"y must have one value per row of X, {len(column)}. Got {len(target.codes)}."
+        )
+    counts = _counted_without_codes(column, target, keep_values)
+    if counts is not None:
+        return counts
+    groups = None if keep_values else text_groups(column)
+    if groups is None:
+        values, codes = distinct(name, column)
+        return present_values(values, table_of(codes, len(values), target))
+    table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
+    return present_values(row_numbers(column, groups.first), table)
+
+
+def count_groups(
+    name: str, column: Any, target: Target, groups: Groups
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Distinct values of one column, the pairs of value and group that meet, and their table.
+
+    Parameters
+    ----------
+    name, column, target
+        As in `count_column`.
+    groups : Groups
+
+    Returns
+    -------
+    values : pyarrow.Array or ndarray of object
+    pairs : ndarray of int, shape (n_pairs, 2)
+        Index of the value and of the group, in the order of the values.
+    table : ndarray of shape (n_pairs, n_classes) or (n_pairs, 5)
+    """
+    if len(column) != len(target.codes):
+        raise InputError(
+            f"y must have one value per row of X, {len(column)}. Got {len(target.codes)}."
+        )
+    values, codes = distinct(name, column)
+    n_groups = len(groups.labels)
+    if target.classes is not None and target.weight is None and len(codes) >= LONG:
+        from holdtrue.columns.loops import pair_counts
+
+        sizes = len(values), n_groups, len(target.classes)
+        value, group, table = pair_counts(codes, groups.codes, target.codes, sizes)
+        used = np.bincount(value, minlength=len(values)) > 0
+        if not used.all():
+            values, value = filtered(values, used), (np.cumsum(used) - 1)[value]
+        return values, np.stack([value, group], axis=1), table
+    keys = codes.astype(np.int64) * n_groups
+    keys += groups.codes
+    keys, places = distinct_keys(keys, len(values) * n_groups)
+    table = table_of(places, len(keys), target)
+    present = is_present(table)
+    if not present.all():  # rows of weight 0
+        keys, table = keys[present], table[present]
+    return *present_pairs(values, keys, n_groups), table
+
+
+def present_pairs(values: Any, keys: np.ndarray, n_groups: int) -> tuple[Any, np.ndarray]:
+    """Values that some key names, and the keys as pairs of value and group.
+
+    Parameters
+    ----------
+    values : pyarrow.Array or ndarray of object
+    keys : ndarray of int64, shape (n_pairs,)
+        ``value n_groups + group``
+    n_groups : int
+    """
+    value = keys // n_groups
+    used = np.zeros(len(values), dtype=bool)
+    used[value] = True
+    pairs = np.stack([(np.cumsum(used) - 1)[value], keys - value * n_groups], axis=1)
+    return (values if used.all() else filtered(values, used)), pairs
+
+
+def distinct_keys(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
+    """Different keys in order, and the place of each key among them.
+
+    Parameters
+    ----------
+    keys : ndarray of int64, shape (n,)
+        From 0 to ``n_keys - 1``.
+    n_keys : int
+    """
+    if n_keys <= 4 * len(keys):  # a table is faster than sorting
+        is_used = np.zeros(n_keys, dtype=bool)
+        is_used[keys] = True
+        return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[keys]
+    n_bits = len(keys).bit_length()
+    if int(n_keys).bit_length() + n_bits > 63:
+        return sorted_distinct(keys)
+    # Key and row in one number: sorting numbers is several times faster than their indices.
+    packed = keys << n_bits
+    packed |= np.arange(len(keys))
+    packed.sort()
+    ordered = packed >> n_bits
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    places = np.empty(len(ordered), dtype=np.intp)
+    places[packed & ((1 << n_bits) - 1)] = np.cumsum(first) - 1
+    return ordered[first], places
+
+
+def _counted_without_codes(
+    column: Any, target: Target, keep_values: bool
+) -> tuple[Any, np.ndarray] | None:
+    """Values and class counts of a long column by compiled loops, without a code per row.
+
+    None where the loops do not apply, or another way is as fast.
+    """
+    import pyarrow as pa
+
+    if (
+        isinstance(column, np.ndarray)
+        or len(column) < LONG
+        or target.classes is None
+        or target.weight is not None
+        or len(target.classes) > _FEW_CLASSES
+    ):
+        return None
+    if pa.types.is_floating(column.type):
+        return _number_counts(column.cast(pa.float64()), target)
+    if pa.types.is_integer(column.type) and column.type != pa.uint64():
+        return _number_counts(column.cast(pa.int64()), target)
+    return None if keep_values else _text_counts(column, target)
+
+
+def _number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
+    """Numbers in order and their class counts; None for integers that can be codes themselves."""
+    import pyarrow as pa
+
+    from holdtrue.columns.loops import count_keys_in_one_pass, sorted_counts
+
+    assert target.classes is not None
+    if not pa.types.is_floating(column.type) and is_dense(column):
+        return None
+    if column.null_count == len(column):
+        return None
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    pieces = [number_buffers(chunk) for chunk in chunks]
+    n_classes, dtype = len(target.classes), pieces[0][0].dtype
+    keyed = None
+    if not mostly_differ(column, 0.9):
+        keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
+        keyed = count_keys_in_one_pass(keys, 1, target.codes, n_classes)
+    if keyed is None:
+        missing, parts = sorted_counts(pieces, dtype, target.codes, n_classes)
+        values, counts = next(parts)
+    else:
+        values = keyed.keys[:, 0].view(dtype)
+        order = np.argsort(values)
+        values, counts, missing = values[order], keyed.counts[order], keyed.missing
+    stored = pa.array(values)
+    if not missing.any():
+        return stored, counts
+    return pa.concat_arrays([stored, pa.nulls(1, stored.type)]), np.vstack([counts, missing])
+
+
+def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of eight bytes, and a mask of those that are not missing (empty if none is)."""
+    import pyarrow as pa
+
+    dtype = numbers.type.to_pandas_dtype()
+    if not len(numbers):
+        return np.zeros(0, dtype=dtype), np.zeros(0, dtype=bool)
+    stored = np.frombuffer(numbers.buffers()[1], dtype=dtype)
+    stored = stored[numbers.offset : numbers.offset + len(numbers)]
+    valid = np.asarray(numbers.is_valid()) if numbers.null_count else np.zeros(0, dtype=bool)
+    if not pa.types.is_floating(numbers.type):
+        return stored, valid
+    present = ~np.isnan(stored)
+    if not present.all():
+        valid = present & valid if len(valid) else present
+    # -0.0 + 0.0 is 0.0: the two are equal, but not bit by bit.
+    return stored + 0.0, valid
+
+
+def _text_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
+    """Class counts for text with many repeats; the values are given by row numbers."""
+    if not is_long_text(column) or mostly_differ(column, 0.5):
+        return None
+    keys = text_pieces(column)
+    if keys is None:
+        return None
+    from holdtrue.columns.loops import count_keys_in_one_pass, text_blocks
+
+    assert target.classes is not None
+    pieces, n_words = keys
+    blocks = ((block, np.zeros(0, dtype=bool)) for block in text_blocks(pieces, n_words))
+    keyed = count_keys_in_one_pass(blocks, n_words, target.codes, len(target.classes))
+    return None if keyed is None else (row_numbers(column, keyed.first), keyed.counts)
+
+
+def row_numbers(column: Any, rows: np.ndarray) -> Any:
+    """Row numbers as an Arrow array, null where the column is."""
+    import pyarrow as pa
+
+    missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
+    return pa.array(rows, mask=missing)
+
+
+def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:
+    """Counts by value and class, or moments by value, of coded rows.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+    n_values : int
+    target : Target
+    """
+    if target.classes is not None:
+        return _class_counts(codes, n_values, target, len(target.classes))
+    weight = np.ones(len(codes)) if target.weight is None else target.weight
+    ones = np.zeros((len(codes), N_MOMENTS))
+    ones[:, 0], ones[:, 1] = weight, target.codes
+    return grouped_moments(codes, n_values, ones)
+
+
+def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: int) -> np.ndarray:
+    n_cells = n_values * n_classes
+    if n_cells > _MAX_CELLS:
+        raise InputError(
+            f"{n_values:,} values by {n_classes:,} classes make a table of "
+            f"{n_cells / 2**27:.0f} GB, above the limit of {_MAX_CELLS / 2**27:.0f} GB. Join rare "
+            "classes, or pass target_type='numeric' if the target is a number."
+        )
+    loaded = "holdtrue.columns.loops" in sys.modules
+    if target.weight is None and len(codes) >= (_BLOCK if loaded else _WORTH_LOADING):
+        from holdtrue.columns.loops import class_counts
+
+        return class_counts(codes, target.codes, n_values, n_classes)
+    # In blocks that stay in the cache, unless the table itself does not.
+    step = _BLOCK if n_cells <= _BLOCK else max(len(codes), 1)
+    total = np.zeros(n_cells, dtype=np.int64)
+    for start in range(0, len(codes), step):
+        block = slice(start, start + step)
+        cell = np.multiply(codes[block], n_classes, dtype=np.intp)
+        cell += target.codes[block]
+        weight = None if target.weight is None else target.weight[block]
+        count = np.bincount(cell, weight, minlength=n_cells)
+        if step >= len(codes):
+            total = count.astype(np.int64, copy=False)
+        else:
+            total += count.astype(np.int64, copy=False)
+    return total.reshape(n_values, n_classes)
+
+
+def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np.ndarray:
+    """Moments of groups of parts, shape (n_groups, 5) (Pébay 2008, for many parts at once).
+
+    With ``δ = mean_i - mean`` of a part i: ``M2 = Σ M2_i + n_i δ²``,
+    ``M3 = Σ M3_i + 3 δ M2_i + n_i δ³``, ``M4 = Σ M4_i + 4 δ M3_i + 6 δ² M2_i + n_i δ⁴``.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_parts,)
+        Group of each part.
+    n_groups : int
+    moments : ndarray of shape (n_parts, 5)
+        Count, mean, M2, M3, M4 of each part; a single row has moments of 0.
+    """
+
+    def total(part: np.ndarray) -> np.ndarray:
+        return np.bincount(codes, part, minlength=n_groups)
+
+    n, mean, m2, m3, m4 = moments.T
+    count = total(n)
+    whole = total(n * mean) / np.maximum(count, 1)
+    # A second pass takes out the rounding error of the first, which δ would inherit.
+    whole += total(n * (mean - whole[codes])) / np.maximum(count, 1)
+    delta = mean - whole[codes]
+    square = delta * delta  # NumPy's power is far slower than a product
+    columns = (
+        count,
+        whole,
+        total(m2 + n * square),
+        total(m3 + delta * (3 * m2 + n * square)),
+        total(m4 + 4 * delta * m3 + square * (6 * m2 + n * square)),
+    )
+    return np.column_stack(columns)
+
+
+def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Values that occur in some row, and their table."""
+    present = is_present(table)
+    if present.all():
+        return values, table
+    return filtered(values, present), table[present]
+
+
+def is_present(table: np.ndarray) -> np.ndarray:
+    """Mask of the values that some row of the sample has."""
+    present = table[:, 0] > 0
+    if not holds_moments(table):
+        for k in range(1, table.shape[1]):
+            present |= table[:, k] > 0
+    return present
+
+
+def holds_moments(table: np.ndarray) -> bool:
+    """Whether a table holds moments of a numeric target; otherwise class counts."""
+    return table.dtype == np.float64
+
+
+def row_sums(counts: np.ndarray) -> np.ndarray:
+    """Rows of the sample with each value; faster than ``sum(axis=1)`` for few classes."""
+    if counts.shape[1] > 8:
+        return counts.sum(axis=1)
+    c = counts[:, 0].copy()
+    for k in range(1, counts.shape[1]):
+        c += counts[:, k]
+    return c
+
+
+def rows_by_value(table: np.ndarray) -> np.ndarray:
+    """Rows of the sample with each value of a table, of class counts or of moments."""
+    return table[:, 0].copy() if holds_moments(table) else row_sums(table)
+
+
+def sum_between(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Sums of the rows of a table from after one end up to the next, shape (n_ends, width).
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_values, width)
+    ends : ndarray of int, shape (n_ends,)
+        Ascending; the last is ``n_values - 1``.
+    """
+    if holds_moments(table):
+        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
+        return grouped_moments(groups, len(ends), table)
+    # Class by class: NumPy is slow along rows of a few numbers.
+    starts = np.append(0, ends[:-1] + 1)
+    return np.stack([np.add.reduceat(column, starts) for column in table.T], axis=1)

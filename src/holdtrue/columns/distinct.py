@@ -1,0 +1,356 @@
+"""Distinct values of a column, and the place of each row's value among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from holdtrue.columns.values import array_column, missing_objects, python_values, refused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from holdtrue.columns.loops import Groups
+
+# Rows that show whether a text column has many values.
+_SAMPLE = 1 << 15
+
+
+class Distinct(NamedTuple):
+    """Distinct values of a column, and each row's place among them.
+
+    Attributes
+    ----------
+    values : pyarrow.Array, or ndarray of object where one column mixes types
+        A missing value is null, or None. Some values may belong to no row.
+    codes : ndarray of int, shape (n_rows,)
+    """
+
+    values: Any
+    codes: np.ndarray
+
+
+def distinct(name: Any, column: Any) -> Distinct:
+    """Distinct values of a column and each row's place among them.
+
+    Values keep their type: 1, "1" and True are three values, 1 and 1.0 are one. Missing (None,
+    NaN, null) is one value of its own.
+
+    Parameters
+    ----------
+    name : str
+        The column, for the messages.
+    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, np.ndarray):
+        return _distinct_objects(name, column)
+    if isinstance(column, pa.ChunkedArray):
+        if pa.types.is_dictionary(column.type):
+            column = column.unify_dictionaries()
+        elif not (_is_text(column.type) or pa.types.is_integer(column.type)):
+            column = column.combine_chunks()
+    kind = column.type
+    if pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType):
+        raise refused(name, str(kind))
+    if pa.types.is_null(kind):
+        return Distinct(pa.nulls(1), np.zeros(len(column), dtype=np.intp))
+    if pa.types.is_dictionary(kind):
+        return _distinct_dictionary(name, column)
+    if pa.types.is_boolean(kind):
+        values, codes = _distinct_integers(pc.cast(column, pa.int8()))
+        return Distinct(pc.cast(values, pa.bool_()), codes)
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        values, codes = _distinct_integers(column.view(f"int{kind.bit_width}"))
+        return Distinct(values.cast(f"int{kind.bit_width}").view(kind), codes)
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return _distinct_integers(column)
+    if pa.types.is_floating(kind):
+        return _distinct_floats(column)
+    return _distinct_hashed(column)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+    )
+
+
+def _distinct_hashed(column: Any) -> Distinct:
+    import pyarrow as pa
+
+    groups = text_groups(column)
+    if groups is not None:
+        return _in_order(column, groups)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        if not encoded.num_chunks:
+            return Distinct(_stored(pa.array([], column.type)), np.zeros(0, dtype=np.intp))
+        codes = np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks])
+        # Every chunk carries the dictionary of all of them.
+        return Distinct(_stored(encoded.chunks[-1].dictionary), codes)
+    return Distinct(_stored(encoded.dictionary), np.asarray(encoded.indices))
+
+
+def text_groups(column: Any) -> Groups | None:
+    """Rows of a long column of short, mostly different texts by value; None for other columns.
+
+    Where texts repeat, Arrow's own hash table is as fast.
+    """
+    parts = text_parts(column, len(column))
+    return None if parts is None else next(parts)
+
+
+def text_parts(column: Any, max_rows: int) -> Iterator[Groups] | None:
+    """`text_groups` in parts of about ``max_rows`` rows; equal texts are in one part."""
+    if not (is_long_text(column) and mostly_differ(column, 0.5)):
+        return None
+    keys = text_pieces(column)
+    if keys is None:
+        return None
+    from holdtrue.columns.loops import grouped, text_blocks
+
+    pieces, n_words = keys
+    return grouped(lambda: text_blocks(pieces, n_words), len(column), n_words, max_rows)
+
+
+def is_long_text(column: Any) -> bool:
+    """Whether a column holds text, in enough rows for compiled loops to pay."""
+    return (
+        not isinstance(column, np.ndarray) and len(column) >= 4 * _SAMPLE and _is_text(column.type)
+    )
+
+
+def mostly_differ(column: Any, share: float) -> bool:
+    """Whether at least that share of a sample, from the middle of the column, is distinct."""
+    sample = column.slice(len(column) // 2, _SAMPLE)
+    return len(sample.unique()) >= share * len(sample)
+
+
+def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
+    """Arguments of `loops.text_blocks` for a column of text; None if a text is too long for it."""
+    import pyarrow as pa
+
+    from holdtrue.columns.loops import MAX_TEXT
+
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    pieces = [_text_buffers(chunk) for chunk in chunks if len(chunk)]
+    longest = max(int(np.diff(offsets).max()) for offsets, _, _ in pieces)
+    return (pieces, longest // 8 + 1) if longest <= MAX_TEXT else None
+
+
+def _text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets of the texts, all their bytes, and a mask of valid rows (empty if all are)."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(text.type):
+        text = text.cast(pa.large_string())
+    _, offsets, data = text.buffers()
+    width = np.int64 if pa.types.is_large_string(text.type) else np.int32
+    bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    valid = np.asarray(text.is_valid()) if text.null_count else np.zeros(0, dtype=bool)
+    return np.frombuffer(offsets, dtype=width)[text.offset :][: len(text) + 1], bytes_, valid
+
+
+def _in_order(column: Any, groups: Groups) -> Distinct:
+    """Values in the order of their first rows, and the codes in the order of the rows."""
+    import pyarrow as pa
+
+    chosen = np.zeros(len(column), dtype=bool)
+    chosen[groups.first] = True
+    place = np.cumsum(chosen) - 1
+    codes = np.empty(len(column), dtype=np.intp)
+    codes[groups.rows] = place[groups.first][groups.codes]
+    values = column.filter(pa.array(chosen))
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return Distinct(_stored(values), codes)
+
+
+def _stored(values: pa.Array) -> pa.Array:
+    """Values in the type that parts of a column share: text as large_string."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _is_text(values.type) and not pa.types.is_binary(values.type):
+        return pc.cast(values, pa.large_string())
+    return values
+
+
+def _distinct_dictionary(name: Any, column: Any) -> Distinct:
+    """Distinct values of a dictionary column, whose dictionary may repeat values or hold null."""
+    import pyarrow as pa
+
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if not chunks:
+        return Distinct(pa.array([], column.type.value_type), np.zeros(0, dtype=np.intp))
+    dictionary = chunks[0].dictionary
+    n_given = len(dictionary)
+    indices = [chunk.indices for chunk in chunks]
+    codes = np.concatenate(
+        [np.asarray(part.fill_null(n_given) if part.null_count else part) for part in indices]
+    )
+    if any(part.null_count for part in indices):
+        dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
+    values, places = distinct(name, dictionary)
+    if len(values) == len(dictionary) and (places == np.arange(len(places))).all():
+        return Distinct(values, codes)
+    return Distinct(values, places[codes])
+
+
+def _distinct_integers(column: Any) -> Distinct:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pc.cast(column, pa.int64())
+    present = column.drop_null() if column.null_count else column
+    if not len(present):
+        return Distinct(pa.nulls(1, pa.int64()), np.zeros(len(column), dtype=np.intp))
+    low, high = _ends(present)
+    if not _lie_close(low, high, len(present)):
+        return _with_missing(column, *sorted_distinct(np.asarray(present)))
+    codes = np.empty(len(present), dtype=np.int32)
+    start = 0
+    for chunk in present.chunks if isinstance(present, pa.ChunkedArray) else [present]:
+        part = codes[start : start + len(chunk)]
+        np.subtract(np.asarray(chunk), low, out=part, casting="unsafe")
+        start += len(part)
+    return _with_missing(column, np.arange(low, high + 1), codes)
+
+
+def is_dense(column: Any) -> bool:
+    """Whether integers lie so close together that ``value - least`` can be the code."""
+    n_present = len(column) - column.null_count
+    return n_present == 0 or _lie_close(*_ends(column), n_present)
+
+
+def _ends(column: Any) -> tuple[Any, Any]:
+    import pyarrow.compute as pc
+
+    low, high = (end.as_py() for end in pc.min_max(column).values())
+    return low, high
+
+
+def _lie_close(low: int, high: int, n_present: int) -> bool:
+    return high - low < max(2 * n_present, 1 << 16)
+
+
+def _distinct_floats(column: Any) -> Distinct:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pc.cast(column, pa.float64())
+    numbers = np.asarray(column.drop_null() if column.null_count else column)
+    nan = np.isnan(numbers)
+    if nan.any():
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+        numbers = numbers[~nan]
+    # -0.0 + 0.0 is 0.0: the two are equal, their bits are not.
+    return _with_missing(column, *sorted_distinct(numbers + 0.0))
+
+
+def sorted_distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct numbers in order, and codes; NumPy sorts faster than Arrow hashes."""
+    order = np.argsort(numbers)
+    ordered = numbers[order]
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    codes = np.empty(len(ordered), dtype=np.intp)
+    codes[order] = np.cumsum(first) - 1
+    return ordered[first], codes
+
+
+def _with_missing(column: Any, values: np.ndarray, codes: np.ndarray) -> Distinct:
+    """Codes of all rows from those of the present ones; missing rows get one more code."""
+    import pyarrow as pa
+
+    if not column.null_count:
+        return Distinct(pa.array(values), codes)
+    all_codes = np.full(len(column), len(values), dtype=np.intp)
+    all_codes[np.asarray(column.is_valid())] = codes
+    stored = pa.array(values)
+    return Distinct(pa.concat_arrays([stored, pa.nulls(1, stored.type)]), all_codes)
+
+
+def _distinct_objects(name: Any, column: np.ndarray) -> Distinct:
+    """Distinct Python objects by ``==`` and hash; True is not 1."""
+    missing = missing_objects(column)
+    places: dict[Any, int] = {}
+    codes = np.empty(len(column), dtype=np.intp)
+    values: list[Any] = []
+    for i, value in enumerate(column):
+        if missing[i]:
+            value = None
+        elif isinstance(value, np.generic):
+            value = value.item()
+        try:
+            place = places.setdefault((isinstance(value, bool), value), len(places))
+        except TypeError as error:
+            raise refused(name, type(value).__name__) from error
+        codes[i] = place
+        if place == len(values):
+            values.append(value)
+    distinct_values = np.empty(len(values), dtype=object)
+    distinct_values[:] = values
+    return Distinct(distinct_values, codes)
+
+
+def joined(name: Any, parts: list[Any]) -> Distinct:
+    """Distinct values of several arrays of values, and each one's place, part after part."""
+    import pyarrow as pa
+
+    types = {part.type for part in parts if not isinstance(part, np.ndarray)}
+    types -= {pa.null()}
+    # Python's equality: 1 is 1.0. Above 2⁵³ neighbours would become equal as floats.
+    if types == {pa.int64(), pa.float64()} and all(map(_fits_float, parts)):
+        parts = [part.cast(pa.float64()) for part in parts]
+        types = {pa.float64()}
+    if len(types) > 1:
+        parts, types = _in_one_unit(parts, types)
+    mixed = len(types) > 1 or any(isinstance(part, np.ndarray) for part in parts)
+    if not mixed:
+        kind = types.pop() if types else pa.null()
+        return distinct(name, pa.concat_arrays([part.cast(kind) for part in parts]))
+    objects = [value for part in parts for value in python_values(part)]
+    column = np.empty(len(objects), dtype=object)
+    column[:] = objects
+    return distinct(name, array_column(column))
+
+
+def _in_one_unit(parts: list[Any], types: set[Any]) -> tuple[list[Any], set[Any]]:
+    """Times in the finest unit that holds all of them; other parts unchanged."""
+    import pyarrow as pa
+
+    is_time = all(map(pa.types.is_timestamp, types)) and len({kind.tz for kind in types}) == 1
+    if any(isinstance(part, np.ndarray) for part in parts) or not (
+        is_time or all(map(pa.types.is_duration, types))
+    ):
+        return parts, types
+    units = ("ns", "us", "ms", "s")
+    zone = next(iter(types)).tz if is_time else None
+    for unit in units[min(units.index(kind.unit) for kind in types) :]:
+        kind = pa.timestamp(unit, zone) if is_time else pa.duration(unit)
+        try:
+            return [part.cast(kind) for part in parts], {kind}
+        except pa.ArrowInvalid:  # beyond the range of this unit, or finer than it
+            pass
+    return parts, types
+
+
+def _fits_float(values: Any) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(values, np.ndarray) or values.type != pa.int64():
+        return not isinstance(values, np.ndarray)
+    ends = pc.min_max(values).as_py()
+    return ends["min"] is None or (ends["min"] >= -(2**53) and ends["max"] <= 2**53)

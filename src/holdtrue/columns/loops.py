@@ -1,0 +1,744 @@
+"""Compiled loops that find equal values and count them. Importing this module imports numba.
+
+A hash only says where to look: whole keys are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+# Longest text, in bytes, that a key of whole words holds; a UUID has 36.
+MAX_TEXT = 39
+
+# Rows of a part: its table of groups stays in the cache.
+_PART = 1 << 13
+_MAX_BITS = 12
+# Room for distinct keys that are counted in one table, at first and at most; a small table stays in
+# the cache. Most rows of other keys.
+_FEW_KEYS, _MAX_KEYS = 1 << 13, 1 << 17
+_MAX_LEFT = 1 << 23
+# Rows whose keys are made at a time, and rows that are looked up at a time.
+_BLOCK = 1 << 12
+_ROWS = 1 << 8
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MISSING = np.uint64(255 << 56)
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled at its first call and cached on disk where a folder is writable.
+
+    Columns are counted by several threads at once: the functions run without Python's lock.
+    """
+    try:
+        return numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        # What numba raises if neither the package's folder nor the user's cache is writable.
+        return numba.njit(function, nogil=True)
+
+
+def room(n_rows: int, n_columns: int, dtype: type) -> np.ndarray:
+    """Array of arbitrary content, in memory from Arrow's pool.
+
+    A large NumPy array is new memory each time, which the system takes as long to provide as the
+    loops take to fill it.
+    """
+    n_bytes = n_rows * n_columns * np.dtype(dtype).itemsize
+    return np.ndarray((n_rows, n_columns), dtype, buffer=pa.allocate_buffer(n_bytes))
+
+
+@numba.njit
+def _mixed(mixed: Any, word: Any) -> Any:
+    mixed = (mixed ^ word) * _MIX
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@compiled
+def text_keys(
+    offsets: np.ndarray, text: np.ndarray, words: np.ndarray, valid: np.ndarray, keys: np.ndarray
+) -> None:
+    """Write each text as a key, a row of 64-bit words; different texts have different keys.
+
+    Zeros fill a key up. Its last byte is the length, which is far below 255: 255 is a missing text.
+
+    Parameters
+    ----------
+    offsets : ndarray of int, shape (n_rows + 1,)
+        Where in ``text`` each row begins.
+    text : ndarray of uint8
+    words : ndarray of uint64, shape (max(len(text) - 7, 0),)
+        The eight bytes from each place of ``text`` on.
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        No text is longer than ``8 n_words - 1``.
+    """
+    last = keys.shape[1] - 1
+    for i in range(len(keys)):
+        start, stop = offsets[i], offsets[i + 1]
+        missing = len(valid) > 0 and not valid[i]
+        for w in range(keys.shape[1]):
+            at = start + 8 * w
+            left = 0 if missing else stop - at
+            word = np.uint64(0)
+            if left > 0:
+                if at < len(words):
+                    word = words[at]
+                    if left < 8:
+                        word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
+                else:
+                    for b in range(left):
+                        word |= np.uint64(text[at + b]) << np.uint64(8 * b)
+            keys[i, w] = word
+        keys[i, last] |= _MISSING if missing else np.uint64(stop - start) << np.uint64(56)
+
+
+@compiled
+def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray) -> None:
+    """Add the keys, shape (n_rows, n_words), to the sizes of their parts, shape (2**n_bits,)."""
+    for i in range(len(keys)):
+        mixed = np.uint64(0)
+        for w in range(keys.shape[1]):
+            mixed = _mixed(mixed, keys[i, w])
+        sizes[(mixed * _MIX) >> np.uint64(64 - n_bits)] += 1
+
+
+@compiled
+def place_keys(
+    keys: np.ndarray,
+    first_row: int,
+    n_bits: int,
+    first_part: int,
+    places: np.ndarray,
+    placed: np.ndarray,
+    rows: np.ndarray,
+) -> None:
+    """Write each key and its row number to the next place of its part.
+
+    Keys of parts before ``first_part``, and after those that have places, are passed over.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Of the rows from ``first_row`` on.
+    first_row, n_bits, first_part : int
+    places : ndarray of int64, shape (n_parts,)
+        Next place of each part from the first on; moved on.
+    placed : ndarray of uint64, shape (n_placed, n_words)
+    rows : ndarray of uint32, shape (n_placed,)
+    """
+    for i in range(len(keys)):
+        mixed = np.uint64(0)
+        for w in range(keys.shape[1]):
+            mixed = _mixed(mixed, keys[i, w])
+        part = np.int64((mixed * _MIX) >> np.uint64(64 - n_bits)) - first_part
+        if part < 0 or part >= len(places):
+            continue
+        to = places[part]
+        places[part] = to + 1
+        rows[to] = first_row + i
+        for w in range(keys.shape[1]):
+            placed[to, w] = keys[i, w]
+
+
+@compiled
+def group_keys(
+    keys: np.ndarray, rows: np.ndarray, stops: np.ndarray, codes: np.ndarray, first: np.ndarray
+) -> Any:
+    """Number of groups of equal keys, found part by part.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Equal keys lie in one part.
+    rows : ndarray of uint32, shape (n_rows,)
+    stops : ndarray of int64, shape (n_parts,)
+    codes : ndarray of int32, shape (n_rows,)
+        Written: group of each key; groups are numbered part by part.
+    first : ndarray of uint32, shape (n_rows,)
+        Written, up to the number of groups: the row of each group's first key.
+    """
+    table = np.empty(0, dtype=np.int32)
+    n_groups, start = 0, 0
+    for stop in stops:
+        size = 16
+        while size < 2 * (stop - start):
+            size *= 2
+        if size > len(table):
+            table = np.empty(size, dtype=np.int32)
+        table[:size] = -1
+        for at in range(start, stop):
+            mixed = np.uint64(0)
+            for w in range(keys.shape[1]):
+                mixed = _mixed(mixed, keys[at, w])
+            slot = np.int64((mixed * _MIX) >> np.uint64(20)) & (size - 1)
+            while True:
+                seen = table[slot]
+                if seen < 0:
+                    table[slot] = at
+                    codes[at] = n_groups
+                    first[n_groups] = rows[at]
+                    n_groups += 1
+                    break
+                same = True
+                for w in range(keys.shape[1]):
+                    same &= keys[seen, w] == keys[at, w]
+                if same:
+                    codes[at] = codes[seen]
+                    break
+                slot = (slot + 1) & (size - 1)
+        start = stop
+    return n_groups
+
+
+@compiled
+def add_counts(codes: np.ndarray, label: np.ndarray, counts: np.ndarray) -> None:
+    """Add rows to the counts of their value and class, shape (n_values, n_classes)."""
+    cells = counts.reshape(-1)
+    width = np.uint64(counts.shape[1])
+    for i in range(len(codes)):
+        cells[np.uint64(codes[i]) * width + np.uint64(label[i])] += 1
+
+
+def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int) -> np.ndarray:
+    """Rows by value and class, shape (n_values, n_classes).
+
+    Parameters
+    ----------
+    codes, label : ndarray of int, shape (n_rows,)
+    n_values, n_classes : int
+    """
+    counts = room(n_values, n_classes, np.int64)
+    counts.fill(0)
+    add_counts(codes, label, counts)
+    return counts
+
+
+_CLASS_BITS = 7  # of a row's group and class in one number; there are at most 100 classes
+
+
+@compiled
+def place_by_value(
+    codes: np.ndarray, group: np.ndarray, label: np.ndarray, places: np.ndarray, placed: np.ndarray
+) -> None:
+    """Write group and class of each row to the next place of its value.
+
+    Parameters
+    ----------
+    codes, group, label : ndarray of int, shape (n_rows,)
+    places : ndarray of int64, shape (n_values,)
+        Next place of each value; moved on.
+    placed : ndarray of uint64, shape (n_rows,)
+    """
+    for i in range(len(codes)):
+        packed = (np.uint64(group[i]) << np.uint64(_CLASS_BITS)) | np.uint64(label[i])
+        placed[places[codes[i]]] = packed
+        places[codes[i]] += 1
+
+
+@compiled
+def count_placed(
+    placed: np.ndarray,
+    stops: np.ndarray,
+    latest: np.ndarray,
+    value: np.ndarray,
+    group: np.ndarray,
+    counts: np.ndarray,
+) -> Any:
+    """Number of pairs of value and group; value, group and class counts of each are written.
+
+    Parameters
+    ----------
+    placed : ndarray of uint64, shape (n_rows,)
+        From `place_by_value`.
+    stops : ndarray of int64, shape (n_values,)
+        Where the rows of each value end.
+    latest : ndarray of int64, shape (n_groups,)
+        -1 everywhere; overwritten.
+    value, group : ndarray of int64, shape (n_rows,)
+    counts : ndarray of int64, shape (n_rows, n_classes)
+    """
+    n_pairs, start = 0, 0
+    mask = np.uint64((1 << _CLASS_BITS) - 1)
+    for v in range(len(stops)):
+        first = n_pairs
+        for at in range(start, stops[v]):
+            g = np.int64(placed[at] >> np.uint64(_CLASS_BITS))
+            pair = latest[g]
+            if pair < first:  # the group has not met this value
+                pair = n_pairs
+                latest[g] = pair
+                value[pair], group[pair] = v, g
+                for k in range(counts.shape[1]):
+                    counts[pair, k] = 0
+                n_pairs += 1
+            counts[pair, placed[at] & mask] += 1
+        start = stops[v]
+    return n_pairs
+
+
+@compiled
+def add_pairs(
+    joined: np.ndarray,
+    value: np.ndarray,
+    group: np.ndarray,
+    counts: np.ndarray,
+    latest: np.ndarray,
+    joined_value: np.ndarray,
+    joined_group: np.ndarray,
+    joined_counts: np.ndarray,
+) -> Any:
+    """Number of pairs once values are joined; ``joined_...`` of each are written.
+
+    Parameters
+    ----------
+    joined : ndarray of int64, shape (n_values,)
+        What each value becomes, rising.
+    value, group : ndarray of int64, shape (n_pairs,)
+        In the order of the values.
+    counts : ndarray of int64, shape (n_pairs, n_classes)
+    latest : ndarray of int64, shape (n_groups,)
+        -1 everywhere; overwritten.
+    """
+    n_pairs, first, current = 0, 0, -1
+    for i in range(len(value)):
+        v, g = joined[value[i]], group[i]
+        if v != current:
+            first, current = n_pairs, v
+        pair = latest[g]
+        if pair < first:
+            pair = n_pairs
+            latest[g] = pair
+            joined_value[pair], joined_group[pair] = v, g
+            joined_counts[pair] = counts[i]
+            n_pairs += 1
+        else:
+            for k in range(counts.shape[1]):
+                joined_counts[pair, k] += counts[i, k]
+    return n_pairs
+
+
+@compiled
+def add_rows(codes: np.ndarray, table: np.ndarray, sums: np.ndarray) -> None:
+    """Add the rows of a table to the sums of their codes, shape (n_codes, n_columns)."""
+    for i in range(len(codes)):
+        for k in range(table.shape[1]):
+            sums[codes[i], k] += table[i, k]
+
+
+def pair_counts(
+    codes: np.ndarray, group: np.ndarray, label: np.ndarray, sizes: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value, group and class counts of the pairs that meet, in the order of the values.
+
+    Parameters
+    ----------
+    codes, group, label : ndarray of int, shape (n_rows,)
+    sizes : (n_values, n_groups, n_classes)
+    """
+    n_values, n_groups, n_classes = sizes
+    codes = codes.astype(np.int32, copy=False)
+    stops = np.cumsum(np.bincount(codes, minlength=n_values))
+    places = np.append(0, stops[:-1])
+    placed = room(len(codes), 1, np.uint64)[:, 0]
+    place_by_value(codes, group.astype(np.int32, copy=False), label, places, placed)
+    pairs = _room_for_pairs(len(codes), n_classes)
+    n_pairs = count_placed(placed, stops, np.full(n_groups, -1), *pairs)
+    value, group, counts = (array[:n_pairs] for array in pairs)
+    return value, group, counts
+
+
+def joined_counts(
+    joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, n_groups: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for joined values; parameters as in `add_pairs`."""
+    pairs = _room_for_pairs(len(value), counts.shape[1])
+    n_pairs = add_pairs(joined, value, group, counts, np.full(n_groups, -1), *pairs)
+    value, group, counts = (array[:n_pairs] for array in pairs)
+    return value, group, counts
+
+
+def _room_for_pairs(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    value, group = (room(n_rows, 1, np.int64)[:, 0] for _ in range(2))
+    return value, group, room(n_rows, n_classes, np.int64)
+
+
+@compiled
+def fill_slots(table: np.ndarray, n_words: int, n_seen: int, slots: np.ndarray) -> None:
+    """Write to empty slots, -1 everywhere, where `count_keys` finds the first n_seen keys."""
+    mask = np.uint64(len(slots) - 1)
+    for at in range(n_seen):
+        mixed = np.uint64(0)
+        for w in range(n_words):
+            mixed = _mixed(mixed, table[at, w])
+        slot = ((mixed * _MIX) >> np.uint64(20)) & mask
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = at
+
+
+@compiled
+def count_keys(
+    keys: np.ndarray,
+    valid: np.ndarray,
+    label: np.ndarray,
+    first_row: int,
+    slots: np.ndarray,
+    table: np.ndarray,
+    first: np.ndarray,
+    n_seen: int,
+    missing: np.ndarray,
+    left: np.ndarray,
+    left_rows: np.ndarray,
+    n_left: int,
+) -> Any:
+    """Add the keys to the counts of those seen before; where there is no room, leave them over.
+
+    Rows are looked up some at a time: hashes, then slots, then keys. The loads of each step do not
+    wait for one another, and a key and its counts lie in one line of the cache.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Of the rows from ``first_row`` on.
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    label : ndarray of int, shape (n_rows,)
+    first_row : int
+    slots : ndarray of int32
+        From `fill_slots`; a power of two, more than there is room for.
+    table : ndarray of uint64, shape (n_keys, n_words + n_classes)
+        A row for each key that there is room for: the key, and its rows by class.
+    first : ndarray of uint32, shape (n_keys,) or more
+        The first row of each key.
+    n_seen : int
+    missing : ndarray of int64, shape (n_classes,)
+        Missing rows by class, which are added.
+    left, left_rows : ndarray of uint64, shape (n, n_words), and of uint32, shape (n,)
+        Keys that are left over, and their rows; none for them: the first such key ends the loop.
+    n_left : int
+
+    Returns
+    -------
+    n_seen, n_left, n_done : int
+        Keys seen now, keys left over, and rows that have been looked at.
+    """
+    n_words = keys.shape[1]
+    mask = np.uint64(len(slots) - 1)
+    hashed, places = np.empty(_ROWS, dtype=np.uint64), np.empty(_ROWS, dtype=np.int32)
+    for start in range(0, len(keys), _ROWS):
+        stop = min(start + _ROWS, len(keys))
+        for i in range(start, stop):
+            mixed = np.uint64(0)
+            for w in range(n_words):
+                mixed = _mixed(mixed, keys[i, w])
+            hashed[i - start] = ((mixed * _MIX) >> np.uint64(20)) & mask
+        for i in range(stop - start):
+            places[i] = slots[hashed[i]]
+        for i in range(start, stop):
+            y = np.uint64(label[i])
+            if len(valid) > 0 and not valid[i]:
+                missing[y] += 1
+                continue
+            at = places[i - start]
+            same = at >= 0
+            if same:
+                for w in range(n_words):
+                    same &= table[at, w] == keys[i, w]
+            slot = hashed[i - start]
+            while not same:
+                at = slots[slot]
+                if at < 0:
+                    if n_seen == len(table):
+                        break
+                    slots[slot] = at = n_seen
+                    table[at] = 0
+                    for w in range(n_words):
+                        table[at, w] = keys[i, w]
+                    first[at] = first_row + i
+                    n_seen += 1
+                    break
+                same = True
+                for w in range(n_words):
+                    same &= table[at, w] == keys[i, w]
+                slot = (slot + np.uint64(1)) & mask
+            if at >= 0:
+                table[at, np.uint64(n_words) + y] += np.uint64(1)
+            elif n_left == len(left):
+                return n_seen, n_left, i
+            else:
+                for w in range(n_words):
+                    left[n_left, w] = keys[i, w]
+                left_rows[n_left] = first_row + i
+                n_left += 1
+    return n_seen, n_left, len(keys)
+
+
+@compiled
+def place_by_class(
+    numbers: np.ndarray,
+    valid: np.ndarray,
+    label: np.ndarray,
+    places: np.ndarray,
+    placed: np.ndarray,
+    missing: np.ndarray,
+) -> None:
+    """Write each number to the next place of its class.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_rows,)
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    label : ndarray of int, shape (n_rows,)
+    places : ndarray of int64, shape (n_classes,)
+        Next place of each class; moved on.
+    placed : ndarray of shape (n_all_rows,)
+    missing : ndarray of int64, shape (n_classes,)
+        Missing rows by class, which are added.
+    """
+    for i in range(len(numbers)):
+        y = np.uint64(label[i])
+        if len(valid) > 0 and not valid[i]:
+            missing[y] += 1
+        else:
+            placed[places[y]] = numbers[i]
+            places[y] += 1
+
+
+@compiled
+def merge_counts(numbers: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Any:
+    """Distinct numbers in order, and how often each occurs in each class.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_numbers,)
+        Class after class, in order within each.
+    starts, stops : ndarray of int64, shape (n_classes,)
+        Where the numbers of each class lie.
+    """
+    n_rows = (stops - starts).sum()
+    values = np.empty(n_rows, dtype=numbers.dtype)
+    counts = np.empty((n_rows, len(stops)), dtype=np.int64)
+    at = starts.copy()
+    n_values, n_done = 0, 0
+    least = numbers[0]
+    while n_done < n_rows:
+        none = True
+        for k in range(len(stops)):
+            if at[k] < stops[k] and (none or numbers[at[k]] < least):
+                least = numbers[at[k]]
+                none = False
+        values[n_values] = least
+        for k in range(len(stops)):
+            start = at[k]
+            while at[k] < stops[k] and numbers[at[k]] == least:
+                at[k] += 1
+            counts[n_values, k] = at[k] - start
+            n_done += at[k] - start
+        n_values += 1
+    return values[:n_values], counts[:n_values]
+
+
+class KeyCounts(NamedTuple):
+    """Distinct keys in any order.
+
+    Attributes
+    ----------
+    keys : ndarray of uint64, shape (n_keys, n_words)
+    first : ndarray of uint32, shape (n_keys,)
+        The first row of each.
+    counts : ndarray of int64, shape (n_keys, n_classes)
+    missing : ndarray of int64, shape (n_classes,)
+    """
+
+    keys: np.ndarray
+    first: np.ndarray
+    counts: np.ndarray
+    missing: np.ndarray
+
+
+def count_keys_in_one_pass(
+    blocks: Iterator[tuple[np.ndarray, np.ndarray]],
+    n_words: int,
+    label: np.ndarray,
+    n_classes: int,
+) -> KeyCounts | None:
+    """Rows by key and class; None where there are too many different keys.
+
+    The first keys, among which are the frequent ones, are counted in a table that stays in the
+    cache. Rows of other keys are left over, and then counted by parts.
+
+    Parameters
+    ----------
+    blocks : iterator of (keys, valid), as in `count_keys`
+    n_words : int
+    label : ndarray of int, shape (n_rows,)
+    n_classes : int
+    """
+    table = room(_MAX_KEYS, n_words + n_classes, np.uint64)
+    first = room(_MAX_KEYS, 1, np.uint32)[:, 0]
+    missing = np.zeros(n_classes, dtype=np.int64)
+    most, n_seen, n_left, start = _FEW_KEYS, 0, 0, 0
+    slots = np.full(2 * most, -1, dtype=np.int32)
+    left, left_rows = room(0, n_words, np.uint64), room(0, 1, np.uint32)[:, 0]
+    for keys, valid in blocks:
+        done = 0
+        while True:
+            n_seen, n_left, n_done = count_keys(
+                keys[done:], valid[done:], label[start + done : start + len(keys)], start + done,
+                slots, table[:most], first, n_seen, missing, left, left_rows, n_left,
+            )  # fmt: skip
+            done += n_done
+            if done == len(keys):
+                break
+            if most < _MAX_KEYS:
+                most = min(4 * most, _MAX_KEYS)
+                slots = np.full(2 * most, -1, dtype=np.int32)
+                fill_slots(table, n_words, n_seen, slots)
+            elif len(left):
+                return None
+            else:
+                n_room = min(len(label) - start, _MAX_LEFT)
+                left, left_rows = room(n_room, n_words, np.uint64), room(n_room, 1, np.uint32)[:, 0]
+        start += len(keys)
+    found, first = table[:n_seen, :n_words], first[:n_seen]
+    counts = table[:n_seen, n_words:].astype(np.int64)
+    if n_left:
+        left, left_rows = left[:n_left], left_rows[:n_left]
+        rest = next(grouped(lambda: iter([left]), n_left, n_words, n_left))
+        labels = label[left_rows][rest.rows]
+        found = np.concatenate([found, left[rest.first]])
+        first = np.concatenate([first, left_rows[rest.first]])
+        more = class_counts(rest.codes, labels, len(rest.first), n_classes)
+        counts = np.concatenate([counts, more])
+    return KeyCounts(found, first, counts, missing)
+
+
+def sorted_counts(
+    pieces: Iterable[tuple[np.ndarray, np.ndarray]],
+    dtype: Any,
+    label: np.ndarray,
+    n_classes: int,
+    max_rows: int | None = None,
+) -> tuple[np.ndarray, Iterator[tuple[np.ndarray, np.ndarray]]]:
+    """Missing rows by class, and distinct numbers in order with their rows by class, in parts.
+
+    Numbers are sorted class by class: no row needs a code.
+
+    Parameters
+    ----------
+    pieces : iterable of (numbers, valid), as in `place_by_class`
+        The rows one after the other.
+    dtype : dtype of the numbers
+    label : ndarray of int, shape (n_rows,)
+    n_classes : int
+    max_rows : int, optional
+        About how many rows a part counts; by default there is one part.
+    """
+    sizes = np.bincount(label, minlength=n_classes)
+    starts = np.cumsum(sizes) - sizes
+    stops, missing = starts.copy(), np.zeros(n_classes, dtype=np.int64)
+    placed = np.empty(len(label), dtype=dtype)
+    first = 0
+    for numbers, valid in pieces:
+        labels = label[first : first + len(numbers)]
+        place_by_class(numbers, valid, labels, stops, placed, missing)
+        first += len(numbers)
+    by_class = [placed[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    for numbers in by_class:
+        numbers.sort()
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        cuts = np.zeros(0, dtype=dtype)
+        if max_rows is not None:
+            step = max(max_rows // n_classes, 1)
+            cuts = np.unique(np.concatenate([numbers[step::step] for numbers in by_class]))
+        ends = [np.append(np.searchsorted(n, cuts, side="right"), len(n)) for n in by_class]
+        start = starts
+        for stop in starts + np.stack(ends, axis=1):
+            yield merge_counts(placed, start, stop)
+            start = stop
+
+    return missing, parts()
+
+
+class Groups(NamedTuple):
+    """Rows by their value, in an order that keeps equal values near one another.
+
+    Attributes
+    ----------
+    rows : ndarray of uint32, shape (n_rows,)
+        Of all rows a permutation; rows of one group ascend.
+    codes : ndarray of int32, shape (n_rows,)
+        Group of each of ``rows``.
+    first : ndarray of uint32, shape (n_groups,)
+        The first row of each group.
+    """
+
+    rows: np.ndarray
+    codes: np.ndarray
+    first: np.ndarray
+
+
+def grouped(
+    keys: Callable[[], Iterator[np.ndarray]], n_rows: int, n_words: int, max_rows: int
+) -> Iterator[Groups]:
+    """Groups of equal keys, in parts of about ``max_rows`` rows; equal keys are in one part.
+
+    Rows are distributed by a hash of their key, so that a part's hash table stays in the cache.
+
+    Parameters
+    ----------
+    keys : callable
+        Gives the keys block by block, each of shape (n, n_words); called once, and once more for
+        every part.
+    n_rows, n_words, max_rows : int
+    """
+    n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
+    sizes = np.zeros(1 << n_bits, dtype=np.int64)
+    for block in keys():
+        add_sizes(block, n_bits, sizes)
+    turns = (np.cumsum(sizes) - 1) // max_rows
+    for turn in np.unique(turns[sizes > 0]):
+        parts = np.flatnonzero((turns == turn) & (sizes > 0))
+        first, last = int(parts[0]), int(parts[-1]) + 1
+        stops = np.cumsum(sizes[first:last])
+        places = stops - sizes[first:last]
+        n_placed = int(stops[-1])
+        placed, rows = room(n_placed, n_words, np.uint64), room(n_placed, 1, np.uint32)[:, 0]
+        start = 0
+        for block in keys():
+            place_keys(block, start, n_bits, first, places, placed, rows)
+            start += len(block)
+        codes, seen = room(n_placed, 1, np.int32)[:, 0], room(n_placed, 1, np.uint32)[:, 0]
+        n_groups = group_keys(placed, rows, stops, codes, seen)
+        groups = Groups(rows, codes, seen[:n_groups].copy())
+        del placed, rows, codes, seen  # free the memory before the next part
+        yield groups
+        del groups
+
+
+def text_blocks(
+    pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]], n_words: int
+) -> Iterator[np.ndarray]:
+    """Keys of texts, block by block; a block is overwritten by the next.
+
+    Parameters
+    ----------
+    pieces : list of (offsets, text, valid), as in `text_keys`
+    n_words : int
+    """
+    keys = np.empty((_BLOCK, n_words), dtype=np.uint64)
+    for offsets, text, valid in pieces:
+        # Eight bytes from every place on.
+        words = np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
+        for start in range(0, len(offsets) - 1, _BLOCK):
+            ends = offsets[start : start + _BLOCK + 1]
+            mask = valid[start : start + _BLOCK]
+            text_keys(ends, text, words, mask, keys[: len(ends) - 1])
+            yield keys[: len(ends) - 1]

@@ -1,0 +1,251 @@
+"""Counting a column of very many rows in parts, in less memory than a table of all its values.
+
+Texts are distributed over parts by their hash, numbers by their order. Texts too long for a key of
+a few words are counted by DuckDB, which leaves on disk what does not fit into its memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from holdtrue.columns.bins import has_bins, is_missing, missing_rows, value_order
+from holdtrue.columns.counting import Target, number_buffers, row_numbers, table_of
+from holdtrue.columns.distinct import is_long_text, mostly_differ, text_parts
+from holdtrue.columns.values import filtered
+
+# Rows from which a column is counted in parts, and rows of a part. Below, one table of all values
+# takes less time, and for five million rows less than a gigabyte.
+LARGE = 1 << 23
+PART = 1 << 20
+TEXT_PART = 1 << 21
+# Cells of a table of integers that lie close together.
+DENSE = 1 << 20
+_BATCH = 1 << 17
+DUCKDB_MEMORY = "900MB"
+
+
+class Part(NamedTuple):
+    """Tables of some values of a column.
+
+    Attributes
+    ----------
+    table : ndarray of shape (n_values, width)
+        Of values that are not missing; those of numbers in order, part after part.
+    missing : ndarray of shape (0, width) or (1, width)
+        Of the missing value.
+    values : pyarrow.Array or ndarray of object, optional
+        Of the rows of the table, or numbers of rows that have them in ``column``.
+    column : pyarrow.Array or pyarrow.ChunkedArray, optional
+    """
+
+    table: np.ndarray
+    missing: np.ndarray
+    values: Any = None
+    column: Any = None
+
+
+class ColumnSource(Protocol):
+    """Where columns are read from, such as `holdtrue.tables.Table`."""
+
+    n_rows: int
+    types: dict[str, Any]
+
+    def column(self, name: str) -> Any:
+        """The whole column."""
+
+    def batches(self, columns: Iterable[str] | None = None, rows: int = 0) -> Iterator[Any]:
+        """Record batches of some columns."""
+
+
+def whole_part(kind: str, values: Any, table: np.ndarray, column: Any = None) -> Part:
+    """The one part of a column that is counted as a whole.
+
+    Parameters
+    ----------
+    kind : str
+        One of `holdtrue.columns.values.KINDS`.
+    values : pyarrow.Array or ndarray of object, length n_values
+    table : ndarray of shape (n_values, width)
+    column : pyarrow.Array or pyarrow.ChunkedArray, optional
+        Of texts, of which the values may be row numbers.
+    """
+    import pyarrow as pa
+
+    missing = missing_rows(values, table)
+    if has_bins(kind):
+        order = value_order(values)
+        in_order = values[order] if isinstance(order, slice) else values.take(pa.array(order))
+        return Part(table[order], missing, in_order)
+    if len(missing):
+        present = ~is_missing(values)
+        values, table = filtered(values, present), table[present]
+    are_rows = column is not None and is_long_text(column) and pa.types.is_integer(values.type)
+    return Part(table, missing, values, column if are_rows else None)
+
+
+def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[Part] | None:
+    """Parts of a column of very many rows; None where it is better counted as a whole.
+
+    Parameters
+    ----------
+    source : ColumnSource
+    name : str
+        Of the column.
+    target : Target
+    """
+    import pyarrow as pa
+
+    if source.n_rows < LARGE or target.classes is None or target.weight is not None:
+        return None
+    pa.default_memory_pool().release_unused()  # of the column before
+    kind = source.types[name]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if _begins_with_long_texts(source, name):
+            return _long_text_tables(source, name, target)
+        return _text_tables(source.column(name), target)
+    is_whole = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_boolean(kind)
+    if pa.types.is_interval(kind) or not (
+        is_whole or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
+    ):
+        return None
+    if not pa.types.is_floating(kind):
+        low, high = _range(source, name)
+        if (high - low + 1) * len(target.classes) <= DENSE:
+            return _dense_tables(source, name, target, low, high)
+    return _sorted_tables(source, name, target)
+
+
+def _text_tables(column: Any, target: Target) -> Iterator[Part] | None:
+    """Parts of a column of texts that mostly differ; None for other texts."""
+    groups = text_parts(column, TEXT_PART)
+    if groups is None:
+        return None
+
+    def parts() -> Iterator[Part]:
+        while (group := next(groups, None)) is not None:
+            rows = row_numbers(column, group.first)
+            table = table_of(group.codes, len(group.first), target.at(group.rows))
+            part = whole_part("category", rows, table, column)
+            del group, rows, table  # free the memory before the next part
+            yield part
+            del part
+
+    return parts()
+
+
+def _begins_with_long_texts(source: ColumnSource, name: str) -> bool:
+    """Whether the first rows have texts too long for a key, most of which differ."""
+    import pyarrow.compute as pc
+
+    from holdtrue.columns.loops import MAX_TEXT
+
+    rows = next(iter(source.batches([name], _BATCH))).column(0)
+    longest = pc.max(pc.binary_length(rows)).as_py()
+    return longest is not None and longest > MAX_TEXT and mostly_differ(rows, 0.5)
+
+
+def _long_text_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:
+    """Parts of a column of long texts that mostly differ, counted by DuckDB."""
+    import duckdb
+    import pyarrow as pa
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for batch in source.batches([name], _BATCH):
+            label = target.codes[start : start + len(batch)].astype(np.uint8, copy=False)
+            yield pa.record_batch([batch.column(0).cast(kind), pa.array(label)], schema=schema)
+            start += len(batch)
+
+    kind = pa.large_string()
+    schema = pa.schema([("value", kind), ("label", pa.uint8())])
+    counts = [f"count(*) FILTER (label = {k})" for k in range(len(target.classes or ()))]
+    with tempfile.TemporaryDirectory() as folder:
+        config = {"memory_limit": DUCKDB_MEMORY, "temp_directory": folder, "threads": 1}
+        with duckdb.connect(config=config) as connection:  # type: ignore[arg-type]
+            connection.register("texts", pa.RecordBatchReader.from_batches(schema, rows()))
+            query = f"SELECT value, {', '.join(counts)} FROM texts GROUP BY value"
+            relation: Any = connection.sql(query)
+            newer = hasattr(relation, "to_arrow_reader")
+            reader = (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(_BATCH)
+            for batch in reader:
+                texts, *columns = batch.columns
+                present = np.asarray(texts.is_valid())
+                table = np.stack([np.asarray(column) for column in columns], axis=1)
+                yield Part(table[present], table[~present], filtered(texts, present))
+
+
+def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:
+    """Parts of a column of numbers, in their order; the missing value comes first."""
+    import pyarrow as pa
+
+    from holdtrue.columns.loops import sorted_counts
+
+    dtype = np.float64 if pa.types.is_floating(source.types[name]) else np.int64
+    n_classes = len(target.classes or ())
+    pieces = _numbers(source, name)
+    missing, counts = sorted_counts(pieces, dtype, target.codes, n_classes, PART)
+    yield Part(missing[None][:0], missing[None][: int(missing.any())])
+    for values, table in counts:
+        yield Part(table, table[:0], _typed(values, source.types[name]))
+
+
+def _dense_tables(
+    source: ColumnSource, name: str, target: Target, low: int, high: int
+) -> Iterator[Part]:
+    """The one part of a column of whole numbers between two that are not far apart."""
+    n_values = high - low + 1
+    # The row before the first value counts missing rows.
+    total = np.zeros((n_values + 1, len(target.classes or ())), dtype=np.int64)
+    start = 0
+    for numbers, valid in _numbers(source, name):
+        codes = numbers - (low - 1)
+        if len(valid):
+            codes[~valid] = 0
+        rows = Target(target.codes[start : start + len(codes)], target.classes, None)
+        total += table_of(codes, n_values + 1, rows)
+        start += len(codes)
+    table = total[1:]
+    used = np.flatnonzero(table.any(axis=1))
+    values = _typed(low + used, source.types[name])
+    yield Part(table[used], total[:1][: int(total[0].any())], values)
+
+
+def _typed(numbers: np.ndarray, kind: Any) -> Any:
+    """Numbers that stand for values of an Arrow type, as those."""
+    import pyarrow as pa
+
+    values = pa.array(numbers)
+    if pa.types.is_temporal(kind):
+        return values.cast(f"int{kind.bit_width}").view(kind)
+    return values.cast(pa.bool_()) if pa.types.is_boolean(kind) else values
+
+
+def _range(source: ColumnSource, name: str) -> tuple[int, int]:
+    """Least and greatest whole number; 0 and 0 where all are missing."""
+    present = (
+        (numbers[valid] if len(valid) else numbers) for numbers, valid in _numbers(source, name)
+    )
+    ends = [(int(numbers.min()), int(numbers.max())) for numbers in present if len(numbers)]
+    return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+
+def _numbers(source: ColumnSource, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Numbers, and masks of those that are not missing, batch by batch."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = source.types[name]
+    for batch in source.batches([name], PART):
+        rows = batch.column(0)
+        if pa.types.is_floating(kind):
+            yield number_buffers(pc.cast(rows, pa.float64()))
+            continue
+        if pa.types.is_temporal(kind):
+            rows = rows.view(f"int{kind.bit_width}")
+        elif pa.types.is_boolean(kind):
+            rows = pc.cast(rows, pa.int8())
+        yield number_buffers(pc.cast(rows, pa.int64()))

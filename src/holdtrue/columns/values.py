@@ -1,0 +1,236 @@
+"""Columns of arrays and frames as Arrow columns, and how their values are read.
+
+pyarrow is imported when a column is read, so that `import holdtrue` does not wait for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from holdtrue.errors import InputError, InputTypeError
+
+# How a column's values are read; where two parts of a column differ, the later of their kinds.
+KINDS = ("empty", "integer", "number", "category")
+
+# Types of objects that Arrow reads as they are meant, if a column holds one of them.
+_PYTHON = {str, np.str_, int, float, bool, date, time, Decimal}
+
+
+def columns_of(data: Any) -> dict[str, Any]:
+    """Columns by name: Arrow arrays, or object arrays where the types are Python's.
+
+    Parameters
+    ----------
+    data : data frame, Arrow table or record batch, or ndarray of shape (n_rows, n_columns)
+        The columns of an array are called x0, x1, ...
+    """
+    import pyarrow as pa
+
+    if isinstance(data, np.ndarray):
+        if data.ndim != 2:
+            raise InputError(f"expected 2 dimensions. Got an array of shape {data.shape}.")
+        return {f"x{j}": array_column(data[:, j]) for j in range(data.shape[1])}
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    frame = frame_of(data)
+    if not isinstance(frame, nw.DataFrame):
+        raise InputTypeError(
+            f"expected a data frame (pandas, Polars, Arrow) or an array. "
+            f"Got {type(data).__name__}."
+            + (" Call its collect() first." if hasattr(data, "collect") else "")
+        )
+    columns = {str(series.name): _series_column(series) for series in frame.iter_columns()}
+    if len(columns) < len(frame.columns):
+        raise _same_names(frame.columns)
+    return columns
+
+
+def frame_of(data: Any) -> Any:
+    """Data as a narwhals frame if it is a frame, else unchanged; repeated names are refused."""
+    try:
+        return nw.from_native(data, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        import pyarrow as pa
+
+        names = data.column_names if isinstance(data, pa.Table) else data.columns
+        raise _same_names(names) from error
+
+
+def _same_names(names: Iterable[Any]) -> ValueError:
+    seen = Counter(map(str, names))
+    twice = ", ".join(repr(name) for name, n_times in seen.items() if n_times > 1)
+    return InputError(
+        f"column names must be distinct, as text. Got {twice} more than once. Rename them."
+    )
+
+
+def array_column(values: np.ndarray) -> Any:
+    """Arrow column of an array, or the objects themselves where they have several types.
+
+    Arrow's own conversion is not used with several types: it reads b"x" and "x" as equal.
+    """
+    import pyarrow as pa
+
+    if values.dtype != object:
+        return pa.array(values)
+    missing = missing_objects(values)
+    if missing.all():
+        return pa.nulls(len(values))
+    try:
+        column = _objects_column(values, missing)
+    except (OverflowError, TypeError, ValueError, pa.ArrowException):  # beyond 64 bits, say
+        column = None
+    return values if column is None else column
+
+
+def _series_column(series: Any) -> Any:
+    if isinstance(series.dtype, (nw.Object, nw.Unknown)):
+        return array_column(np.asarray(series.to_native(), dtype=object))
+    return series.to_arrow()
+
+
+def _objects_column(values: np.ndarray, missing: np.ndarray) -> Any:
+    """Arrow column of objects of one type, or of whole and other numbers; None for others."""
+    import pyarrow as pa
+
+    present = values[~missing]
+    types = set(map(type, present))
+    kind = None
+    if all(issubclass(one, datetime) for one in types):  # pandas.Timestamp is one
+        local = {value.tzinfo is None for value in present}
+        if len(local) > 1:  # with and without a time zone: never equal
+            return None
+        kind = pa.timestamp(_unit(present, "nanosecond"), None if True in local else "UTC")
+    elif all(issubclass(one, timedelta) for one in types):
+        kind = pa.duration(_unit(present, "nanoseconds"))
+    elif types == {Decimal} and any(value.is_infinite() for value in present):
+        return _scattered(present.astype(np.float64), missing)  # Arrow's decimals are finite
+    elif len(types) > 1:
+        floats = _are_floats(types, present)
+        return _scattered(present.astype(np.float64), missing) if floats else None
+    elif all(issubclass(one, np.generic) and np.dtype(one).kind in "biufmM" for one in types):
+        return _scattered(np.array(present.tolist()), missing)
+    elif not types <= _PYTHON or (types == {time} and any(v.tzinfo for v in present)):
+        return None
+    return pa.array(values, kind, mask=missing, from_pandas=False)
+
+
+def _unit(times: np.ndarray, part: str) -> str:
+    """Unit that holds times or spans: Python's, or that of pandas if it says more."""
+    return "ns" if any(getattr(value, part, 0) for value in times) else "us"
+
+
+def _are_floats(types: set[type], values: np.ndarray) -> bool:
+    """Whether all are numbers that a float holds: above 2⁵³ neighbours would become equal."""
+    return all(one is Decimal or np.dtype(one).kind in "iuf" for one in types) and all(
+        isinstance(value, (float, np.floating, Decimal)) or abs(int(value)) <= 2**53
+        for value in values
+    )
+
+
+def _scattered(present: np.ndarray, missing: np.ndarray) -> Any:
+    """Arrow column with the present values in their rows, null in the others."""
+    import pyarrow as pa
+
+    column = np.zeros(len(missing), dtype=present.dtype)
+    column[~missing] = present
+    return pa.array(column, mask=missing)
+
+
+# --- what a column holds ------------------------------------------------------------------------
+
+
+def column_kind(column: Any) -> str:
+    """How a column's values are read, one of `KINDS`, from its type.
+
+    Text, categories and truth values are categories; dates and times are numbers.
+    """
+    return "category" if isinstance(column, np.ndarray) else type_kind(column.type)
+
+
+def type_kind(kind: Any) -> str:
+    """How values of an Arrow type are read, one of `KINDS`."""
+    import pyarrow as pa
+
+    if pa.types.is_null(kind):
+        return "empty"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind):
+        return "number"
+    return "category"
+
+
+def is_plain(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers, texts, dates or truth values: not lists and the like."""
+    import pyarrow as pa
+
+    return not (
+        pa.types.is_nested(kind)
+        or pa.types.is_interval(kind)
+        or isinstance(kind, pa.BaseExtensionType)
+    )
+
+
+def holds_numbers(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers or truth values."""
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    )
+
+
+def missing_objects(column: np.ndarray) -> np.ndarray:
+    """Mask of missing objects: None, NaN, NaT and the like."""
+    return np.fromiter(map(_is_missing, column), dtype=bool, count=len(column))
+
+
+def _is_missing(value: Any) -> bool:
+    if type(value) is str:  # the most frequent objects by far
+        return False
+    if value is None:
+        return True
+    if isinstance(value, (float, np.floating, np.datetime64, np.timedelta64)):
+        return bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def refused(name: Any, given: str) -> TypeError:
+    """Error for a column of non-scalar values."""
+    return InputTypeError(
+        f"column {name!r} holds values that cannot be counted. Got {given}; each "
+        "argument must be a string or a number, a date or a truth value. Turn it into columns of "
+        "those, or leave it out."
+    )
+
+
+def python_values(values: Any) -> list[Any]:
+    """Values as Python objects; a missing one is None."""
+    if isinstance(values, np.ndarray):
+        return values.tolist()
+    try:
+        return values.to_pylist()
+    except (OverflowError, ValueError) as error:  # Arrow has dates beyond the range of Python's
+        raise InputError(
+            f"a {values.type} has no date in Python ({error}). Read the column as text."
+        ) from error
+
+
+def filtered(values: Any, mask: np.ndarray) -> Any:
+    """Values where the mask is true."""
+    import pyarrow as pa
+
+    return values[mask] if isinstance(values, np.ndarray) else values.filter(pa.array(mask))

@@ -1,0 +1,413 @@
+"""`compare_models`: every model fitted without a part of the data and asked about that part.
+
+A model that tunes itself tunes on the other parts only, so that all errors are honest.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import indexable
+
+from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR, Comparison
+from holdtrue.compare.field import NULL, features_used, fit_with_groups, named_models, null_model
+from holdtrue.errors import (
+    InputError,
+    InputTypeError,
+    MissingFileError,
+    did_you_mean,
+    shown,
+    speaks,
+)
+from holdtrue.progress import progress_bar
+from holdtrue.targets import target_kind
+from holdtrue.validation import check_groups, check_level, class_codes, is_number, target_rows
+
+__all__ = ["compare_models", "held_out_parts"]
+
+_MAX_PARTS = 20  # parts of domains that are held out in turn
+_ROW_PARTS = 10  # parts of rows, without groups
+_EARLIER = 3  # domains that come before the first that is predicted from earlier ones
+
+
+@speaks
+def compare_models(
+    models: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    scoring: Any = None,
+    target_type: str = "auto",
+    level: float = 0.95,
+    checkpoint: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Comparison:
+    """Compare models on the same left-out domains or rows.
+
+    Parameters
+    ----------
+    models : mapping of str to estimator, sequence of str, or None
+        Any scikit-learn estimators, or names of `default_models`; None takes all of those.
+    X : array-like or data frame of shape (n_samples, n_features)
+        As the models take it.
+    y : array-like of shape (n_samples,)
+    groups : array-like of shape (n_samples,), optional
+        Domain of each row. New data are new domains: one is left out as a whole, more than 20 in
+        20 parts. Models whose ``fit`` takes ``groups`` get those of their rows.
+    cv : int, "time" or scikit-learn splitter, optional
+        How rows or domains are left out. Default: domain by domain (at most 20 parts), or 10 parts
+        of the rows. With "time" the groups are years, dates or others that have an order, and each
+        is predicted from those before it, as the next one will be: later ones may differ more from
+        the first than all do from each other. The first three are not judged.
+    scoring : str or callable, optional
+        A scikit-learn scorer, greater is better; its negative is the error. Default: the share
+        wrong of classes, the squared error of numbers.
+    target_type : {"auto", "classes", "numeric"}
+    level : float
+        Of the intervals.
+    checkpoint : path, optional
+        File to which every finished fit is written. After an interruption the same call goes on
+        where it stopped. Data, models and parts must be the same, or the file is refused.
+    random_state : int, RandomState or None, default=None
+        Draws the parts, where they are fewer than the domains or rows; None: the same parts in
+        every call.
+    n_jobs : int, optional
+        Fits at the same time.
+
+    Returns
+    -------
+    comparison : Comparison
+
+    See Also
+    --------
+    DomainAverageRegressor, DomainAverageClassifier : All models, weighed by their errors.
+    sklearn.model_selection.cross_validate : One model, with any number of scores.
+
+    Notes
+    -----
+    When **not** to use it: to tune one model. The error of the best of many settings is too low;
+    tune inside the model, as `GridSearchCV` does, and compare the tuned models here.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from sklearn.linear_model import RidgeCV
+    >>> from holdtrue import TGreedyRegressor, compare_models
+    >>> from holdtrue.datasets import make_domains
+    >>> data = make_domains(n_domains=16, n_features=15, random_state=0)
+    >>> models = {"t_greedy": TGreedyRegressor(), "ridge": RidgeCV(), "mean": DummyRegressor()}
+    >>> contest = compare_models(models, data.X, data.y, groups=data.groups)
+    >>> contest.recommended
+    't_greedy'
+    """
+    X, y = indexable(X, target_rows(y))
+    n_rows = len(y)
+    if n_rows < 4:
+        raise InputError(f"needs at least 4 rows. Got {n_rows}.")
+    kind = target_kind(y, target_type)
+    labels = None if groups is None else check_groups(groups, n_rows)
+    classes = None if kind.is_numeric else class_codes(y)[0]
+    check_level("level", level)
+    field = named_models(models, is_classes=classes is not None)
+    parts = held_out_parts(labels, y, cv, is_classes=classes is not None, random_state=random_state)
+    loss = Loss.of(scoring, classes)
+    unit_of_row, units = _units(labels, parts, n_rows, by_row=scoring is None)
+    field_and_null = {**field, NULL: null_model(is_classes=classes is not None)}
+    log = _Checkpoint(checkpoint, (X, y, parts, loss.name), field_and_null)
+    jobs = [(name, k) for k in range(len(parts)) for name in field_and_null if (name, k) not in log]
+    with progress_bar("models on left-out parts", len(jobs)) as tick:
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_judged)(field_and_null[name], X, y, labels, parts[k], unit_of_row, loss)
+            for name, k in jobs
+        )
+        for (name, k), result in zip(jobs, results, strict=True):
+            log.add(name, k, result)
+            tick()
+    tested = np.unique(np.concatenate([unit_of_row[test] for _, test in parts]))
+    errors = {
+        name: _unit_errors([log[name, k] for k in range(len(parts))], len(units))[tested]
+        for name in field_and_null
+    }
+    every = {name: [log[name, k] for k in range(len(parts))] for name in field}
+    return Comparison(
+        names=tuple(field),
+        errors=np.array([errors[name] for name in field]),
+        null=errors[NULL],
+        units=tuple(str(units[i]) for i in tested) if labels is not None else (),
+        n_features=np.array([np.mean([r.n_features for r in every[name]]) for name in field]),
+        seconds=np.array([np.mean([r.seconds for r in every[name]]) for name in field]),
+        scoring=loss.name,
+        level=float(level),
+    )
+
+
+def held_out_parts(
+    groups: np.ndarray | None, y: np.ndarray, cv: Any, *, is_classes: bool, random_state: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit on and rows to judge, for each part that is left out.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n_rows,) or None
+        Domains stay together.
+    y : ndarray of shape (n_rows,)
+    cv : int, "time", splitter or None
+        None: domain by domain, at most 20 parts; 10 parts of rows without groups.
+    is_classes : bool
+    random_state : int, RandomState or None
+    """
+    rows = np.zeros((len(y), 1))
+    if isinstance(cv, str) and cv == "time":
+        return _later_parts(groups)
+    if cv is None or is_number(cv):
+        wanted = cv if cv is not None else _ROW_PARTS if groups is None else _MAX_PARTS
+        n_units = len(y) if groups is None else len(np.unique(groups))
+        what = "rows" if groups is None else "domains"
+        if groups is not None and n_units < 2:
+            raise InputError(
+                f"needs at least 2 domains, got 1 ({shown(groups[0])} in every row). Pass the "
+                "domain of each row as groups."
+            )
+        if not (is_number(wanted) and int(wanted) == wanted and wanted >= 2):
+            raise InputError(
+                f"cv must be a whole number of at least 2, or a splitter. Got {shown(cv)}."
+            )
+        if cv is not None and wanted > n_units:
+            raise InputError(f"cv must be at most the number of {what}, {n_units}. Got {cv}.")
+        n_parts = min(int(wanted), n_units)
+        if groups is not None:
+            shuffled = GroupKFold(n_parts, shuffle=True, random_state=_seed(random_state))
+            splitter: Any = GroupKFold(n_parts) if n_parts == n_units else shuffled
+        elif is_classes and np.unique(y, return_counts=True)[1].min() >= n_parts:
+            splitter = StratifiedKFold(n_parts, shuffle=True, random_state=_seed(random_state))
+        else:
+            splitter = KFold(n_parts, shuffle=True, random_state=_seed(random_state))
+    else:
+        splitter = check_cv(cv, y, classifier=is_classes)
+    return list(splitter.split(rows, y, groups))
+
+
+def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows of all earlier domains, and of the next part of them; at most 20 parts are judged."""
+    if groups is None:
+        raise InputError('cv="time" needs groups: the year, or another time, of each row.')
+    labels, codes = np.unique(groups, return_inverse=True)
+    codes = _place_in_time(labels)[codes]
+    n_parts = len(labels) - _EARLIER
+    if n_parts < 1:
+        raise InputError(
+            f'cv="time" needs at least {_EARLIER + 1} domains: the first {_EARLIER} are not '
+            f"judged. Got {len(labels)}. Leave cv out, or name a finer domain."
+        )
+    starts = np.linspace(_EARLIER, len(labels), min(n_parts, _MAX_PARTS) + 1).astype(int)
+    return [
+        (np.flatnonzero(codes < start), np.flatnonzero((codes >= start) & (codes < stop)))
+        for start, stop in pairwise(starts)
+    ]
+
+
+def _place_in_time(labels: np.ndarray) -> np.ndarray:
+    """Rank of each label: of numbers by their size, of others as they are sorted."""
+    try:
+        values = labels.astype(np.float64)
+    except (TypeError, ValueError):
+        values = labels
+    return np.argsort(np.argsort(values, kind="stable"))
+
+
+def _seed(random_state: Any) -> Any:
+    """A seed that gives the same parts in every call of one contest."""
+    if random_state is None:
+        return 0
+    return check_random_state(random_state).randint(2**31)
+
+
+def _units(
+    groups: np.ndarray | None, parts: Sequence[Any], n_rows: int, *, by_row: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Unit of each row, and the units: domains, rows, or parts of the rows."""
+    if groups is not None:
+        units, codes = np.unique(groups, return_inverse=True)
+        return codes, units
+    codes = np.arange(n_rows)
+    if not by_row:
+        for k, (_, test) in enumerate(parts):
+            codes[test] = k
+    return codes, np.arange(codes.max() + 1)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a prediction costs.
+
+    Attributes
+    ----------
+    name : str
+    scorer : callable or None
+        scikit-learn's, greater is better; None for the loss of each row.
+    is_classes : bool
+    """
+
+    name: str
+    scorer: Any
+    is_classes: bool
+
+    @classmethod
+    def of(cls, scoring: Any, classes: np.ndarray | None) -> Loss:
+        """The loss that was asked for; by default the share wrong, or the squared error."""
+        if scoring is None:
+            return cls(SQUARED_ERROR if classes is None else SHARE_WRONG, None, classes is not None)
+        from sklearn.metrics import get_scorer, get_scorer_names
+
+        if isinstance(scoring, str):
+            if scoring not in get_scorer_names():
+                raise InputError(
+                    f"scoring must be one of scikit-learn's scorers. Got {scoring!r}."
+                    + did_you_mean(scoring, get_scorer_names())
+                )
+            name = scoring.removeprefix("neg_") if scoring.startswith("neg_") else f"-{scoring}"
+            return cls(name.replace("_", " "), get_scorer(scoring), classes is not None)
+        if not callable(scoring):
+            raise InputTypeError(f"scoring must be a name or a callable. Got {scoring!r}.")
+        return cls(f"-{getattr(scoring, '__name__', 'score')}", scoring, classes is not None)
+
+    def rows(self, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """Loss of each row, shape (n_rows,)."""
+        if self.is_classes:
+            return (np.asarray(predicted) != y).astype(np.float64)
+        return (np.asarray(predicted, dtype=np.float64) - y) ** 2
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """One model on one part: mean error in each unit of it, features used, seconds of the fit."""
+
+    units: np.ndarray
+    errors: np.ndarray
+    n_features: float
+    seconds: float
+
+
+def _judged(
+    model: Any,
+    X: Any,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    part: tuple[np.ndarray, np.ndarray],
+    unit_of_row: np.ndarray,
+    loss: Loss,
+) -> _Judged:
+    train, test = part
+    start = time.perf_counter()
+    fitted = fit_with_groups(
+        model, _safe_indexing(X, train), y[train], None if groups is None else groups[train]
+    )
+    seconds = time.perf_counter() - start
+    units, codes = np.unique(unit_of_row[test], return_inverse=True)
+    if loss.scorer is None:
+        row_losses = loss.rows(y[test], fitted.predict(_safe_indexing(X, test)))
+        errors = np.bincount(codes, row_losses) / np.bincount(codes)
+    else:
+        errors = np.array(
+            [
+                -loss.scorer(fitted, _safe_indexing(X, test[codes == u]), y[test[codes == u]])
+                for u in range(len(units))
+            ]
+        )
+    if not np.isfinite(errors).all():
+        raise InputError(
+            f"{type(model).__name__} has an error that is not finite on a left-out part. Leave "
+            "the model out, or choose a scoring that every part allows."
+        )
+    return _Judged(units, errors, float(features_used(fitted)), seconds)
+
+
+def _unit_errors(results: Sequence[_Judged], n_units: int) -> np.ndarray:
+    """Mean error of each unit over the parts that test it, (n_units,); nan where none does."""
+    total, times = np.zeros(n_units), np.zeros(n_units)
+    for result in results:
+        total[result.units] += result.errors
+        times[result.units] += 1
+    with np.errstate(invalid="ignore"):
+        return total / times
+
+
+class _Checkpoint:
+    """Finished fits, kept in a file of JSON lines if one is named; the first line is the question.
+
+    A line that was cut off by a crash is ignored: its fit is done again.
+    """
+
+    def __init__(self, path: Any, question: Any, models: Mapping[str, Any]):
+        self._results: dict[tuple[str, int], _Judged] = {}
+        self._path = None if path is None else Path(path)
+        if self._path is None:
+            return
+        if not self._path.parent.is_dir():
+            raise MissingFileError(f"no folder {str(self._path.parent)!r} for the checkpoint.")
+        head: dict[str, Any] = {"format": "holdtrue.checkpoint", "question": _fingerprint(question)}
+        head["models"] = {name: _fingerprint(model) for name, model in models.items()}
+        lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
+        if not lines:
+            self._path.write_text(json.dumps(head) + "\n", "utf-8")
+        elif _record(lines[0]) != head:
+            raise InputError(
+                f"{self._path} belongs to another comparison: data, models or parts differ. "
+                "Name another checkpoint, or remove it."
+            )
+        for record in map(_record, lines[1:]):
+            if isinstance(record, dict):
+                units, errors = np.array(record["units"], int), np.array(record["errors"], float)
+                judged = _Judged(units, errors, record["n_features"], record["seconds"])
+                self._results[record["model"], record["part"]] = judged
+
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return key in self._results
+
+    def __getitem__(self, key: tuple[str, int]) -> _Judged:
+        return self._results[key]
+
+    def add(self, name: str, part: int, result: _Judged) -> None:
+        """Keep a finished fit, in the file too."""
+        self._results[name, part] = result
+        if self._path is not None:
+            record = {
+                "model": name,
+                "part": part,
+                "units": result.units.tolist(),
+                "errors": result.errors.tolist(),
+                "n_features": result.n_features,
+                "seconds": result.seconds,
+            }
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+
+
+def _fingerprint(thing: Any) -> str:
+    """Text that changes with the thing; its parameters in words where it cannot be pickled."""
+    try:
+        return str(joblib.hash(thing))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return repr(thing)
+
+
+def _record(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None

@@ -1,0 +1,186 @@
+"""Who takes part in a contest, and how a model is fitted with the groups of its rows."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from holdtrue.errors import InputError, InputTypeError, did_you_mean, speaks
+
+__all__ = [
+    "NULL",
+    "GroupTuned",
+    "default_models",
+    "features_used",
+    "fit_with_groups",
+    "named_models",
+    "null_model",
+]
+
+_TUNING_PARTS = 5
+NULL = "(no model)"  # name of the null model beside those of the field
+
+
+@speaks
+def default_models(*, is_classes: bool) -> dict[str, Any]:
+    """A sensible field for tables of numbers, by name; linear models and boosting, tuned by domain.
+
+    Parameters
+    ----------
+    is_classes : bool
+        Whether classes are predicted, or a number.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.linear_model import ElasticNetCV, LogisticRegression, RidgeCV
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from holdtrue import domains
+
+    if is_classes:
+        penalties = {"C": np.logspace(-4, 2, 7)}
+        search = GridSearchCV(LogisticRegression(max_iter=1000), penalties, scoring="neg_log_loss")
+        return {
+            "majority": null_model(is_classes=True),
+            "logistic": GroupTuned(make_pipeline(StandardScaler(), search), "gridsearchcv__cv"),
+            "boosting": HistGradientBoostingClassifier(random_state=0),
+            "t_greedy": domains.TGreedyClassifier(),
+            "steady_ridge": domains.SteadyRidgeClassifier(),
+        }
+    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17)))
+    elastic = make_pipeline(StandardScaler(), ElasticNetCV(l1_ratio=[0.2, 0.8], max_iter=5000))
+    return {
+        "mean": null_model(is_classes=False),
+        "ridge": GroupTuned(ridge, "ridgecv__cv"),
+        "elastic_net": GroupTuned(elastic, "elasticnetcv__cv"),
+        "boosting": HistGradientBoostingRegressor(random_state=0),
+        "t_greedy": domains.TGreedyRegressor(),
+        "steady_ridge": domains.SteadyRidgeRegressor(),
+    }
+
+
+class GroupTuned(BaseEstimator):
+    """A model that cross-validates itself, with whole groups left out where there are any.
+
+    Parameters
+    ----------
+    estimator : estimator
+    cv_parameter : str
+        Its parameter that takes the splits, such as ``"ridgecv__cv"`` of a pipeline.
+    """
+
+    def __init__(self, estimator: Any, cv_parameter: str = "cv"):
+        self.estimator = estimator
+        self.cv_parameter = cv_parameter
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> GroupTuned:
+        """Fit the model on splits by group."""
+        n_parts = _TUNING_PARTS if groups is None else min(_TUNING_PARTS, len(np.unique(groups)))
+        splits: Any = n_parts
+        if groups is not None and n_parts >= 2:
+            splits = list(GroupKFold(n_parts).split(X, y, groups))
+        self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
+        self.estimator_.fit(X, y)
+        if is_classifier(self.estimator_):
+            self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions of the tuned model."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Shares of the classes by the tuned model."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.estimator.__sklearn_tags__()
+
+
+def null_model(*, is_classes: bool) -> Any:
+    """The empty selection as a model: the most frequent class, or the mean."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    return DummyClassifier(strategy="prior") if is_classes else DummyRegressor()
+
+
+def named_models(models: Any, *, is_classes: bool) -> dict[str, Any]:
+    """Models by name, from a mapping, from names of the default field, or all of that for None."""
+    if isinstance(models, Mapping):
+        field = {str(name): model for name, model in models.items()}
+    elif models is None:
+        field = default_models(is_classes=is_classes)
+    else:
+        known = default_models(is_classes=is_classes)
+        names = [models] if isinstance(models, str) else list(models)
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"no model {name!r} in the default field of {', '.join(known)}. Pass a dict "
+                    f"of name to estimator for others.{did_you_mean(name, known)}"
+                )
+        field = {name: known[name] for name in names}
+    if not field:
+        raise InputError("needs at least one model. Got none. Pass a dict of name to estimator.")
+    for name, model in field.items():
+        if not (hasattr(model, "fit") and hasattr(model, "predict")) or isinstance(model, type):
+            raise InputTypeError(
+                f"model {name!r} must be an estimator with fit and predict. Got {model!r}."
+            )
+        if is_classifier(model) is not is_classes and not isinstance(model, Pipeline):
+            wanted, other = ("classifier", "number") if is_classes else ("regressor", "class")
+            raise InputError(
+                f"model {name!r} must be a {wanted}, as y holds "
+                f"{'classes' if is_classes else 'numbers'}. {type(model).__name__} predicts a "
+                f"{other}. Pass target_type if y is read wrongly."
+            )
+    return field
+
+
+def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
+    """A fresh copy of the model, fitted; groups go to the steps whose ``fit`` takes them."""
+    model = clone(model)
+    given: dict[str, Any] = {}
+    # Where parts are left out of two or three domains, one may be left: its rows are all there is.
+    if groups is not None and len(np.unique(groups)) > 1:
+        if isinstance(model, Pipeline):
+            given = {f"{name}__groups": groups for name, step in model.steps if _takes_groups(step)}
+        elif _takes_groups(model):
+            given = {"groups": groups}
+    # What a model says about a fit without some parts is not about the fit that the user gets.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, y, **given)
+
+
+def _takes_groups(estimator: Any) -> bool:
+    fit = getattr(estimator, "fit", None)
+    return fit is not None and "groups" in inspect.signature(fit).parameters
+
+
+def features_used(model: Any) -> int:
+    """Features on which a fitted model's predictions depend, as far as it tells."""
+    for part in ("estimator_", "best_estimator_"):
+        if hasattr(model, part):
+            return features_used(getattr(model, part))
+    if isinstance(model, Pipeline):
+        return features_used(model[-1])
+    if type(model).__name__.startswith("Dummy"):
+        return 0
+    if hasattr(model, "support_") and np.asarray(model.support_).dtype == bool:
+        return int(np.sum(model.support_))
+    coefficients = getattr(model, "coef_", None)
+    if coefficients is not None:
+        return int(np.count_nonzero(np.atleast_2d(coefficients).any(axis=0)))
+    return int(getattr(model, "n_features_in_", 0))

@@ -1,0 +1,97 @@
+"""Types that the file of a saved model may hold: those of our own models, and no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdtrue.errors import InputError
+
+__all__ = ["KNOWN_TYPES", "check_trees"]
+
+_BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
+KNOWN_TYPES = frozenset(
+    {
+        "builtins.bytes",
+        "builtins.dict",
+        "builtins.list",
+        "builtins.str",
+        "builtins.tuple",
+        "holdtrue.categories.target_encoder.GingerEncoder",
+        "holdtrue.compare.average.DomainAverageClassifier",
+        "holdtrue.compare.average.DomainAverageRegressor",
+        "holdtrue.compare.average._Calibration",
+        "holdtrue.deployed.model.SavedModel",
+        "holdtrue.deployed.promise.Promise",
+        "holdtrue.domains.estimator.TGreedyClassifier",
+        "holdtrue.domains.estimator.TGreedyRegressor",
+        "holdtrue.domains.steady_estimator.SteadyRidgeClassifier",
+        "holdtrue.domains.steady_estimator.SteadyRidgeRegressor",
+        "holdtrue.model_size.average.Average",
+        "holdtrue.model_size.average.Curve",
+        "holdtrue.model_size.average.LeftOut",
+        "holdtrue.model_size.bases.ColumnBasis",
+        "holdtrue.model_size.bases.GaussianBasis",
+        "holdtrue.model_size.bases.IntervalBasis",
+        "holdtrue.model_size.bases.PrincipalComponents",
+        "holdtrue.model_size.bases.RadialBasis",
+        "holdtrue.model_size.bayes.Grid",
+        "holdtrue.model_size.bayes.Posterior",
+        "holdtrue.model_size.estimator.NestedRegressor",
+        "holdtrue.model_size.inputs.InputMap",
+        "holdtrue.sources.estimator.GreedyTLClassifier",
+        "holdtrue.sources.estimator.GreedyTLRegressor",
+        "holdtrue.tables.column_summary.FeatureColumn",
+        "holdtrue.tables.encoder.TableEncoder",
+        "numpy.float64",
+        "numpy.int64",
+        "numpy.ndarray",
+        "numpy.uint64",
+        "sklearn._loss._loss.CyHalfBinomialLoss",
+        "sklearn._loss._loss.CyHalfMultinomialLoss",
+        "sklearn._loss._loss.CyHalfSquaredError",
+        "sklearn._loss.link.IdentityLink",
+        "sklearn._loss.link.Interval",
+        "sklearn._loss.link.LogitLink",
+        "sklearn._loss.link.MultinomialLogit",
+        "sklearn._loss.loss.HalfBinomialLoss",
+        "sklearn._loss.loss.HalfMultinomialLoss",
+        "sklearn._loss.loss.HalfSquaredError",
+        "sklearn.dummy.DummyClassifier",
+        "sklearn.dummy.DummyRegressor",
+        f"{_BOOSTING}.binning._BinMapper",
+        f"{_BOOSTING}.gradient_boosting.HistGradientBoostingClassifier",
+        f"{_BOOSTING}.gradient_boosting.HistGradientBoostingRegressor",
+        f"{_BOOSTING}.predictor.TreePredictor",
+        "sklearn.linear_model._coordinate_descent.ElasticNetCV",
+        "sklearn.linear_model._logistic.LogisticRegression",
+        "sklearn.linear_model._ridge.RidgeCV",
+        "sklearn.pipeline.Pipeline",
+        "sklearn.preprocessing._data.StandardScaler",
+        "sklearn.preprocessing._label.LabelEncoder",
+    }
+)
+
+
+def check_trees(model: Any) -> None:
+    """Refuse boosted trees that scikit-learn's compiled loops could not walk.
+
+    They follow the numbers in a tree without looking whether these lie inside it, and without an
+    end where they lead back.
+    """
+    for stage in getattr(model, "_predictors", ()):
+        for tree in stage:
+            nodes = tree.nodes
+            inner = np.flatnonzero(nodes["is_leaf"] == 0)
+            children = np.stack([nodes[side][inner].astype(np.int64) for side in ("left", "right")])
+            features = nodes["feature_idx"][inner].astype(np.int64)
+            if (
+                not len(nodes)
+                or (children <= inner).any()
+                or (children >= len(nodes)).any()
+                or (features < 0).any()
+                or (features >= model.n_features_in_).any()
+                or nodes["is_categorical"].any()
+            ):
+                raise InputError("the model is damaged: a tree leads out of itself.")

@@ -1,0 +1,140 @@
+"""What is promised of a model before anybody has seen new data, and whether it was kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from holdtrue.charts import number
+from holdtrue.compare import Comparison
+from holdtrue.records import Record
+
+__all__ = ["Promise", "Verdict"]
+
+# Groups above the interval that chance explains less often than this break the promise.
+_CHANCE = 0.05
+
+
+class Verdict(NamedTuple):
+    """Whether a promise was kept.
+
+    Attributes
+    ----------
+    kept : bool
+    sentence : str
+    """
+
+    kept: bool
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Promise(Record):
+    """The error to expect of a model on new data, measured where it had not been fitted.
+
+    Attributes
+    ----------
+    unit : str
+        "share wrong" or "mean squared error".
+    error, low, high : float
+        With groups the interval is that of *one* new group, otherwise that of the mean error.
+    standard_error : float
+        Of ``error``.
+    without : float
+        Error of predicting the mean, or the most frequent class.
+    level : float
+        Of the interval.
+    groups : str or None
+        Column that tells groups apart, which were left out as a whole. None: new data are new rows.
+    n_left_out : int
+        Groups, or rows, that were left out in turn.
+    """
+
+    unit: str
+    error: float
+    low: float
+    high: float
+    standard_error: float
+    without: float
+    level: float
+    groups: str | None
+    n_left_out: int
+
+    @classmethod
+    def from_contest(cls, contest: Comparison, name: str, groups: str | None) -> Promise:
+        """What a contest says of one of its models."""
+        errors = contest.errors[contest.names.index(name)]
+        return cls(
+            contest.scoring,
+            float(errors.mean()),
+            *contest.interval(name),
+            _standard_error(errors),
+            float(contest.null.mean()),
+            contest.level,
+            groups,
+            len(errors),
+        )
+
+    @property
+    def where(self) -> str:
+        """What new data are, in words."""
+        return "on new rows" if self.groups is None else f"at a new {self.groups}"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.unit} of {number(self.error)} ({number(self.low)} to {number(self.high)}) "
+            f"{self.where}, {number(self.without)} without a model"
+        )
+
+    def of_rows(self, losses: np.ndarray) -> Verdict:
+        """Whether the promise about new rows was kept, given the loss of each row.
+
+        Broken if the mean loss exceeds the promised error by more than both are uncertain.
+        """
+        error, spread = float(losses.mean()), _standard_error(losses)
+        noise = math.hypot(self.standard_error, spread) * float(
+            stats.norm.ppf((1 + self.level) / 2)
+        )
+        gap = error - self.error
+        measured = f"the {self.unit} is {number(error)} on {len(losses):,} rows"
+        promised = f"promised was {number(self.error)} ({number(self.low)} to {number(self.high)})"
+        if gap > noise:
+            return Verdict(
+                False,
+                f"The promise was not kept: {measured}, {promised}. That is {number(gap)} more, "
+                f"and chance explains {number(noise)}.",
+            )
+        if gap < -noise:
+            return Verdict(True, f"The promise was kept and more: {measured}, {promised}.")
+        return Verdict(
+            True, f"The promise was kept: {measured}, {promised}. The difference is within chance."
+        )
+
+    def of_groups(self, errors: np.ndarray) -> Verdict:
+        """Whether the promise about new groups was kept, given the error of each group.
+
+        Broken if more groups lie above the interval than chance explains.
+        """
+        n_groups, n_above = len(errors), int((errors > self.high).sum())
+        n_below = int((errors < self.low).sum())
+        n_within = n_groups - n_above - n_below
+        chance = float(stats.binom.sf(n_above - 1, n_groups, (1 - self.level) / 2))
+        kept = n_above == 0 or chance >= _CHANCE
+        count = f"{n_within} of {n_groups} " + ("lies" if n_groups == 1 else "lie")
+        return Verdict(
+            kept,
+            f"The promise was {'' if kept else 'not '}kept: {count} within the promised "
+            f"{number(self.low)} to {number(self.high)}"
+            + (f", {n_above} above" if n_above else "")
+            + (f", {n_below} below" if n_below else "")
+            + f"; over all of them the {self.unit} is {number(float(errors.mean()))}, promised was "
+            f"{number(self.error)}.",
+        )
+
+
+def _standard_error(losses: np.ndarray) -> float:
+    return float(losses.std(ddof=1) / math.sqrt(len(losses))) if len(losses) > 1 else math.inf

@@ -1,0 +1,351 @@
+"""Rule, weighting, centre and length of a walk, chosen by domains that took no part in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from holdtrue.domains.bounds import bound_factor
+from holdtrue.domains.kernel import TESTS, Domains, Walk, domain_weights
+from holdtrue.domains.plan import Plan, Variant, held_out_parts
+from holdtrue.progress import progress_bar
+
+_MIN_PATTERNS = 1000
+
+
+class Sums(Protocol):
+    """What walks are taken on: `Domains`, or sums that depend on which domains are held out."""
+
+    @property
+    def copies(self) -> np.ndarray:
+        """See `Domains`."""
+
+    @property
+    def units(self) -> np.ndarray:
+        """See `Domains`."""
+
+    def without(self, held: np.ndarray) -> Domains:
+        """Sums for a walk that holds these domains out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What was chosen, and what held-out domains say about it.
+
+    Attributes
+    ----------
+    variant : Variant
+    size : int
+        Steps to take.
+    steady_size : int
+        Steps before the test of the rule says chance for the first time.
+    held_out : ndarray of shape (n_steps + 1, n_domains) or None
+        Squared error at each domain of the walk that did not see it, size by size.
+    within : ndarray of shape (n_steps + 1, n_domains) or None
+        The same about the domain's own mean.
+    new_errors : ndarray of shape (n_domains,) or None
+        Squared error at each domain, chosen without it where ``is_nested``; nan where unknown.
+    is_nested : bool
+    rule_curves : dict of ndarray of shape (n_steps + 1,)
+        Mean held-out error of every rule that was tried with the chosen weighting and centre.
+    reason : str
+    """
+
+    variant: Variant
+    size: int
+    steady_size: int
+    held_out: np.ndarray | None
+    within: np.ndarray | None
+    new_errors: np.ndarray | None
+    is_nested: bool
+    rule_curves: dict[str, np.ndarray]
+    reason: str
+
+
+class _Result(NamedTuple):
+    """Of one walk: the size at which its test stopped it, and its errors in each part held out.
+
+    The errors have shape (n_kinds, n_sizes, n_domains of the part): whole, and about each domain's
+    own mean where the plan needs them.
+    """
+
+    tested_size: int
+    errors: dict[int, np.ndarray]
+
+
+class _Choice(NamedTuple):
+    """The best length of one variant, and its held-out errors domain by domain."""
+
+    variant: Variant
+    size: int | None  # None: where each walk's test stops
+    errors: np.ndarray
+    within: np.ndarray
+
+    def mean(self, share: np.ndarray) -> float:
+        """Held-out error by which variants of one centre compare."""
+        return float((self.within if self.variant.center == "domain" else self.errors) @ share)
+
+
+# --- walks --------------------------------------------------------------------------------------
+
+
+def new_walk(sums: Sums, plan: Plan, variant: Variant, held: Sequence[int] = ()) -> Walk:
+    """A walk at its start that holds these domains out."""
+    out = np.array(held, dtype=np.intp)
+    domains = sums.without(out)
+    return Walk(
+        domains,
+        domain_weights(domains, variant.domain_weight, out),
+        rule=variant.rule,
+        stepwise=plan.stepwise,
+        center=variant.center,
+        unlabelled=plan.unlabelled,
+        fixed=plan.fixed,
+        alpha=plan.alpha,
+    )
+
+
+def select(walks: Mapping[Variant, Walk], sums: Sums, plan: Plan) -> Selection:
+    """Take the walks, and choose one of them and its length.
+
+    Parameters
+    ----------
+    walks : dict of Walk
+        One per variant, at their start. They are walked here, so that the caller can read them
+        after an interruption.
+    sums : Sums
+    plan : Plan
+    """
+    tested_sizes = {v: _run(walk, plan, least=None) for v, walk in walks.items()}
+    n = len(sums.copies)
+    if n < 3 or not (plan.estimate or plan.by_held_out or len(walks) > 1):
+        (variant,) = walks
+        walk, size = walks[variant], tested_sizes[variant]
+        return Selection(
+            variant,
+            size,
+            _steady_size(walk, plan, size),
+            held_out=None,
+            within=None,
+            new_errors=np.full(n, np.nan) if plan.estimate else None,
+            is_nested=False,
+            rule_curves={},
+            reason=_why_tested(walk, plan, size),
+        )
+    held = _HeldOut(walks, sums, plan)
+    choice = held.best(None)
+    variant = choice.variant
+    size = tested_sizes[variant] if choice.size is None else choice.size
+    table = held.table(variant, None)[:, :-1]
+    share = sums.copies / sums.copies.sum()
+    reason = (
+        _why_held_out(variant, held, size, plan)
+        if plan.by_held_out
+        else _why_tested(walks[variant], plan, size)
+    )
+    for name, value in (("rule", variant.rule), ("domain_weight", variant.domain_weight)):
+        if len({getattr(v, name) for v in walks}) > 1:
+            reason += f"; {name} {value!r} has the least error on held-out domains"
+    if variant.center == "domain":
+        reason += "; effects within domains"
+    curves = {v.rule: held.table(v, None)[0, :-1] @ share for v in walks if v[1:] == variant[1:]}
+    return Selection(
+        variant,
+        size,
+        _steady_size(walks[variant], plan, tested_sizes[variant]),
+        held_out=table[0],
+        within=table[1] if held.has_within else None,
+        new_errors=held.new_errors(choice) if plan.estimate else None,
+        is_nested=held.has_pairs or not held.chooses,
+        rule_curves=curves,
+        reason=reason,
+    )
+
+
+class _HeldOut:
+    """Walks without each part of the domains, and without each pair of parts.
+
+    A walk without the parts a and b serves twice: to judge b for a, and a for b.
+    """
+
+    def __init__(self, walks: Mapping[Variant, Walk], sums: Sums, plan: Plan):
+        self._variants, self._plan, self.copies = tuple(walks), plan, sums.copies
+        part_of = held_out_parts(int(sums.units.max()) + 1)[sums.units]
+        self.parts = [np.flatnonzero(part_of == a) for a in range(part_of.max() + 1)]
+        self._n_steps = {v: len(walk.order) for v, walk in walks.items()}
+        self.chooses = plan.by_held_out or len(walks) > 1
+        self.has_within = any(v.center == "domain" for v in walks)
+        left = len(sums.copies) - 2 * len(self.parts[0])
+        self.has_pairs = plan.estimate and self.chooses and left >= 2
+        keys: list[tuple[int, ...]] = [(a,) for a in range(len(self.parts))]
+        if self.has_pairs:
+            keys += [(a, b) for a in range(len(self.parts)) for b in range(a)]
+        tasks = [(v, key) for v in walks for key in keys]
+        with progress_bar("held-out walks", len(tasks)) as tick:
+            done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
+                delayed(self._one)(sums, v, key, tick) for v, key in tasks
+            )
+        self._results = dict(zip(tasks, done, strict=True))
+
+    def _one(self, sums: Sums, variant: Variant, key: tuple[int, ...], tick: Any) -> _Result:
+        held = np.concatenate([self.parts[a] for a in key]).tolist()
+        walk = new_walk(sums, self._plan, variant, held)
+        n_steps = self._n_steps[variant]
+        size = _run(walk, self._plan, least=n_steps)
+        kinds = (walk.errors(), walk.errors_within()) if self.has_within else (walk.errors(),)
+        errors = np.array(kinds)
+        short = max(n_steps, size) + 1 - errors.shape[1]
+        if short > 0:  # a walk that ends early stays where it is
+            errors = np.concatenate([errors, np.repeat(errors[:, -1:], short, axis=1)], axis=1)
+        tick()
+        return _Result(size, {a: errors[:, :, self.parts[a]] for a in key})
+
+    def table(self, variant: Variant, without: int | None) -> np.ndarray:
+        """Errors of unseen domains, shape (n_kinds, n_steps + 2, n_domains).
+
+        The last row has the errors at the size where the walk's test stops. ``without`` a part of
+        the domains, which is nan in the table.
+        """
+        n_sizes = self._n_steps[variant] + 1
+        table = np.full((1 + self.has_within, n_sizes + 1, len(self.copies)), np.nan)
+        for a, part in enumerate(self.parts):
+            if a != without:
+                key = (a,) if without is None else (max(a, without), min(a, without))
+                result = self._results[variant, key]
+                table[:, :-1, part] = result.errors[a][:, :n_sizes]
+                table[:, -1, part] = result.errors[a][:, result.tested_size]
+        return table
+
+    def best(self, without: int | None) -> _Choice:
+        """The variant and length with the least held-out error, ``without`` a part of them."""
+        plan, n_fixed = self._plan, len(self._plan.fixed)
+        seen = np.ones(len(self.copies), dtype=bool)
+        if without is not None:
+            seen[self.parts[without]] = False
+        copies = self.copies[seen]
+        share = copies / copies.sum()
+        choices: dict[str, _Choice] = {}
+        for variant in self._variants:
+            table = self.table(variant, without)[..., seen]
+            if plan.by_held_out:
+                losses = table[int(variant.center == "domain"), n_fixed:-1]
+                n_domains = copies.sum() if plan.stop.endswith("1se") else None
+                size = n_fixed + _least(losses, share, n_domains)
+                choice = _Choice(variant, size, table[0, size], table[-1, size])
+            else:
+                choice = _Choice(variant, None, table[0, -1], table[-1, -1])
+            best = choices.get(variant.center)
+            if best is None or choice.mean(share) < best.mean(share):
+                choices[variant.center] = choice
+        if len(choices) == 2 and not _within_is_better(choices["global"], choices["domain"], share):
+            return choices["global"]
+        return choices.get("domain") or next(iter(choices.values()))
+
+    def new_errors(self, choice: _Choice) -> np.ndarray:
+        """Error at each domain of what is chosen without it, or of ``choice`` where it cannot be.
+
+        Shape (n_domains,); nan where a walk without the domain could not have been tested.
+        """
+        plan, n = self._plan, len(self.copies)
+        errors = np.full(n, np.nan)
+        for a, part in enumerate(self.parts):
+            nested = self.best(a) if self.has_pairs else choice
+            result = self._results[nested.variant, (a,)]
+            size = result.tested_size if nested.size is None else nested.size
+            if plan.stop != "sign_flip" or 2.0 ** (1 - n + len(part)) <= plan.alpha:
+                errors[part] = result.errors[a][0, size]
+        return errors
+
+
+def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray) -> bool:
+    """Whether effects within domains beat those about the global centre.
+
+    They must lower the error about the domains' own means by more than one standard error, and by
+    a larger factor than they raise the whole error: where means differ much, the whole error is
+    mostly chance.
+    """
+    gain = whole.within - within.within
+    mean = gain @ share
+    error = math.sqrt((gain - mean) ** 2 @ share / (len(gain) - 1))
+    factors = [c.errors @ share * (c.within @ share) for c in (whole, within)]
+    return bool(mean > error and factors[1] < factors[0])
+
+
+def _run(walk: Walk, plan: Plan, *, least: int | None) -> int:
+    """Walk on; the size at which the walk's test stops it. See `Walk.run`."""
+    n_draws = max(_MIN_PATTERNS, math.ceil(20 / plan.alpha))
+    return walk.run(
+        plan.max_steps,
+        test=plan.stop if plan.stop in TESTS else None,
+        bound=bound_factor(walk.n_candidates, plan.alpha) if plan.stop == "bound" else math.inf,
+        n_draws=n_draws,
+        rng=np.random.RandomState(plan.seed),
+        least=least,
+    )
+
+
+def _steady_size(walk: Walk, plan: Plan, tested_size: int) -> int:
+    """Steps before the test of the rule first says chance: that of the stop, else Bonferroni's."""
+    if plan.stop in ("bound", "sign_flip"):
+        return tested_size
+    chance = np.flatnonzero(np.abs(walk.t) < np.array(walk.levels))  # False for fixed features
+    return int(chance[0]) if len(chance) else len(walk.order)
+
+
+def _least(losses: np.ndarray, share: np.ndarray, n_domains: float | None) -> int:
+    """Size with the least mean loss; given ``n_domains``, the smallest within one standard error.
+
+    The standard error is that of the difference, domain by domain: some domains are harder than
+    others at every size, which says nothing about the size.
+    """
+    best = int(np.argmin(losses @ share))
+    if n_domains is None:
+        return best
+    excess = losses[: best + 1] - losses[best]
+    mean = excess @ share
+    variance = (excess - mean[:, None]) ** 2 @ share / (n_domains - 1)
+    return int(np.argmax(mean <= np.sqrt(variance)))
+
+
+# --- in words -----------------------------------------------------------------------------------
+
+
+def _why_held_out(variant: Variant, held: _HeldOut, size: int, plan: Plan) -> str:
+    n_domains, n_parts = len(held.copies), len(held.parts)
+    n = f"{held.copies.sum():g}"
+    which = "each of" if n_domains == n_parts else f"{n_parts} parts of"
+    is_within = variant.center == "domain"
+    what = "error about the mean of each held-out domain" if is_within else "error"
+    if plan.stop.endswith("1se"):
+        least = int(np.argmin(held.table(variant, None)[int(is_within), :-1] @ held.copies))
+        return (
+            f"the smallest size within one standard error of the least {what}, which is at "
+            f"{_steps(least)}, holding out {which} {n} domains"
+        )
+    where = "" if is_within else " on held-out domains"
+    return f"the {what}{where} is least at {_steps(size)}, holding out {which} {n}"
+
+
+def _why_tested(walk: Walk, plan: Plan, size: int) -> str:
+    if size < len(walk.order):
+        t = abs(walk.t[size])
+        if plan.stop == "sign_flip":
+            return f"sign_flip: the next feature (|T| = {t:.3g}) is no more than chance"
+        level = (
+            walk.levels[size]
+            if plan.stop == "bonferroni"
+            else bound_factor(walk.n_candidates, plan.alpha)
+        )
+        return f"{plan.stop}: the next |T| is {t:.3g}, below {level:.3g}"
+    if walk.ended:
+        return "no feature is left that explains anything"
+    return f"max_steps={plan.max_steps} reached"
+
+
+def _steps(count: int) -> str:
+    return f"{count} step" if count == 1 else f"{count} steps"

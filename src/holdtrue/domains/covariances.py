@@ -1,0 +1,376 @@
+"""What a walk needs of the rows, domain by domain: from moments, from rows, or row by row.
+
+The columns of the domains' covariance matrices are stored whole where they fit in memory; otherwise
+they are computed when a walk asks for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
+
+from holdtrue.domains.kernel import Domains
+from holdtrue.errors import InputError
+from holdtrue.sums import Moments
+from holdtrue.sums.moments import moments_by_code
+from holdtrue.sums.scatter import without_rounding
+from holdtrue.validation import check_magnitude
+
+_BLOCK = (16, 128)  # least and most columns computed at once
+_FAR = 1e-5
+_BATCH_CELLS = 100_000  # so that a batch stays in cache
+
+
+class StoredColumns:
+    """Columns of matrices that fit in memory.
+
+    Parameters
+    ----------
+    scatter : ndarray of shape (n_domains, n_features, n_features)
+    total : ndarray of shape (n_domains,)
+        Divides the scatter.
+    """
+
+    def __init__(self, scatter: np.ndarray, total: np.ndarray):
+        self._scatter = scatter
+        self._share = (1 / total).astype(scatter.dtype)[:, None]
+        self.eps = float(np.finfo(scatter.dtype).eps)
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain, read as a row, which is contiguous: matrices are symmetric.
+
+        Parameters
+        ----------
+        i : int
+        strength : ndarray of shape (n_features,)
+            Not needed here.
+        """
+        return self._scatter[:, i] * self._share
+
+    def traces(self) -> np.ndarray:
+        """``tr(C_a C_b)`` for every two domains, shape (n_domains, n_domains)."""
+        flat = self._scatter.reshape(len(self._scatter), -1)
+        share = self._share[:, 0].astype(np.float64)
+        return share[:, None] * (flat @ flat.T) * share
+
+
+class RowColumns:
+    """Columns computed from the rows on request, together with those likely to be next.
+
+    Parameters
+    ----------
+    rows : sequence of ndarray or CSR array of shape (n_rows, n_features)
+        One per domain.
+    weights : sequence of ndarray of shape (n_rows,)
+    means, variances : ndarray of shape (n_domains, n_features)
+        The means are subtracted.
+    n_columns : int
+        Rough number of columns that will be asked for. Reading all rows for a block takes as long
+        as computing about 40 of its columns, so blocks are large, but at most half of what may
+        still be asked for.
+    max_bytes : float
+        Of the columns that are kept; the oldest are dropped first.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Any],
+        weights: Sequence[np.ndarray],
+        means: np.ndarray,
+        variances: np.ndarray,
+        n_columns: int,
+        max_bytes: float,
+    ):
+        self._rows, self._weights, self._means = rows, weights, means
+        dtype = rows[0].dtype
+        self.eps = float(np.finfo(dtype).eps)
+        self._max_kept = max(_BLOCK[0], int(max_bytes / (means.size * dtype.itemsize)))
+        self._n_columns = n_columns
+        self._far = [
+            is_far(mean, var, self.eps) for mean, var in zip(means, variances, strict=True)
+        ]
+        self._asked: set[int] = set()
+        self._kept: dict[int, np.ndarray] = {}
+        self._lock = threading.Lock()
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain; the strongest features' columns are computed with it.
+
+        Parameters
+        ----------
+        i : int
+        strength : ndarray of shape (n_features,)
+        """
+        with self._lock:
+            if i not in self._kept:
+                unknown = strength.copy()
+                unknown[[*self._kept, i]] = -1.0
+                n_more = self._block_size() - 1
+                more = np.argpartition(-unknown, n_more)[:n_more] if n_more else np.empty(0, int)
+                self._compute([i, *(int(j) for j in more if unknown[j] > 0)])
+            self._asked.add(i)
+            return self._kept[i]
+
+    def _block_size(self) -> int:
+        left = self._n_columns - len(self._asked)
+        wanted = min(max(left // 2, _BLOCK[0]), _BLOCK[1])
+        return min(wanted, self._max_kept, self._means.shape[1])
+
+    def _compute(self, wanted: list[int]) -> None:
+        block = np.empty((len(wanted), *self._means.shape), dtype=self._rows[0].dtype)
+        for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
+            is_sparse, mean = sparse.issparse(rows), self._means[d]
+            if self._far[d]:
+                block[:, d] = self._far_columns(rows, weight, mean, wanted)
+                continue
+            # Centring one side is enough: its weighted sum is 0.
+            centred = rows[:, wanted].toarray() if is_sparse else rows.take(wanted, axis=1)
+            centred -= mean[wanted].astype(block.dtype)
+            centred *= (weight / weight.sum()).astype(block.dtype)[:, None]
+            if is_sparse:
+                block[:, d] = (rows.T @ centred).T
+            else:
+                np.matmul(centred.T, rows, out=block[:, d])
+        self._kept.update(zip(wanted, block, strict=True))
+        for old in list(self._kept)[: -self._max_kept]:
+            del self._kept[old]
+
+    def _far_columns(
+        self, rows: Any, weight: np.ndarray, mean: np.ndarray, wanted: list[int]
+    ) -> np.ndarray:
+        """Columns of one domain where a mean is far above its spread: both sides centred."""
+        share = weight / weight.sum()
+        columns = np.zeros((len(wanted), len(mean)))
+        for at in gen_batches(rows.shape[0], max(1, 10 * _BATCH_CELLS // len(mean))):
+            part = rows[at].toarray() if sparse.issparse(rows) else rows[at]
+            moved = part.astype(np.float64) - mean
+            columns += (moved[:, wanted] * share[at, None]).T @ moved
+        return columns
+
+
+class CombinedColumns:
+    """Columns that are a function of the columns of other matrices.
+
+    Parameters
+    ----------
+    parts : sequence of StoredColumns or RowColumns
+    combine : callable
+        Of one column (n_domains, n_features) per part.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[StoredColumns | RowColumns],
+        combine: Callable[..., np.ndarray],
+    ):
+        self._parts, self._combine = parts, combine
+        self.eps = max(part.eps for part in parts)
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain.
+
+        Parameters
+        ----------
+        i : int
+        strength : ndarray of shape (n_features,)
+        """
+        return self._combine(*(part.get(i, strength) for part in self._parts))
+
+
+def is_far(mean: np.ndarray, variance: np.ndarray, eps: float) -> bool:
+    """Whether the square of some mean, times eps, is not small beside its variance."""
+    return bool((eps * mean**2 > _FAR * variance)[variance > 0].any())
+
+
+# --- what a walk needs, from sums or from rows --------------------------------------------------
+
+
+def domains_from_moments(moments: Moments) -> Domains:
+    """What a walk needs, from sums with a target."""
+    total = moments.n_samples
+    n = len(total)
+    mean_y = np.asarray(moments.mean_y).reshape(n, -1)
+    cov_xy = np.asarray(moments.scatter_xy).reshape(n, moments.n_features, -1)
+    var_y = np.asarray(moments.scatter_yy).reshape(n, -1)
+    return Domains(
+        mean_x=moments.mean_x,
+        var_x=np.einsum("dii->di", moments.scatter_xx) / total[:, None],
+        mean_y=mean_y.T,
+        cov_xy=np.ascontiguousarray((cov_xy / total[:, None, None]).transpose(2, 0, 1)),
+        var_y=(var_y / total[:, None]).T,
+        columns=StoredColumns(moments.scatter_xx, total),
+        n_rows=total,
+        copies=np.ones(n),
+        units=np.arange(n),
+    )
+
+
+def domains_from_rows(
+    X: Any,
+    Y: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    *,
+    n_columns: int,
+    max_bytes: float,
+) -> Domains:
+    """What a walk needs, from rows: through `Moments` where that is best, else by columns.
+
+    Whole matrices cost as much as half of their columns computed one by one, since they are
+    symmetric, and about as many columns as are asked for are computed in vain.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n_rows, n_features)
+        Matrices have its dtype.
+    Y : ndarray of shape (n_rows, n_targets)
+    codes : ndarray of int, shape (n_rows,)
+        Domain of each row, from 0.
+    weight : ndarray of shape (n_rows,)
+        Positive.
+    n_columns : int
+        Rough number of columns that will be asked for.
+    max_bytes : float
+        For the matrices, or for the columns that are kept.
+    """
+    n, p = int(codes.max()) + 1, X.shape[1]
+    if p <= 4 * n_columns and n * p**2 * X.dtype.itemsize <= max_bytes:
+        return domains_from_moments(moments_by_code(X, Y, codes, weight, tuple(range(n))))
+    order = np.argsort(codes, kind="stable")
+    if (np.diff(codes) < 0).any():
+        X, Y, codes, weight = X[order], Y[order], codes[order], weight[order]
+    slices = [slice(*ends) for ends in pairwise(np.searchsorted(codes, np.arange(n + 1)))]
+    sums = [first_moments(X[at], Y[at], weight[at]) for at in slices]
+    mean_x, var_x, mean_y, cov_xy, var_y = (np.array(field) for field in zip(*sums, strict=True))
+    rows, weights = [X[at] for at in slices], [weight[at] for at in slices]
+    return Domains(
+        mean_x=mean_x,
+        var_x=var_x,
+        mean_y=mean_y.T,
+        cov_xy=np.ascontiguousarray(cov_xy.transpose(2, 0, 1)),
+        var_y=var_y.T,
+        columns=RowColumns(rows, weights, mean_x, var_x, n_columns, max_bytes),
+        n_rows=np.array([part.sum() for part in weights]),
+        copies=np.ones(n),
+        units=np.arange(n),
+    )
+
+
+def check_sizes(domains: Domains) -> None:
+    """Refuse rows whose moments leave the range of their dtype."""
+    single = domains.columns is not None and domains.columns.eps > np.finfo(np.float64).eps
+    for name, mean, var, dtype, power in (
+        ("X", domains.mean_x, domains.var_x, np.float32 if single else np.float64, 2),
+        ("y", domains.mean_y, domains.var_y, np.float64, 4),  # intervals square the squared error
+    ):
+        with np.errstate(over="ignore"):
+            largest = np.sqrt(np.max(mean**2 + var))
+        check_magnitude(name, np.array([largest]), dtype=dtype, power=power)
+
+
+def unlabeled_moments(unlabeled: Any, moments: Moments) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of rows without labels, of the columns of ``moments``."""
+    if not isinstance(unlabeled, Moments):
+        raise InputError(
+            f"unlabeled must be Moments. Got {type(unlabeled).__name__}. Build them "
+            "with Moments.from_arrays(X_unlabeled)."
+        )
+    given = (moments.feature_names, unlabeled.feature_names)
+    if None not in given and given[0] != given[1]:
+        raise InputError(
+            f"unlabeled must have the columns of moments. Got {given[1]} beside "
+            f"{given[0]}. Put them in one order."
+        )
+    if len(unlabeled.domains) != 1 or unlabeled.n_features != moments.n_features:
+        raise InputError(
+            f"unlabeled must be one domain of {moments.n_features} features. Got "
+            f"{len(unlabeled.domains)} domains of {unlabeled.n_features} features."
+        )
+    variance = np.diag(unlabeled.scatter_xx[0]) / unlabeled.n_samples[0]
+    return unlabeled.mean_x[0], variance.astype(np.float64)
+
+
+def check_row_count(weight: np.ndarray) -> None:
+    """Refuse fewer than two rows, by their weight too, where every row is a domain."""
+    n, n_rows = float(weight.sum()), len(weight)
+    if n_rows < 2 or not n > 1:
+        hint = (
+            f"sample_weight sums to {n:g}: weights are repetitions, so do not scale them to 1."
+            if n_rows > 1
+            else "One row has no spread."
+        )
+        raise InputError(
+            f"needs at least 2 rows where every row is its own domain. "
+            f"Got {n_rows} sample{'s' if n_rows != 1 else ''}. {hint}"
+        )
+
+
+def check_can_be_held_out(weight: np.ndarray) -> None:
+    """Refuse different rows, of these weights, where leaving one out leaves too few."""
+    left = float(weight.sum() - weight.max())
+    if len(weight) < 3 or not left > 1:
+        raise InputError(
+            f"without groups, holding rows out needs at least 3 "
+            "different rows, and a weight above 1 in all but the heaviest. Got "
+            f"{len(weight)} different rows, and {left:g}. Pass stop='bonferroni' or "
+            "stop='max_steps' with a rule other than 'auto', or more rows."
+        )
+
+
+def rows_as_domains(X: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, held_out: bool) -> Domains:
+    """What a walk needs where every row is its own domain, without any spread within.
+
+    A row of weight w counts as w domains. Where rows are held out, equal ones are held out
+    together, so that weights are repetitions there too.
+    """
+    zeros = np.broadcast_to(0.0, (Y.shape[1], *X.shape))
+    units = np.arange(len(X))
+    if held_out:
+        units = np.unique(np.column_stack([Y, X]), axis=0, return_inverse=True)[1].ravel()
+    return Domains(X, zeros[0], Y.T, zeros, zeros[:, :, 0], None, weight, weight, units)
+
+
+def first_moments(X: Any, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Means and variances of the columns of X and Y, and the covariances between the two.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n_rows, n_features)
+    Y : ndarray of shape (n_rows, n_targets)
+    weight : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    mean_x, var_x : ndarray of shape (n_features,)
+    mean_y : ndarray of shape (n_targets,)
+    cov_xy : ndarray of shape (n_features, n_targets)
+    var_y : ndarray of shape (n_targets,)
+    """
+    share = weight / weight.sum()
+    mean_y = share @ Y
+    weighted = share[:, None] * (Y - mean_y)
+    var_y = np.einsum("ij,ij->j", weighted, Y - mean_y)
+    if sparse.issparse(X):
+        X = X.astype(np.float64)
+        mean_x = np.asarray(share @ X)
+        square = np.asarray(share @ X.multiply(X).tocsr())
+        var_x = without_rounding(square - mean_x**2, square, X.shape[0])
+        return mean_x, var_x, mean_y, X.T @ weighted, var_y
+    # One pass in batches, in the dtype of X, about the mean of the first batch: near enough to the
+    # mean that nothing cancels, and exact where a feature is constant.
+    n_rows = max(1, _BATCH_CELLS // X.shape[1])
+    pivot = X[:n_rows].mean(axis=0, dtype=np.float64).astype(X.dtype)
+    factors = np.column_stack([share, weighted]).astype(X.dtype)
+    sums, squares = np.zeros((factors.shape[1], X.shape[1])), np.zeros(X.shape[1])
+    for at in gen_batches(len(X), n_rows):
+        moved = X[at] - pivot
+        sums += factors[at].T @ moved
+        squares += factors[at, 0] @ np.square(moved, out=moved)
+    var_x = np.maximum(squares - sums[0] ** 2, 0.0)
+    return pivot + sums[0], var_x, mean_y, sums[1:].T, var_y

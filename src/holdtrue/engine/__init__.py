@@ -1,0 +1,119 @@
+"""Frames of Dask and Spark: one way in, one thing asked of an engine.
+
+An engine has the types of its columns and one verb, `Engine.exchange`: cut every part of the table
+into buckets, bring equal buckets together, join each. Sums (`EngineTable.sum`), classes and
+profiles are made of it, by the code that counts on one machine: an engine counts nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from holdtrue.errors import EngineError, InputTypeError, MissingPackageError
+
+__all__ = ["Engine", "Join", "Split", "engine_failure", "engine_of", "missing_engine"]
+
+# Pieces of a part by bucket, None where a bucket gets nothing; and the join of a bucket's pieces.
+Split = Callable[[int, Any], list[Any]]
+Join = Callable[[int, list[Any]], Any]
+# What errors of engines say when their scheduler or driver is gone.
+_LOST = (
+    "CommClosedError", "CancelledError", "FutureCancelled", "StreamClosed", "TimeoutError",
+    "Timed out", "Py4JNetworkError", "ConnectionRefused", "ConnectionReset",
+    "Answer from Java side is empty", "SparkContext was shut down", "stopped SparkContext",
+)  # fmt: skip
+
+
+class Engine(Protocol):
+    """Where a table lives in parts on many machines.
+
+    Functions that an engine is given are pure, so that it may run them again when a worker dies.
+
+    Attributes
+    ----------
+    types : dict from name to pyarrow.DataType
+        By the engine's schema, in the order of the columns.
+    """
+
+    types: dict[str, Any]
+
+    def select(self, columns: Sequence[str]) -> Any:
+        """The frame with these columns only; nothing is computed."""
+
+    def exchange(
+        self, columns: Sequence[str], split: Split, join: Join, n_buckets: int
+    ) -> list[Any]:
+        """Cut every part of some columns into buckets, and join the pieces of each bucket.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        split : callable
+            ``split(number, table)`` gives ``n_buckets`` pieces of an Arrow table that holds rows
+            of the part of that number, at least one.
+        join : callable
+            ``join(bucket, pieces)`` of all pieces of a bucket that are not None.
+        n_buckets : int
+
+        Returns
+        -------
+        joined : list
+            Of the buckets in order that have a piece.
+        """
+
+
+def engine_of(frame: Any) -> Engine | None:
+    """The engine of a frame of Dask or Spark; None for anything else."""
+    home = type(frame).__module__.split(".")
+    if home[0] not in ("dask", "dask_expr", "pyspark"):
+        return None
+    if home[:2] == ["pyspark", "pandas"] and hasattr(frame, "to_spark"):
+        frame = frame.to_spark()
+    if hasattr(frame, "mapInArrow"):
+        from holdtrue.engine.spark import SparkEngine
+
+        return SparkEngine(frame)
+    if hasattr(frame, "to_delayed") and hasattr(frame, "columns") and frame.ndim == 2:
+        from holdtrue.engine.dask import DaskEngine
+
+        return DaskEngine(frame)
+    raise InputTypeError(
+        f"expected a data frame of {home[0].title()}. Got {type(frame).__name__}. Turn it into one."
+    )
+
+
+def missing_engine(name: str) -> MissingPackageError:
+    """The error of an engine that is not installed."""
+    return MissingPackageError(
+        f"the engine {name} is not installed. Run `pip install 'holdtrue[{name}]'`"
+        + (" and install Java 17 or newer." if name == "spark" else ".")
+    )
+
+
+def engine_failure(name: str, error: BaseException) -> EngineError:
+    """An engine's own failure in a sentence.
+
+    Parameters
+    ----------
+    name : {"Dask", "Spark"}
+    error : Exception
+    """
+    text = f"{type(error).__name__}: {error}"
+    if "No module named 'holdtrue" in f"{text} {error.__cause__!r}":
+        return EngineError(
+            f"a worker of {name} has no holdtrue. Install the version that runs here on every "
+            "worker (and on the scheduler), and start again."
+        )
+    if any(sign in text for sign in ("KilledWorker", "ExecutorLostFailure", "OutOfMemory")):
+        return EngineError(
+            f"workers of {name} died again and again at the same work, most often for want of "
+            "memory. Give them more, or make the partitions smaller."
+        )
+    if any(sign in text for sign in _LOST):
+        return EngineError(
+            f"the connection to {name} was lost. Nothing was written. See whether its "
+            "scheduler or driver still runs, and start again."
+        )
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return EngineError(f"{name} failed: {type(error).__name__}: {' '.join(lines[:4])[:500]}")

@@ -1,0 +1,108 @@
+"""Frames of Dask: partitions become Arrow tables, and an exchange a graph of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdtrue.columns.values import columns_of, is_plain, type_kind
+from holdtrue.engine import Join, Split, engine_failure
+from holdtrue.errors import InputError, SpokenError
+
+
+class DaskEngine:
+    """A Dask data frame, by its own scheduler or the client that is open.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    """
+
+    def __init__(self, frame: Any):
+        self._frame = frame
+        self._labels = {str(label): label for label in frame.columns}
+        columns = columns_of(frame._meta_nonempty)
+        self.types = {name: column.type for name, column in columns.items()}
+
+    def select(self, columns: Sequence[str]) -> Any:
+        """As in `Engine`."""
+        return self._frame[[self._labels[name] for name in columns]]
+
+    def exchange(
+        self, columns: Sequence[str], split: Split, join: Join, n_buckets: int
+    ) -> list[Any]:
+        """As in `Engine`."""
+        from dask import compute, delayed
+
+        types = {name: _decoded(self.types[name]) for name in columns}
+        cut = delayed(_Partition(types, split, n_buckets), nout=n_buckets, pure=False)
+        join_pieces = delayed(_Bucket(join), pure=False)
+        try:
+            pieces = [
+                cut(number, part) for number, part in enumerate(self.select(columns).to_delayed())
+            ]
+            joined = [join_pieces(b, [piece[b] for piece in pieces]) for b in range(n_buckets)]
+            return [result for result in compute(*joined) if result is not None]
+        except SpokenError:
+            raise
+        except Exception as error:
+            raise engine_failure("Dask", error) from error
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """``join`` for the pieces of all partitions, of which some may have none."""
+
+    join: Join
+
+    def __call__(self, bucket: int, pieces: list[Any]) -> Any:
+        pieces = [piece for piece in pieces if piece is not None]
+        return self.join(bucket, pieces) if pieces else None
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """``split`` for a partition, which is a pandas frame."""
+
+    types: dict[str, Any]
+    split: Split
+    n_buckets: int
+
+    def __call__(self, number: int, part: Any) -> list[Any]:
+        import pyarrow as pa
+
+        if not len(part):
+            return [None] * self.n_buckets
+        columns = columns_of(part)
+        arrays = [_in_type(name, columns[name], kind) for name, kind in self.types.items()]
+        return self.split(number, pa.table(arrays, names=list(self.types)))
+
+
+def _decoded(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _in_type(name: str, column: Any, kind: Any) -> Any:
+    """A column of a partition in the type that the frame declares; others are refused."""
+    import pyarrow as pa
+
+    stored = _decoded(column.type) if hasattr(column, "type") else None
+    given = "values of several types" if stored is None else str(stored)
+    numbers = {"integer", "number"}
+    if stored is not None and is_plain(stored):
+        kinds = {type_kind(stored), type_kind(kind)} - {"empty"}
+        fits = len(kinds) < 2 or kinds == numbers
+        fits = fits and pa.types.is_temporal(stored) == pa.types.is_temporal(kind)
+        fits = fits and pa.types.is_boolean(stored) == pa.types.is_boolean(kind)
+        try:
+            if fits or pa.types.is_null(stored):
+                return column.cast(stored).cast(kind)
+        except pa.ArrowInvalid as error:
+            given += f" ({error})"
+    raise InputError(
+        f"column {name!r} is {kind} by the frame's types. Got {given} in a partition. Give it one "
+        "type with frame.astype, or know its categories with frame.categorize()."
+    )

@@ -1,0 +1,133 @@
+"""Frames of Spark: Arrow batches through `mapInArrow`, and an exchange as a shuffle of pieces."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from holdtrue.engine import Join, Split, engine_failure
+from holdtrue.errors import InputError, SpokenError
+
+# Rows of a partition that are cut at a time.
+_ROWS = 1 << 20
+_PIECES = "bucket int, piece binary"
+
+
+class SparkEngine:
+    """A data frame of Spark, in the session that made it.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    """
+
+    def __init__(self, frame: Any):
+        self._frame = frame
+        names = list(frame.columns)
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"column names must be distinct. Got {twice} more than once.")
+        try:
+            with _quiet():
+                schema = frame.limit(0).toArrow().schema
+        except Exception as error:
+            raise engine_failure("Spark", error) from error
+        self.types = dict(zip(schema.names, schema.types, strict=True))
+
+    def select(self, columns: Sequence[str]) -> Any:
+        """As in `Engine`."""
+        return self._frame.select(*("`" + name.replace("`", "``") + "`" for name in columns))
+
+    def exchange(
+        self, columns: Sequence[str], split: Split, join: Join, n_buckets: int
+    ) -> list[Any]:
+        """As in `Engine`."""
+
+        # Functions, because Spark counts the arguments of what it is given.
+        def cut(batches: Any) -> Any:
+            return _cut(split, list(columns), batches)
+
+        def joined_bucket(rows: Any) -> Any:
+            return _joined_bucket(join, rows)
+
+        try:
+            with _quiet():
+                # Names with a dot would be read as fields of a struct.
+                plain = self.select(columns).toDF(*(f"c{i}" for i in range(len(columns))))
+                pieces = plain.mapInArrow(cut, _PIECES)
+                joined = pieces.groupBy("bucket").applyInArrow(joined_bucket, _PIECES).collect()
+        except Exception as error:
+            raise engine_failure("Spark", error) from error
+        results = [pickle.loads(row["piece"]) for row in sorted(joined, key=lambda r: r["bucket"])]
+        for result in results:
+            if isinstance(result, _Refusal):
+                raise InputError(result.sentence)
+        return results
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Spark's warnings of versions of pandas, of which nothing here depends."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+class _Refusal(NamedTuple):
+    """What was refused on a worker; a result, so that Spark does not try again."""
+
+    sentence: str
+
+
+def _cut(split: Split, names: list[str], batches: Iterator[Any]) -> Iterator[Any]:
+    """``split`` for the batches of a partition; pieces come as rows of bytes."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId()
+    for table in _tables(batches):
+        try:
+            pieces = split(number, table.rename_columns(names))
+        except SpokenError as error:
+            pieces = [_Refusal(error.sentence)]
+        for bucket, piece in enumerate(pieces):
+            if piece is not None:
+                yield _row(bucket, piece)
+
+
+def _joined_bucket(join: Join, rows: Any) -> Any:
+    """``join`` for the rows of a bucket."""
+    import pyarrow as pa
+
+    bucket = rows.column("bucket")[0].as_py()
+    pieces = [pickle.loads(piece.as_buffer()) for piece in rows.column("piece")]
+    refusals = [piece for piece in pieces if isinstance(piece, _Refusal)]
+    try:
+        result = refusals[0] if refusals else join(bucket, pieces)
+    except SpokenError as error:
+        result = _Refusal(error.sentence)
+    return pa.Table.from_batches([_row(bucket, result)])
+
+
+def _row(bucket: int, piece: Any) -> Any:
+    import pyarrow as pa
+
+    arrays = [pa.array([bucket], pa.int32()), pa.array([pickle.dumps(piece, 5)], pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, ["bucket", "piece"])
+
+
+def _tables(batches: Iterator[Any]) -> Iterator[Any]:
+    """Tables of about `_ROWS` rows from small batches; none without rows."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= _ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if any(one.num_rows for one in waiting):
+        yield pa.Table.from_batches(waiting)

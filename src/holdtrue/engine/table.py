@@ -1,0 +1,570 @@
+"""EngineTable: classes, sums and profiles of a table that lives on an engine.
+
+Three passes. The first reads the target. Where the rows are many, the second looks at the columns
+of numbers, to cut them into ranges of about equal size. The third counts every part of the table
+value by value, cuts the counts into buckets (texts by a hash, numbers by range) and adds up each
+bucket where it lies; only profiles come back. Bins end where they would on one machine, because
+each range knows how many rows lie before it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdtrue.columns.bins import BinCounter, has_bins
+from holdtrue.columns.counting import Groups, Target, label_order, rows_by_value
+from holdtrue.columns.distinct import distinct
+from holdtrue.columns.parts import whole_part
+from holdtrue.columns.values import (
+    holds_numbers,
+    is_plain,
+    python_values,
+    refused,
+    type_kind,
+)
+from holdtrue.engine import Engine
+from holdtrue.errors import InputError, InputTypeError, did_you_mean
+from holdtrue.sums import Counts, Profile
+from holdtrue.sums.group_profile import GroupProfile
+from holdtrue.targets import MAX_CLASSES, TargetKind, check_class_count, target_kind
+
+__all__ = ["EngineTable", "EngineTarget"]
+
+# Values (rows of a column) that one exchange moves at most, and that one bucket gets.
+_MOVED = 1 << 25
+_BUCKET = 1 << 22
+# Rows, of the whole table and for each range, that show where ranges of numbers should end.
+_SAMPLE = 1 << 12
+_SAMPLE_PER_RANGE = 16
+# Sums are added up in so many places before they come here.
+_PLACES = 4
+# An odd number whose multiples have mixed bits.
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class EngineTarget(NamedTuple):
+    """The target's column, after the first pass.
+
+    Attributes
+    ----------
+    name : str
+    classes : tuple or None
+        In order; None for a numeric target.
+    rows : ndarray of int
+        Rows by class; of a numeric target, all rows.
+    """
+
+    name: str
+    classes: tuple[Any, ...] | None
+    rows: np.ndarray
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of the table."""
+        return int(self.rows.sum())
+
+    def of_rows(self, column: Any) -> Target:
+        """The target of some rows."""
+        if self.classes is None:
+            return Target.by_rule(column, "numeric")
+        values, codes = distinct(self.name, column)
+        places = {_key(label): k for k, label in enumerate(self.classes)}
+        found = [places.get(_key(label)) for label in python_values(values)]
+        used = np.bincount(codes, minlength=len(values)) > 0
+        if any(place is None for place, once in zip(found, used, strict=True) if once):
+            raise _changed("a class is new")
+        place = np.array([place or 0 for place in found], dtype=np.uint8)
+        return Target(place[codes], self.classes, None)
+
+    def check(self, rows: np.ndarray) -> None:
+        """Refuse a pass that has met other rows than the first."""
+        if not np.array_equal(rows, self.rows):
+            raise _changed(f"{self.n_samples:,} rows, then {int(rows.sum()):,}")
+
+
+class EngineTable:
+    """A frame of Dask or Spark as the families see it.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Attributes
+    ----------
+    names : list of str
+    types : dict from name to pyarrow.DataType
+    kinds : dict from name to str
+        How each column is read, as in `holdtrue.tables.Table`.
+    """
+
+    def __init__(self, engine: Engine | None):
+        if engine is None:
+            raise InputTypeError("expected a data frame of Dask or Spark. Got another.")
+        self._engine = engine
+        self.select = engine.select
+        self.types = engine.types
+        self.names = list(self.types)
+        self.kinds = {name: type_kind(kind) for name, kind in self.types.items()}
+
+    def check_name(self, name: str) -> None:
+        """Refuse a column that the table does not have."""
+        if name not in self.types:
+            raise InputError(f"no column {name!r}." + did_you_mean(name, self.names))
+
+    def check_names(self, **named: Any) -> None:
+        """Refuse roles, such as target="left", that name no column, and nested columns."""
+        for role, name in named.items():
+            if not isinstance(name, str):
+                raise InputTypeError(
+                    f"{role} must be the name of a column, because the rows live on an engine. "
+                    f"Got {type(name).__name__}."
+                )
+            self.check_name(name)
+        for name, kind in self.types.items():
+            if not is_plain(kind):
+                raise refused(name, str(kind))
+
+    def sum(self, make: Callable[[Any], Any], columns: Sequence[str]) -> Any:
+        """``make(table)`` of all parts, Arrow tables of these columns, added up."""
+        sums = self._engine.exchange(columns, functools.partial(_placed, make), _added, _PLACES)
+        if not sums:
+            raise InputError("the table has no rows.")
+        return _added(0, sums)
+
+    def target(self, name: str, target_type: str, groups: str | None = None) -> EngineTarget:
+        """The first pass: the target's classes, or that it is a number; groups are checked too.
+
+        Parameters
+        ----------
+        name : str
+        target_type : {"auto", "classes", "numeric"}
+        groups : str, optional
+            A column that must have no missing value, and two different ones.
+        """
+        seen = self.sum(_Labels.of_table, [name, *([groups] if groups else [])])
+        labels = seen.columns[name]
+        if groups is not None:
+            _refuse_missing("groups", seen.columns[groups], seen.n_rows)
+            if len(seen.columns[groups]) < 2:
+                raise InputError(
+                    "groups must name at least 2 groups, so that one can be left out. Got 1, "
+                    f"{next(iter(seen.columns[groups]))[1]!r} in every row. Leave groups out if "
+                    "new data are new rows."
+                )
+        many, is_numeric = len(labels) > MAX_CLASSES, target_type == "numeric"
+        if target_type == "auto":
+            is_number = holds_numbers(self.types[name])
+            present = [label for _, label in labels if label is not None]
+            is_numeric = is_number and (many or _is_quantity(present, labels, self.types[name]))
+        _refuse_missing("the target", labels, seen.n_rows)
+        if is_numeric:
+            return EngineTarget(name, None, np.array([seen.n_rows]))
+        if many:
+            check_class_count(len(labels))
+        classes = [label for _, label in labels]
+        classes = [classes[i] for i in label_order(classes)]
+        return EngineTarget(name, tuple(classes), np.array([labels[_key(c)] for c in classes]))
+
+    def missing(self, names: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Rows without a value in each of some columns, and all rows."""
+        seen = self.sum(_Labels.of_table, names)
+        return {name: seen.columns[name].get(_key(None), 0) for name in names}, seen.n_rows
+
+    def target_kind(self, name: str, target_type: str) -> TargetKind:
+        """Whether the target is read as classes or as a number."""
+        target = self.target(name, target_type)
+        is_decided = target_type != "auto" or self.kinds[name] == "category"
+        return TargetKind(target.classes is None, len(target.classes or ()), is_decided)
+
+    def profiles(
+        self,
+        kinds: Mapping[str, str],
+        target: EngineTarget,
+        groups: str | None = None,
+        max_bins: int = 64,
+    ) -> Iterator[tuple[str, Profile | GroupProfile]]:
+        """Profiles of columns, some at a time.
+
+        Parameters
+        ----------
+        kinds : mapping from name to kind
+            The columns, and how to read them.
+        target : EngineTarget
+        groups : str, optional
+            Column of the groups, of which whole ones are left out.
+        max_bins : int
+        """
+        step = max(1, min(_MOVED // max(target.n_samples, 1), 32))
+        n_buckets = math.ceil(target.n_samples * min(step, len(kinds)) / _BUCKET)
+        roles = [target.name, *([groups] if groups else [])]
+        ranges: dict[str, _Ranges] = {}
+        if groups is None and n_buckets > 1:
+            numbers = [name for name, kind in kinds.items() if has_bins(kind)]
+            ranges = self._ranges(numbers, target.n_samples, n_buckets)
+        names = list(kinds)
+        for start in range(0, len(names), step):
+            columns = [
+                _Column(name, kinds[name], ranges.get(name)) for name in names[start : start + step]
+            ]
+            split = _Split(columns, target, groups, n_buckets)
+            join = _Join(columns, target, groups is not None, max_bins)
+            wanted = list(dict.fromkeys([*roles, *names[start : start + step]]))
+            buckets = self._engine.exchange(wanted, split, join, n_buckets)
+            for j, column in enumerate(columns):
+                parts = [bucket[j] for bucket in buckets if bucket[j] is not None]
+                if not parts:
+                    raise _changed("rows, then none")
+                if groups is not None:
+                    counts = Counts.merge(parts)
+                    target.check(_rows(counts.tables[0]))
+                    yield column.name, counts.profiles(max_bins)[column.name]
+                    continue
+                profile, counter = functools.reduce(_joined_two, parts)
+                target.check(profile.repeats @ _sizes(profile) + _rows(profile.missing))
+                bins = tuple(table for _, table in counter.bins()) if counter else ()
+                yield column.name, replace(profile, kind=column.kind, bins=bins)
+
+    def _ranges(self, names: list[str], n_rows: int, n_buckets: int) -> dict[str, _Ranges]:
+        """Where to cut columns of numbers, and the rows of each range."""
+        if not names:
+            return {}
+        share = max(_SAMPLE, _SAMPLE_PER_RANGE * n_buckets) / n_rows
+        samples = self.sum(_Sample(names, share), names).keys
+        ends = {}
+        for name in names:
+            keys = np.sort(samples[name])
+            places = np.arange(1, n_buckets) * len(keys) // n_buckets
+            ends[name] = np.unique(keys[places]) if len(keys) else keys
+        rows = self.sum(_RangeRows(ends), names).rows
+        return {name: _Ranges(ends[name], rows[name]) for name in names}
+
+
+# --- the target -----------------------------------------------------------------------------------
+
+
+def _key(label: Any) -> tuple[bool, Any]:
+    return isinstance(label, bool), label
+
+
+class _Labels(NamedTuple):
+    """Different values of some columns with their rows, as long as they are few."""
+
+    columns: dict[str, dict[Any, int]]
+    n_rows: int
+
+    @classmethod
+    def of_table(cls, table: Any) -> _Labels:
+        columns = {}
+        for name in table.column_names:
+            values, codes = distinct(name, table.column(name))
+            rows = np.bincount(codes, minlength=len(values))
+            used = np.flatnonzero(rows)
+            few = used[: MAX_CLASSES + 2]
+            labels = zip(python_values(values.take(few)), rows[few].tolist(), strict=True)
+            columns[name] = {_key(label): n_rows for label, n_rows in labels}
+            is_null = np.asarray(values.is_null())
+            if rows[is_null].sum():
+                columns[name][_key(None)] = int(rows[is_null].sum())
+        return cls(columns, table.num_rows)
+
+    def __add__(self, other: Any) -> _Labels:
+        columns = {}
+        for name, labels in self.columns.items():
+            both = dict(labels)
+            for key, n_rows in other.columns[name].items():
+                if key in both or key == _key(None) or len(both) <= MAX_CLASSES + 1:
+                    both[key] = both.get(key, 0) + n_rows
+            columns[name] = both
+        return _Labels(columns, self.n_rows + other.n_rows)
+
+
+def _is_quantity(present: list[Any], labels: dict[Any, int], kind: Any) -> bool:
+    import pyarrow as pa
+
+    rows = np.array([labels[_key(label)] for label in present])
+    return target_kind(pa.array(present, kind), "auto", rows).is_numeric
+
+
+def _refuse_missing(who: str, labels: dict[Any, int], n_rows: int) -> None:
+    n_missing = labels.get(_key(None), 0)
+    if n_missing:
+        raise InputError(
+            f"{who} must not be missing. Got {n_missing:,} missing in {n_rows:,} rows. Leave those "
+            "rows out with dropna."
+        )
+
+
+def _changed(how: str) -> InputError:
+    return InputError(
+        f"the table changed between passes ({how}). Write it to files or persist it, so that every "
+        "pass reads the same rows."
+    )
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+def _placed(make: Callable[[Any], Any], number: int, table: Any) -> list[Any]:
+    pieces: list[Any] = [None] * _PLACES
+    pieces[number % _PLACES] = make(table)
+    return pieces
+
+
+def _added(_: int, pieces: list[Any]) -> Any:
+    return functools.reduce(operator.add, pieces)
+
+
+# --- ranges of numbers ----------------------------------------------------------------------------
+
+
+class _Ranges(NamedTuple):
+    """Last value of each range but the last, and the rows of each range."""
+
+    ends: np.ndarray
+    rows: np.ndarray
+
+
+class _Samples(NamedTuple):
+    keys: dict[str, np.ndarray]
+
+    def __add__(self, other: Any) -> _Samples:
+        return _Samples(
+            {name: np.concatenate([keys, other.keys[name]]) for name, keys in self.keys.items()}
+        )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Keys of a share of the rows of a part, evenly spread."""
+
+    names: list[str]
+    share: float
+
+    def __call__(self, table: Any) -> _Samples:
+        n_taken = min(math.ceil(self.share * table.num_rows), table.num_rows)
+        rows = (np.arange(n_taken) + 0.5) * (table.num_rows / n_taken)
+        return _Samples(
+            {name: _present_keys(table.column(name).take(rows.astype(int))) for name in self.names}
+        )
+
+
+class _RowsOfRanges(NamedTuple):
+    rows: dict[str, np.ndarray]
+
+    def __add__(self, other: Any) -> _RowsOfRanges:
+        return _RowsOfRanges({name: rows + other.rows[name] for name, rows in self.rows.items()})
+
+
+@dataclass(frozen=True)
+class _RangeRows:
+    ends: dict[str, np.ndarray]
+
+    def __call__(self, table: Any) -> _RowsOfRanges:
+        return _RowsOfRanges(
+            {
+                name: np.bincount(
+                    np.searchsorted(ends, _present_keys(table.column(name))),
+                    minlength=len(ends) + 1,
+                )
+                for name, ends in self.ends.items()
+            }
+        )
+
+
+def _present_keys(column: Any) -> np.ndarray:
+    """Numbers that sort as the values of a column that are not missing."""
+    import pyarrow as pa
+
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    keys = _sort_keys(column.drop_null())
+    return keys[~np.isnan(keys)] if keys.dtype.kind == "f" else keys
+
+
+def _sort_keys(values: Any) -> np.ndarray:
+    """Numbers that sort as values do, none of which is missing."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_decimal(kind):
+        keys = np.empty(len(values), dtype=object)
+        keys[:] = values.to_pylist()
+        return keys
+    if pa.types.is_temporal(kind):
+        values = values.view(f"int{kind.bit_width}")
+    keys = values.to_numpy(zero_copy_only=False)
+    return keys.astype(np.float64) + 0.0 if keys.dtype.kind == "f" else keys  # -0.0 is 0.0
+
+
+# --- counting, cutting and joining ----------------------------------------------------------------
+
+
+class _Column(NamedTuple):
+    """A column, how to read it, and its ranges; without them it is cut by a hash."""
+
+    name: str
+    kind: str
+    ranges: _Ranges | None
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Counts of a part, column by column, cut into buckets."""
+
+    columns: list[_Column]
+    target: EngineTarget
+    groups: str | None
+    n_buckets: int
+
+    def __call__(self, number: int, table: Any) -> list[Any]:
+        target = self.target.of_rows(table.column(self.target.name))
+        groups = None
+        if self.groups is not None:
+            groups = Groups.from_column(table.column(self.groups), target)
+        cut = []
+        for column in self.columns:
+            rows = table.column(column.name)
+            counts = Counts.from_columns({column.name: rows}, target, groups)
+            cut.append(_cut(counts, self._buckets(counts.values[0], column), self.n_buckets))
+        return [list(pieces) for pieces in zip(*cut, strict=True)]
+
+    def _buckets(self, values: Any, column: _Column) -> np.ndarray:
+        """Bucket of each value; the missing one is in the first."""
+        buckets = np.zeros(len(values), dtype=np.int64)
+        if self.n_buckets == 1:
+            return buckets
+        present = np.asarray(values.is_valid())
+        kept = values.drop_null()
+        if column.ranges is not None:
+            buckets[present] = np.searchsorted(column.ranges.ends, _sort_keys(kept))
+        else:
+            buckets[present] = (_hashes(kept) >> np.uint64(32)) % np.uint64(self.n_buckets)
+        return buckets
+
+
+def _cut(counts: Counts, buckets: np.ndarray, n_buckets: int) -> list[Counts | None]:
+    """Counts of one column in buckets by value, in as few bytes as hold them."""
+    values, table = counts.values[0], counts.tables[0]
+    pairs = counts.pairs[0] if counts.pairs else None
+    if pairs is not None:
+        buckets = buckets[pairs[:, 0]]
+    if table.dtype == np.int64:
+        table = table.astype(np.min_scalar_type(table.max(initial=0)))
+    order = np.argsort(buckets, kind="stable")
+    ends = np.cumsum(np.bincount(buckets, minlength=n_buckets))
+    pieces: list[Counts | None] = []
+    for rows in np.split(order, ends[:-1]):
+        if not len(rows):
+            pieces.append(None)
+        elif pairs is None:
+            pieces.append(replace(counts, values=(values.take(rows),), tables=(table[rows],)))
+        else:
+            used, value = np.unique(pairs[rows, 0], return_inverse=True)
+            used_groups, group = np.unique(pairs[rows, 1], return_inverse=True)
+            piece = replace(
+                counts,
+                values=(values.take(used),),
+                tables=(table[rows],),
+                groups=counts.groups.take(used_groups),
+                pairs=(np.stack([value, group], axis=1),),
+            )
+            pieces.append(piece)
+    return pieces
+
+
+@dataclass(frozen=True)
+class _Join:
+    """Profiles and bins of a bucket, column by column; with groups, its counts."""
+
+    columns: list[_Column]
+    target: EngineTarget
+    has_groups: bool
+    max_bins: int
+
+    def __call__(self, bucket: int, pieces: list[Any]) -> list[Any]:
+        return [self._column(j, bucket, pieces) for j in range(len(self.columns))]
+
+    def _column(self, j: int, bucket: int, pieces: list[Any]) -> Any:
+        parts = [piece[j] for piece in pieces if piece[j] is not None]
+        if not parts:
+            return None
+        counts = Counts.merge(parts)
+        table = counts.tables[0]
+        if self.target.classes is not None:
+            table = table.astype(np.int64, copy=False)
+            counts = replace(counts, tables=(table,))
+        if self.has_groups:
+            return counts
+        _, kind, ranges = self.columns[j]
+        part = whole_part(kind, counts.values[0], table)
+        counter = None
+        if has_bins(kind):
+            n_rows = float(rows_by_value(part.table).sum())
+            if ranges is None:
+                counter = BinCounter(n_rows, self.max_bins)
+            else:
+                if n_rows != ranges.rows[bucket]:
+                    raise _changed(f"{ranges.rows[bucket]:,} rows of a range, then {n_rows:,.0f}")
+                before = float(ranges.rows[:bucket].sum())
+                counter = BinCounter(float(ranges.rows.sum()), self.max_bins, before)
+            counter.add(part.table)
+        n_samples = float(rows_by_value(table).sum())
+        # Bins come when all parts are together; until then the column is a category.
+        return Profile.from_parts("category", [part], n_samples, self.target.classes), counter
+
+
+def _joined_two(a: Any, b: Any) -> Any:
+    return a[0] + b[0], None if a[1] is None else a[1] + b[1]
+
+
+def _rows(table: np.ndarray) -> np.ndarray:
+    """Rows by class of a table of counts; of moments, all rows."""
+    return table[:, :1].sum(axis=0) if table.dtype == np.float64 else table.sum(axis=0)
+
+
+def _sizes(profile: Profile) -> np.ndarray:
+    return profile.rows[:, :1] if profile.classes is None else profile.rows
+
+
+def _hashes(values: Any) -> np.ndarray:
+    """A whole number of 64 bits for each value, the same on every machine; none is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type
+    if not len(values):
+        return np.zeros(0, dtype=np.uint64)
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif pa.types.is_temporal(kind):
+        values = values.view(f"int{kind.bit_width}")
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        text = pc.cast(values, pa.large_binary() if pa.types.is_binary(kind) else pa.large_string())
+        return _text_hashes(text)
+    keys = _sort_keys(values)
+    if keys.dtype.kind == "f":
+        keys = keys.view(np.uint64)
+    keys = keys.astype(np.uint64) * _MIX
+    return (keys ^ (keys >> np.uint64(29))) * _MIX
+
+
+def _text_hashes(text: Any) -> np.ndarray:
+    """Sums of bytes, each times a number that its place in the text gives."""
+    offsets = np.frombuffer(text.buffers()[1], dtype=np.int64)
+    offsets = offsets[text.offset : text.offset + len(text) + 1]
+    data = text.buffers()[2]
+    bytes_ = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
+    lengths = np.diff(offsets)
+    place = np.arange(offsets[0], offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    weights = (place.astype(np.uint64) + np.uint64(1)) * _MIX
+    weights = (weights ^ (weights >> np.uint64(31))) | np.uint64(1)
+    terms = (bytes_[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1)) * weights
+    sums = np.cumsum(np.append(np.uint64(0), terms), dtype=np.uint64)
+    keys = (sums[offsets[1:] - offsets[0]] - sums[offsets[:-1] - offsets[0]]) * _MIX
+    return keys ^ (keys >> np.uint64(29))

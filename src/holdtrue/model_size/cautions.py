@@ -1,0 +1,82 @@
+"""What a reader of a fit might trust wrongly, in sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdtrue.model_size.bases import Rows
+from holdtrue.model_size.inputs import fences, quantiles
+
+# Corrections for many rows: on small samples they now and then run to the largest size.
+RUNAWAY = ("aic", "aicc", "adjusted_r2", "bic", "cpm", "fpe", "gcv", "ric")
+_SMALL = 100
+_WILD_TARGET = 20.0  # robust deviations from the curve
+_FEW_TARGETS = 0.05
+
+
+def runaway_criterion(criterion: str, n_samples: float) -> str | None:
+    """A caution where a criterion for many rows chooses the size of a small sample."""
+    if criterion not in RUNAWAY or n_samples >= _SMALL:
+        return None
+    return (
+        f"criterion={criterion!r} is made for many rows. On small real samples (here "
+        f"{n_samples:g} rows) it takes far too many terms in 15 to 30 % of cases, with errors many "
+        "times the variance of y. Pass criterion='bayes', 'dee' or 'adj', or predict='average'."
+    )
+
+
+def unreached_columns(first_degree: int, max_terms: int) -> str | None:
+    """A caution where columns that stand late in the order cannot enter at any size."""
+    if first_degree <= max_terms:
+        return None
+    return (
+        f"sizes end at {max_terms} terms, in a fixed order, where {first_degree} are needed "
+        "before every column of X has had its turn: columns late in the order cannot enter. Put "
+        "the columns that matter first, pass basis='lars' or 'omp', whose orders look at y, or "
+        "predict='average', which uses all."
+    )
+
+
+def wild_inputs(rows: Rows, names: list[str], *, held: bool) -> list[str]:
+    """A caution for each input of which a few values lie far outside all others."""
+    cautions = []
+    for column, name in zip(rows.X.T, names, strict=True):
+        low, high = fences(column, rows.weight)
+        wild = (column < low) | (column > high)
+        if wild.any():
+            value = column[wild][np.abs(column[wild]).argmax()]
+            done = (
+                "They are held at a limit there."
+                if held
+                else "They stretch the range on which the terms are functions until all other "
+                "rows lie in one spot. Check them, take the logarithm, or pass basis='auto'."
+            )
+            cautions.append(
+                f"{_values(int(wild.sum()))} of {name!r} far outside the others, such as "
+                f"{value:g} where nearly all lie between {column[~wild].min():g} and "
+                f"{column[~wild].max():g}. {done}"
+            )
+    return cautions
+
+
+def wild_targets(rows: Rows, fitted: np.ndarray) -> str | None:
+    """A caution where a few targets lie far from all others, or from the curve of the others."""
+    distance = np.abs(rows.y - fitted)
+    deviation = 1.4826 * quantiles(distance, rows.weight, (0.5,))[0]
+    tenth, ninth = quantiles(rows.y, rows.weight, (0.1, 0.9))
+    low, high = fences(rows.y, rows.weight)
+    wild = (rows.y < low) | (rows.y > high)
+    # The small residuals of a nearly exact fit have outliers too, which are harmless.
+    wild |= distance > max(_WILD_TARGET * deviation, 0.5 * (ninth - tenth))
+    # Where there are many, they have a cause, such as a jump that the curve rounds off.
+    if not 0 < rows.weight[wild].sum() <= max(1.0, _FEW_TARGETS * rows.weight.sum()):
+        return None
+    value = rows.y[wild][distance[wild].argmax()]
+    return (
+        f"{_values(int(wild.sum()))} of y far from what the others say, such as {value:g}. Squared "
+        "error follows such values: check them, leave them out, or take the logarithm of y."
+    )
+
+
+def _values(count: int) -> str:
+    return "1 value" if count == 1 else f"{count} values"

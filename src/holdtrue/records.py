@@ -1,0 +1,211 @@
+"""Frozen data whose fields have the types that they declare, and that JSON keeps to the last bit.
+
+Charts, evidence and tables are records. A value of another type is refused with an `InputError`,
+whether it comes from code or from a damaged file. Standard library only, NumPy where a field is an
+array.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import numbers
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+from holdtrue.errors import InputError, plain, shown
+
+__all__ = ["Record", "equal", "parse_json", "read", "to_json"]
+
+_Self = TypeVar("_Self", bound="Record")
+_SCALARS = {
+    str: (str, "text"),
+    bool: (bool, "true or false"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+}
+_NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no such numbers: they are written by name
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Base of frozen dataclasses that check their fields; two are equal if all fields are."""
+
+    _kinds: ClassVar[dict[str, type[Record]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Record._kinds[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        cls: Any = type(self)
+        for name, kind in _field_types(cls).items():
+            object.__setattr__(self, name, read(kind, getattr(self, name), name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON; `from_dict` gives back an equal record."""
+        return {"kind": type(self).__name__} | to_json(self)
+
+    @classmethod
+    def from_dict(cls: type[_Self], record: Any) -> _Self:
+        """The record that `to_dict` wrote. Anything else is refused with an `InputError`."""
+        what = cls.__name__.lower()
+        values = dict(record) if isinstance(record, Mapping) else {}
+        kind = Record._kinds.get(str(values.pop("kind", cls.__name__)))
+        if kind is None or not issubclass(kind, cls) or kind.__subclasses__():
+            raise InputError(f"the {what} is damaged: expected one of the known kinds.")
+        known = {field.name: field.default is MISSING for field in fields(kind)}
+        wrong = [name for name in values if name not in known]
+        wrong += [name for name, is_needed in known.items() if is_needed and name not in values]
+        if wrong:
+            raise InputError(f"the {what} is damaged: {wrong[0]!r} is missing or not known.")
+        try:
+            return kind(**values)
+        except InputError as error:
+            raise InputError(f"the {what} is damaged: {error.sentence}") from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that a copy's arrays are read-only too.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def read(kind: Any, value: Any, name: str) -> Any:
+    """The value as the declared type; a sequence as a tuple, an array as a read-only copy.
+
+    Parameters
+    ----------
+    kind : type
+        str, bool, int, float, a literal, an array, a record, object for anything, or an optional,
+        a sequence or a mapping of these.
+    value : object
+    name : str
+        For the error, which is an `InputError`.
+    """
+    if kind is object or kind is Any:
+        return value
+    if kind in _SCALARS:
+        return _scalar(kind, value, name)
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else read(inner[0], value, name)
+    if origin is typing.Literal:
+        if not isinstance(value, str) or value not in inner:
+            listed = ", ".join(map(repr, inner))
+            raise InputError(f"{name} must be one of {listed}. Got {_brief(value)}.")
+        return value
+    if origin in (tuple, Sequence):
+        if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+            raise InputError(f"{name} must be a list. Got {_brief(value)}.")
+        items = tuple(value)
+        if inner[0] is str and set(map(type, items)) == {str}:
+            return items  # thousands of names
+        return tuple(read(inner[0], item, name) for item in items)
+    if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            raise InputError(f"{name} must be a table of names. Got {_brief(value)}.")
+        return {
+            _scalar(str, key, name): read(inner[1], item, f"{name} {key!r}")
+            for key, item in value.items()
+        }
+    if issubclass(kind, Record):
+        return value if isinstance(value, kind) else kind.from_dict(value)
+    return _array(value, name)
+
+
+def to_json(value: Any) -> Any:
+    """The value in lists, dicts, text and numbers; those that are not finite by name."""
+    if isinstance(value, Record):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: to_json(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def parse_json(text: str) -> Any:
+    """What the text says, if it is valid JSON; `InputError` otherwise."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"this is not valid JSON ({error}).") from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+@functools.cache
+def _field_types(cls: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in fields(cls)}
+
+
+def _scalar(kind: type, value: Any, name: str) -> Any:
+    value = plain(value)
+    expected, word = _SCALARS[kind]
+    if kind is float and isinstance(value, str) and value in _NOT_FINITE:
+        return float(value)
+    if not isinstance(value, expected) or (isinstance(value, bool) and kind is not bool):
+        raise InputError(f"{name} must be {word}. Got {_brief(value)}.")
+    try:
+        return kind(value)
+    except OverflowError as error:
+        raise InputError(f"{name} must be {word}. Got {_brief(value)}.") from error
+
+
+def _array(value: Any, name: str) -> Any:
+    import numpy as np
+
+    try:
+        array = np.array(value)
+        if array.dtype.kind in "UO":
+            array = np.array(_numbers(value, name), dtype=np.float64)
+    except ValueError as error:
+        raise InputError(f"{name} must be an array of numbers. Got {_brief(value)}.") from error
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be an array of numbers. Got {_brief(value)}.")
+    array.flags.writeable = False
+    return array
+
+
+def _numbers(value: Any, name: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_numbers(item, name) for item in value]
+    return _scalar(float, value, name)
+
+
+def _brief(value: Any) -> str:
+    text = shown(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two values of a field are the same; nan is equal to nan."""
+    if a is None or b is None:
+        return a is b
+    if hasattr(a, "dtype") and hasattr(b, "dtype"):
+        import numpy as np
+
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[name], b[name]) for name in a)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return bool(a == b or (a != a and b != b))

@@ -1,0 +1,148 @@
+"""The answer of `holdtrue compare`: the model to take, and what the others would cost."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from holdtrue.charts import Chart, Heat, number
+from holdtrue.compare.comparison import contest_chart
+from holdtrue.evidence import ContestEvidence
+from holdtrue.path import SelectionPath
+from holdtrue.report.answers.words import an, counted
+from holdtrue.report.summary import Summary, Table
+
+_FEW_DOMAINS = 6
+_MOST_DRAWN = 60  # domains
+_WORST = -1.0  # skill below which a cell is simply dark
+
+
+def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Summary:
+    """Summary of a contest between models.
+
+    Parameters
+    ----------
+    path : SelectionPath
+        As `Comparison.to_path` gives it.
+    target : str
+    domain : str or None
+        What a domain is called; None where rows were left out.
+    """
+    evidence = path.evidence_as(ContestEvidence)
+    where = "on new rows" if domain is None else f"at {an(domain)} nobody has seen"
+    columns = {
+        "model": "model",
+        "chosen": "recommended",
+        "error": "error",
+        "low": "low",
+        "high": "high",
+        "difference": "more than best",
+        "standard_error": "±",
+        "skill": "skill",
+        "features": "features",
+        "seconds": "seconds",
+    }
+    charts: list[Chart] = [contest_chart(path, domain or "domain")]
+    is_narrow = 0 < len(evidence.domains) <= _MOST_DRAWN
+    if domain is not None and is_narrow and np.isfinite(evidence.skill).all():
+        charts.append(_by_domain(evidence, domain))
+    return Summary(
+        command="compare",
+        question=f"Which model predicts {target!r} best {where}?",
+        answer=_answer(path, evidence, domain),
+        path=path,
+        table=Table(
+            f"Models by their error ({evidence.scoring}) {where}, the least first.",
+            columns,
+            _rows(evidence),
+            tuple(name for name in columns if name != "seconds"),
+        ),
+        charts=charts,
+        wary=_notes(evidence, domain),
+    )
+
+
+def _answer(path: SelectionPath, evidence: ContestEvidence, domain: str | None) -> str:
+    """The model to take, the error to expect of it, and how many were tried."""
+    i = evidence.names.index(evidence.recommended)
+    features = counted(round(float(evidence.n_features[i])), "feature")
+    answer = f"Take {evidence.recommended!r} ({features}), "
+    if i == 0:
+        answer += "which has the least error."
+    else:
+        more, spread = (float(p[i]) for p in (evidence.differences, evidence.standard_errors))
+        answer += (
+            "the simplest model within one standard error of the best, "
+            f"{evidence.names[0]!r} ({number(more)} ± {number(spread)} more)."
+        )
+    n_tried = counted(len(evidence.domains), "domain") if domain else "parts of the rows"
+    return (
+        f"{answer} {_expectation(evidence, i, domain)} "
+        f"{counted(len(evidence.names), 'model')} were tried on {n_tried} left out in turn."
+    )
+
+
+def _expectation(evidence: ContestEvidence, i: int, domain: str | None) -> str:
+    """The error of a model with its interval and skill, in a sentence."""
+    where = "on new rows" if domain is None else f"at a new {domain}"
+    columns = (evidence.errors, evidence.low, evidence.high)
+    error, low, high = (number(float(column[i])) for column in columns)
+    sentence = f"Expect {an(evidence.scoring)} of {error} ({low} to {high}) {where}"
+    skill = float(evidence.skill[i])
+    if not math.isfinite(skill):
+        return f"{sentence}."
+    if skill <= 0:
+        return f"{sentence}, no better than without a model, {number(evidence.no_model)}."
+    return f"{sentence}, {skill:.0%} less than without a model (skill {skill:.2f})."
+
+
+def _rows(evidence: ContestEvidence) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": name,
+            "chosen": name == evidence.recommended,
+            "error": float(evidence.errors[i]),
+            "low": float(evidence.low[i]),
+            "high": float(evidence.high[i]),
+            "difference": float(evidence.differences[i]),
+            "standard_error": float(evidence.standard_errors[i]),
+            "skill": round(float(evidence.skill[i]), 3) if np.isfinite(evidence.skill[i]) else None,
+            "features": round(float(evidence.n_features[i])),
+            "seconds": round(float(evidence.seconds[i]), 3),
+        }
+        for i, name in enumerate(evidence.names)
+    ]
+
+
+def _by_domain(evidence: ContestEvidence, domain: str) -> Heat:
+    """Skill of each model at each domain that was left out."""
+    skill = 1 - evidence.domain_errors / evidence.no_model
+    return Heat(
+        title=f"Skill of each model at each {domain}",
+        text=f"1 is perfect, 0 as good as no model at an average {domain}, below 0 worse; shown "
+        "down to -1.",
+        rows=evidence.names,
+        columns=evidence.domains,
+        values=np.maximum(skill, _WORST).tolist(),
+        kept=[name == evidence.recommended for name in evidence.names],
+        plus="better than no model",
+        minus="worse",
+    )
+
+
+def _notes(evidence: ContestEvidence, domain: str | None) -> list[tuple[str, str]]:
+    notes = []
+    n_domains = len(evidence.domains)
+    if domain is not None and n_domains < _FEW_DOMAINS:
+        text = f"With {n_domains} domains the models can hardly be told apart, and the interval "
+        notes.append(("Few domains", text + "for a new one is wide."))
+    i = evidence.names.index(evidence.recommended)
+    if evidence.skill[i] <= 0:
+        text = "None of these models predicts better than the mean (or the most frequent class)"
+        notes.append(("Nothing holds", f"{text} where it was not fitted."))
+    if domain is None:
+        text = "If new data come from new places, people or years, name their column with --domain:"
+        notes.append(("Rows were left out one by one", f"{text} the errors here are too low then."))
+    return notes

@@ -1,0 +1,133 @@
+"""Candidates: columns of X and scores of sources side by side, read when they are needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from holdtrue.sources.kernel import equal_columns, standardised
+from holdtrue.sources.pool import PoolOn
+
+
+class Candidates:
+    """Columns of X and scores of sources, side by side, each read once.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_columns)
+    features : ndarray of int
+        The columns of X that are candidates.
+    on : PoolOn
+    n_sources : int
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape (n_candidates,)
+        Place of each candidate where columns of X come first, then sources in pool order.
+    """
+
+    def __init__(self, X: Any, features: np.ndarray, on: PoolOn, n_sources: int):
+        self.X = X
+        self.features = features
+        self.on = on
+        self.n_sources = n_sources
+        self.indices = np.concatenate([features, X.shape[1] + np.arange(n_sources)])
+        # Columns read so far, and where each candidate's is; -1 where it was not read.
+        self._columns = np.empty((X.shape[0], 0), dtype=X.dtype)
+        self._slot = np.full(len(self.indices), -1)
+        self._n_read = 0
+        # For `different`: columns compared so far, standardised, and which candidates they are.
+        self._compared = np.empty((X.shape[0], 0))
+        self._compared_to: list[int] = []
+        self._is_compared = np.zeros(len(self.indices), dtype=bool)
+        # Candidates that equal an earlier one, and that one.
+        self._equal_to: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """How many candidates are columns of X; they come first."""
+        return len(self.features)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether reading a candidate runs no model."""
+        return self.on.pool.is_columns or not self.n_sources
+
+    def without_sources(self) -> Candidates:
+        """The columns of X alone."""
+        return Candidates(self.X, self.features, self.on, 0)
+
+    def matrix(self) -> np.ndarray:
+        """Raw columns of all candidates, shape (n_rows, n_candidates)."""
+        if not self._n_read:
+            is_x = not self.n_sources and self.n_features == self.X.shape[1]
+            stored = is_x and isinstance(self.X, np.ndarray) and self.X.flags.c_contiguous
+            self._columns = self.X if stored else self._fetch(np.arange(len(self)))
+            self._slot, self._n_read = np.arange(len(self)), len(self)
+        if self._n_read == len(self) and (self._slot == np.arange(len(self))).all():
+            return self._columns[:, : len(self)]
+        return self.columns(np.arange(len(self)))
+
+    def columns(self, wanted: np.ndarray) -> np.ndarray:
+        """Raw columns of the given candidates, shape (n_rows, n_wanted)."""
+        new = wanted[self._slot[wanted] < 0]
+        if len(new):
+            stop = self._n_read + len(new)
+            if stop > self._columns.shape[1]:
+                larger = np.empty((len(self._columns), 2 * stop), dtype=self._columns.dtype)
+                larger[:, : self._n_read] = self._columns[:, : self._n_read]
+                self._columns = larger
+            self._columns[:, self._n_read : stop] = self._fetch(new)
+            self._slot[new] = np.arange(self._n_read, stop)
+            self._n_read = stop
+        return self._columns[:, self._slot[wanted]]
+
+    def different(self, wanted: np.ndarray, chosen: list[int]) -> np.ndarray:
+        """Those of the wanted candidates that equal no chosen one and no other of them."""
+        if len(new := wanted[~self._is_compared[wanted]]):
+            self._compare(new)
+        if not self._equal_to:
+            return wanted
+        taken = {self._equal_to.get(j, j) for j in chosen}
+        left = []
+        for j in wanted.tolist():
+            first = self._equal_to.get(j, j)
+            if first not in taken:
+                left.append(j)
+            taken.add(first)
+        return np.array(left, dtype=np.intp)
+
+    def _compare(self, new: np.ndarray) -> None:
+        Z = standardised(self.columns(new), np.ones(self.n_rows))[0]
+        start = len(self._compared_to)
+        if start + len(new) > self._compared.shape[1]:
+            larger = np.zeros((self.n_rows, 2 * (start + len(new))))
+            larger[:, :start] = self._compared[:, :start]
+            self._compared = larger
+        self._compared[:, start : start + len(new)] = Z
+        self._compared_to += new.tolist()
+        self._is_compared[new] = True
+        first = equal_columns(self._compared[:, : start + len(new)], Z)
+        for place in np.flatnonzero(first < start + np.arange(len(new))):
+            same = self._compared_to[first[place]]
+            self._equal_to[int(new[place])] = self._equal_to.get(same, same)
+
+    def _fetch(self, wanted: np.ndarray) -> np.ndarray:
+        of_x = self.X[:, self.features[wanted[wanted < self.n_features]]]
+        scores = self.on.columns(wanted[wanted >= self.n_features] - self.n_features)
+        if scores.shape[1] == 0 and not sparse.issparse(of_x):
+            return np.ascontiguousarray(of_x)
+        columns = np.empty((self.X.shape[0], len(wanted)), dtype=self.X.dtype)
+        columns[:, wanted < self.n_features] = of_x.toarray() if sparse.issparse(of_x) else of_x
+        columns[:, wanted >= self.n_features] = scores
+        return columns

@@ -1,0 +1,416 @@
+"""What encoding a column needs to know: its kind, mean, and values with their counts.
+
+`column_summaries` is the first pass over a table. Summaries of parts of a table merge, so that
+`encoding_of` decides for tables that never meet as it would for all their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdtrue.columns.counting import label_order
+from holdtrue.columns.values import holds_numbers, python_values
+from holdtrue.errors import InputError, check_choice
+from holdtrue.records import Record
+from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
+from holdtrue.validation import is_number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from holdtrue.tables import Table
+
+# Columns with more different values than this are not counted value by value.
+MAX_VALUES = 10_000
+MAX_LEVELS = 20  # values of a category that have a feature each, unless the caller says otherwise
+ROWS = 1 << 16  # of a batch
+LARGEST = 1e140  # sums of squares of larger numbers leave the range of floats
+CATEGORY = "text"
+NOTES = {
+    "text": "category",
+    "bool": "truth value",
+    "time": "time, in days",
+    "date": "date, in days",
+    "number": "number",
+}
+_IN_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_OTHER, _MISSING = "(other)", "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureColumn(Record):
+    """How a column was encoded, and what it held.
+
+    Attributes
+    ----------
+    name : str
+    features : tuple of str
+        Names of its features: the column's name for a number, ``plan=paid`` for a value of a
+        category; none if the column was left out.
+    note : str
+        What was done, in words.
+    n_missing : int
+    fill : float or None
+        Replaces missing numbers: the mean over all rows that have one.
+    levels : tuple
+        Values that have a feature each; None is the missing value.
+    kind : str
+        How the column is read: "text", "number", "date", "time" or "bool".
+    low, high : float or None
+        Range of numbers, as they are encoded.
+    seen : tuple
+        All values of a category; none where they were too many to be kept.
+    """
+
+    name: str
+    features: tuple[str, ...]
+    note: str
+    n_missing: int
+    fill: float | None = None
+    levels: tuple[object, ...] = ()
+    kind: str = "number"
+    low: float | None = None
+    high: float | None = None
+    seen: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What the first pass says about the second."""
+
+    kind: TargetKind
+    classes: tuple[Any, ...] | None
+    domains: tuple[Any, ...]  # empty where there are none, or too many
+    columns: tuple[FeatureColumn, ...]
+    features: list[str]
+
+
+def column_summaries(
+    table: Table, target: str, domain: str | None, leave_out: Iterable[str]
+) -> dict[str, ColumnSummary]:
+    """First pass over a table: a summary of target, domain and every column that may be used."""
+    roles = {"target": target} | ({} if domain is None else {"domain": domain})
+    left_out = list(leave_out)
+    for name in (*roles.values(), *left_out):
+        table.check_name(name)
+    if target == domain:
+        raise InputError(f"target and domain must be two columns. Got {target!r} for both.")
+    names = [name for name in table.names if name not in (*roles.values(), *left_out)]
+    plain = set(table.plain_names)
+    names = [name for name in names if name in plain]
+    summaries = _summaries(table, names, tuple(roles.values()))
+    for role, name in roles.items():
+        if summaries[name].n_missing:
+            raise InputError(
+                f"the {role} {name!r} must not be missing or infinite. Got "
+                f"{summaries[name].n_missing:,} such values in {table.n_rows:,} rows. Leave those "
+                "rows out."
+            )
+    return summaries
+
+
+def feature_columns(table: Table, max_levels: int = MAX_LEVELS) -> tuple[FeatureColumn, ...]:
+    """How each column of a table is encoded."""
+    _check_max_levels(max_levels)
+    summaries = _summaries(table, table.names)
+    return tuple(
+        summary.encoding(name, table.n_rows, max_levels) for name, summary in summaries.items()
+    )
+
+
+def _summaries(
+    table: Table, names: Iterable[str], counted: tuple[str, ...] = ()
+) -> dict[str, ColumnSummary]:
+    """What each column holds; of those in ``counted``, different numbers are counted too."""
+    needed = [*counted, *names]
+    summaries = {
+        name: ColumnSummary(stored_kind(table.types[name]), name in counted) for name in needed
+    }
+    for batch in table.batches(needed, ROWS):
+        for name, column in zip(needed, batch.columns, strict=True):
+            summaries[name].add(column)
+    return summaries
+
+
+def encoding_of(
+    summaries: dict[str, ColumnSummary],
+    n_rows: int,
+    target: str,
+    domain: str | None,
+    *,
+    target_type: str = "auto",
+    max_levels: int = MAX_LEVELS,
+) -> Encoding:
+    """How each column becomes numbers; what cannot be fitted is refused."""
+    kind = kind_of_target(target, summaries[target], target_type)
+    _check_target(target, summaries[target], kind)
+    names = [name for name in summaries if name not in (target, domain)]
+    columns = tuple(summaries[name].encoding(name, n_rows, max_levels) for name in names)
+    features = checked_features(columns)
+    if domain is not None:
+        _check_domains(domain, summaries[domain])
+    return Encoding(
+        kind,
+        None if kind.is_numeric else summaries[target].sorted_values(),
+        () if domain is None else summaries[domain].sorted_values(),
+        columns,
+        features,
+    )
+
+
+def check_options(target_type: str, max_levels: int) -> None:
+    """Refuse options that no table makes right."""
+    check_choice("target_type", target_type, TARGET_TYPES)
+    _check_max_levels(max_levels)
+
+
+def _check_max_levels(max_levels: Any) -> None:
+    if not (is_number(max_levels) and max_levels == int(max_levels) and max_levels >= 1):
+        raise InputError(f"max_levels must be a whole number of at least 1. Got {max_levels!r}.")
+
+
+@dataclass
+class ColumnSummary:
+    """Counts of a category's values, or mean and range of numbers, over the batches so far.
+
+    ``n_joined`` and ``withheld`` are of a summary that came from a site: how many values it does
+    not name, and why it tells nothing of the column.
+    """
+
+    kind: str  # as `stored_kind` says
+    counts_numbers: bool = False  # whether different numbers are counted too
+    n_missing: int = 0
+    n_numbers: int = 0
+    mean: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+    values: dict[Any, int] = field(default_factory=dict)
+    too_many: bool = False
+    n_joined: int = 0
+    withheld: str = ""
+
+    @property
+    def is_category(self) -> bool:
+        """Whether its values are counted, not averaged."""
+        return self.kind == CATEGORY
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has one number only."""
+        return self.low == self.high
+
+    @property
+    def largest(self) -> float:
+        """Largest absolute number."""
+        return max(-self.low, self.high)
+
+    @property
+    def n_values(self) -> int:
+        """Different values of a category."""
+        return len(self.values) + self.n_joined
+
+    def add(self, column: pa.Array) -> None:
+        """Add the values of a batch."""
+        if not self.is_category:
+            numbers = as_numbers(column)
+            finite = numbers[np.isfinite(numbers)]
+            self.n_missing += len(numbers) - len(finite)
+            if len(finite):
+                # By parts, so that the mean of many large numbers does not overflow.
+                rest = float(np.mean(finite - self.mean))
+                self._add_numbers(len(finite), rest, float(finite.min()), float(finite.max()))
+        else:
+            self.n_missing += column.null_count
+        if self.too_many or not (self.is_category or self.counts_numbers):
+            return
+        values, counts = column.value_counts().flatten()
+        self._add_values(dict(zip(python_values(values), counts.to_pylist(), strict=True)))
+
+    def merge(self, other: ColumnSummary) -> None:
+        """Add the rows that another summary is of; it is of the same kind."""
+        self.n_missing += other.n_missing
+        if other.n_numbers:
+            self._add_numbers(other.n_numbers, other.mean - self.mean, other.low, other.high)
+        self.too_many |= other.too_many
+        self.n_joined = max(self.n_joined, other.n_joined)
+        self.withheld = self.withheld or other.withheld
+        self._add_values(other.values)
+
+    def _add_numbers(self, n_numbers: int, step: float, low: float, high: float) -> None:
+        self.n_numbers += n_numbers
+        self.mean += step * n_numbers / self.n_numbers
+        self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def _add_values(self, counts: dict[Any, int]) -> None:
+        for value, count in counts.items():
+            self.values[value] = self.values.get(value, 0) + count
+        if self.too_many or len(self.values) > MAX_VALUES:
+            self.values, self.too_many = {}, True
+
+    def looks_like_an_id(self, n_rows: int, max_levels: int) -> bool:
+        """Whether a category has too many values to be one."""
+        return self.is_category and (self.too_many or self.n_values > max(n_rows / 2, max_levels))
+
+    def encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
+        """How the column is encoded, and what it holds."""
+        column = self._encoding(name, n_rows, max_levels)
+        seen = tuple(self.values) if self.is_category else ()
+        low, high = (self.low, self.high) if self.n_numbers else (None, None)
+        return replace(column, kind=self.kind, low=low, high=high, seen=seen)
+
+    def _encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
+        missing = f"; {self.n_missing:,} missing" if self.n_missing else ""
+        if self.withheld:
+            return FeatureColumn(name, (), f"left out: {self.withheld}", self.n_missing)
+        if self.n_missing == n_rows:
+            return FeatureColumn(name, (), "left out: all values are missing", n_rows)
+        if not self.is_category:
+            if self.is_constant:
+                note = f"left out: its only value is {self.low:g}{missing}"
+                return FeatureColumn(name, (), note, self.n_missing)
+            if self.largest > LARGEST:
+                note = f"left out: {self.largest:g} is too large to be squared"
+                return FeatureColumn(name, (), note, self.n_missing)
+            filled = f"{missing}, filled with the mean {self.mean:.4g}" if missing else ""
+            return FeatureColumn(
+                name, (name,), f"{NOTES[self.kind]}{filled}", self.n_missing, self.mean
+            )
+        if self.looks_like_an_id(n_rows, max_levels):
+            count = f"more than {MAX_VALUES:,}" if self.too_many else f"{self.n_values:,}"
+            note = f"left out: {count} values in {n_rows:,} rows look like an id"
+            return FeatureColumn(name, (), note, self.n_missing)
+        if self.n_values == 1:
+            only = repr(next(iter(self.values))) if self.values else "not named"
+            return FeatureColumn(name, (), f"left out: its only value is {only}", self.n_missing)
+        return self._category(name, max_levels, missing)
+
+    def frequent_values(self) -> list[Any]:
+        """The values, the most frequent first, ties in the order of the values."""
+        labels = list(self.values)
+        ordered = [labels[i] for i in label_order([_as_text(label) for label in labels])]
+        return sorted(ordered, key=lambda label: -self.values[label])
+
+    def sorted_values(self) -> tuple[Any, ...]:
+        """The values in their own order."""
+        labels = list(self.values)
+        return tuple(labels[i] for i in label_order(labels))
+
+    def _category(self, name: str, max_levels: int, missing: str) -> FeatureColumn:
+        kept = self.frequent_values()[:max_levels]
+        n_rest = self.n_values - len(kept)
+        if self.n_values == 2 and not self.n_joined:
+            kept, n_rest = [label for label in self.frequent_values() if label is not None][-1:], 0
+        note = f"category of {self.n_values} values{missing}"
+        if n_rest:
+            note += f"; the {n_rest:,} least frequent are taken together"
+        features = [f"{name}={_as_text(label)}" for label in kept]
+        if n_rest:
+            features.append(f"{name}={_OTHER}")
+        return FeatureColumn(name, tuple(features), note, self.n_missing, levels=tuple(kept))
+
+
+def _as_text(label: Any) -> str:
+    return _MISSING if label is None else str(label)
+
+
+def holds_quantities(kind: Any) -> bool:
+    """Whether a type holds numbers, dates or truth values."""
+    import pyarrow as pa
+
+    return holds_numbers(kind) or bool(pa.types.is_temporal(kind))
+
+
+def stored_kind(kind: Any) -> str:
+    """How a column of an Arrow type is read: "text", "number", "date", "time" or "bool"."""
+    import pyarrow as pa
+
+    if not holds_quantities(kind):
+        return CATEGORY
+    if pa.types.is_boolean(kind):
+        return "bool"
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return "time"
+    return "date" if pa.types.is_temporal(kind) else "number"
+
+
+def as_numbers(column: pa.Array) -> np.ndarray:
+    """Values as float64; missing ones are NaN, dates and times are in days."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = pc.cast(pc.cast(column, pa.date32()), pa.int32())
+    elif pa.types.is_temporal(kind):
+        return as_numbers(column.view(f"int{kind.bit_width}")) / (_IN_A_SECOND[kind.unit] * 86_400)
+    elif pa.types.is_boolean(kind):
+        column = pc.cast(column, pa.int8())
+    return np.array(pc.cast(column, pa.float64(), safe=False).fill_null(np.nan))
+
+
+def kind_of_target(name: str, summary: ColumnSummary, target_type: str) -> TargetKind:
+    """Whether the target is read as a number."""
+    if target_type == "numeric" and summary.is_category:
+        raise InputError(
+            f"the target {name!r} must hold numbers for target_type='numeric'. Got a category."
+        )
+    if target_type == "auto" and (summary.too_many or summary.kind in ("date", "time")):
+        return TargetKind(not summary.is_category, len(summary.values), False)
+    counts = np.array(list(summary.values.values()), dtype=np.float64)
+    values = np.array(list(summary.values), dtype=object if summary.is_category else None)
+    return target_kind(values, target_type, counts)
+
+
+def check_target_size(name: str, summary: ColumnSummary, kind: TargetKind) -> None:
+    """Refuse numbers that cannot be squared, and more classes than anyone means."""
+    if not kind.is_numeric:
+        check_class_count(MAX_VALUES if summary.too_many else len(summary.values))
+    elif summary.largest > LARGEST:
+        raise InputError(
+            f"the target {name!r} goes up to {summary.largest:g}, which is "
+            "too large to be squared. Divide it by a constant."
+        )
+
+
+def _check_target(name: str, summary: ColumnSummary, kind: TargetKind) -> None:
+    """Refuse a target that cannot be predicted."""
+    if kind.is_numeric and summary.is_constant:
+        raise InputError(
+            f"the target {name!r} is {summary.low:g} in every row. There is nothing to predict."
+        )
+    if not kind.is_numeric and len(summary.values) == 1:
+        raise InputError(
+            f"needs at least 2 classes in {name!r}. Got 1 class, "
+            f"{next(iter(summary.values))!r} in every row. There is nothing to predict."
+        )
+    check_target_size(name, summary, kind)
+
+
+def checked_features(columns: tuple[FeatureColumn, ...]) -> list[str]:
+    """Names of the features; none at all, and two of one name, are refused."""
+    features = [feature for column in columns for feature in column.features]
+    if not features:
+        notes = "; ".join(f"{column.name!r} {column.note}" for column in columns[:5])
+        raise InputError(f"no column is left as a feature ({notes or 'it has none'}).")
+    if len(set(features)) < len(features):
+        twice = next(name for name in features if features.count(name) > 1)
+        raise InputError(f"two features would be called {twice!r}. Rename the column {twice!r}.")
+    return features
+
+
+def _check_domains(domain: str, summary: ColumnSummary) -> None:
+    """Refuse one domain, and too many to be told apart."""
+    if summary.too_many:
+        raise InputError(
+            f"the domain {domain!r} must have at most {MAX_VALUES:,} values. Got more. Name a "
+            "domain with fewer values."
+        )
+    if len(summary.values) < 2:
+        raise InputError(
+            f"needs at least 2 domains, got 1 ({next(iter(summary.values))!r} in every row "
+            f"of {domain!r}). Name a column with the domain of each row."
+        )

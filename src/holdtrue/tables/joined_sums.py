@@ -1,0 +1,230 @@
+"""Sums of sites added up: the moments of all rows in one encoding."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from holdtrue.errors import InputError, did_you_mean, speaks
+from holdtrue.sums.moments import Moments
+from holdtrue.tables.column_summary import (
+    CATEGORY,
+    MAX_LEVELS,
+    NOTES,
+    ColumnSummary,
+    Encoding,
+    FeatureColumn,
+    check_options,
+    encoding_of,
+    kind_of_target,
+)
+from holdtrue.tables.encode import TableMoments, check_memory
+from holdtrue.tables.site_sums import EMPTY, Site, SiteColumn, SiteSums, mapped
+from holdtrue.targets import TargetKind
+
+__all__ = ["joined"]
+
+_SHOWN = 5  # most differences in a message
+
+
+@speaks
+def joined(
+    sites: Mapping[str, SiteSums], *, leave_out: Iterable[str] = (), max_levels: int = MAX_LEVELS
+) -> TableMoments:
+    """Moments of the rows of all sites, encoded as `moments_of` would encode them in one table.
+
+    Parameters
+    ----------
+    sites : dict from str to SiteSums
+        By the name that an error calls them.
+    leave_out : iterable of str
+        Columns that are not used.
+    max_levels : int
+        Largest number of values of a category that have a feature each.
+    """
+    check_options("auto", max_levels)
+    if not sites:
+        raise InputError("expected the sums of at least one site. Got none.")
+    left_out = set(leave_out)
+    _check_alike(sites, left_out)
+    heads = [sums.site for sums in sites.values()]
+    target, domain = heads[0].target.name, heads[0].domain.name
+    names = [column.name for column in heads[0].columns if column.name not in left_out]
+    by_name = [{column.name: column for column in head.columns} for head in heads]
+    summaries = {
+        target: _merged([head.target for head in heads]),
+        domain: ColumnSummary(heads[0].domain.read_as),
+        **{name: _merged([columns[name] for columns in by_name]) for name in names},
+    }
+    labels = [label for sums in sites.values() for label in sums.moments.domains]
+    summaries[domain].values = dict.fromkeys(labels, 1)
+    n_rows = sum(head.n_rows for head in heads)
+    numeric = heads[0].is_numeric
+    target_type = "numeric" if numeric else "classes"
+    encoding = encoding_of(
+        summaries, n_rows, target, domain, target_type=target_type, max_levels=max_levels
+    )
+    is_decided = all(head.is_decided for head in heads)
+    if not (numeric or is_decided):
+        _check_reading(target, summaries[target])
+    check_memory(domain, len(encoding.domains), len(encoding.features))
+    total: Any = sum(
+        _features_of_all(sums, columns, encoding)
+        for sums, columns in zip(sites.values(), by_name, strict=True)
+    )
+    _warn_of_joined(sites, encoding)
+    kind = TargetKind(numeric, encoding.kind.n_values, is_decided)
+    return TableMoments(total, encoding.classes, kind, encoding.columns, n_rows)
+
+
+def _features_of_all(
+    sums: SiteSums, columns: Mapping[str, SiteColumn], encoding: Encoding
+) -> Moments:
+    """The moments of a site in the features of all sites."""
+    starts, start = {}, 0
+    for column in sums.site.columns:
+        starts[column.name] = start
+        start += column.n_features
+    T = np.zeros((sums.moments.n_features, len(encoding.features)))
+    offset = np.zeros(len(encoding.features))
+    first = 0
+    for wanted in encoding.columns:
+        at = slice(first, first + len(wanted.features))
+        first = at.stop
+        if wanted.features:
+            column = columns[wanted.name]
+            rows = slice(starts[wanted.name], starts[wanted.name] + column.n_features)
+            T[rows, at], offset[at] = _block(column, wanted)
+    moments = replace(mapped(sums.moments, T, offset), feature_names=tuple(encoding.features))
+    return _with_all_classes(moments, sums.site.target.labels, encoding.classes)
+
+
+def _block(column: SiteColumn, wanted: FeatureColumn) -> tuple[np.ndarray, np.ndarray]:
+    """Which features of the site make those wanted, and what is added."""
+    block = np.zeros((column.n_features, len(wanted.features)))
+    offset = np.zeros(len(wanted.features))
+    if not wanted.levels:
+        assert wanted.fill is not None
+        if column.read_as == EMPTY:
+            offset[0] = wanted.fill
+        else:
+            block[0, 0] = 1.0
+            block[1:, 0] = wanted.fill - column.mean  # where the number is missing
+        return block, offset
+    feature_of = {label: j for j, label in enumerate(wanted.levels)}
+    shared = len(wanted.levels)  # no such feature where a category has two values
+    if column.read_as == EMPTY:
+        offset[feature_of.get(None, shared) :][:1] = 1.0
+        return block, offset
+    places = [feature_of.get(label, shared) for label in column.labels]
+    places += [shared] * (column.n_joined > 0)
+    for i, place in enumerate(places):
+        if place < len(wanted.features):
+            block[i, place] = 1.0
+    return block, offset
+
+
+def _with_all_classes(
+    moments: Moments, known: list[Any], classes: tuple[Any, ...] | None
+) -> Moments:
+    """The moments with the targets of all classes; no row has one that the site does not know."""
+    if classes is None:
+        return moments
+    wanted = classes[1:] if len(classes) == 2 else classes
+    at = [known.index(label) if label in known else len(known) for label in wanted]
+    fields: dict[str, Any] = {}
+    for name in ("mean_y", "scatter_xy", "scatter_yy", "rest_y"):
+        values = getattr(moments, name)
+        if values is not None:
+            absent = np.full((*values.shape[:-1], 1), -1.0 if name == "mean_y" else 0.0)
+            taken = np.concatenate([values, absent], axis=-1)[..., at]
+            fields[name] = taken[..., 0] if len(wanted) == 1 else taken
+    return replace(moments, **fields)
+
+
+def _merged(columns: list[SiteColumn]) -> ColumnSummary:
+    """Summary of a column over all sites."""
+    kind = next((column.read_as for column in columns if column.read_as != EMPTY), CATEGORY)
+    total = ColumnSummary(kind)
+    for column in columns:
+        total.merge(column.summary(kind))
+    return total
+
+
+# --- what sites must have in common ---------------------------------------------------------------
+
+
+def _check_alike(sites: Mapping[str, SiteSums], left_out: set[str]) -> None:
+    """Refuse sites whose tables differ, and show how."""
+    (first, sums), *others = sites.items()
+    known: dict[str, str] = {column.name: column.read_as for column in sums.site.columns}
+    kinds = dict(known)  # of the first site that has a value
+    for name in left_out - set(known):
+        raise InputError(f"no column {name!r} in {first}.{did_you_mean(name, known)}")
+    for other, other_sums in others:
+        differences = [
+            f"{role} is {there}, not {here}"
+            for role, here, there in zip(
+                ("the target", "the domain"),
+                _roles(sums.site),
+                _roles(other_sums.site),
+                strict=True,
+            )
+            if here != there
+        ]
+        columns: dict[str, str] = {
+            column.name: column.read_as for column in other_sums.site.columns
+        }
+        differences += [f"no column {name!r}" for name in known.keys() - columns.keys() - left_out]
+        differences += [
+            f"a column {name!r} more" for name in columns.keys() - known.keys() - left_out
+        ]
+        for name in (known.keys() & columns.keys()) - left_out:
+            kind = columns[name]
+            if EMPTY not in (kind, kinds[name]) and kind != kinds[name]:
+                differences.append(f"{name!r} is a {NOTES[kind]}, not a {NOTES[kinds[name]]}")
+            kinds[name] = kind if kinds[name] == EMPTY else kinds[name]
+        if differences:
+            shown = "; ".join(sorted(differences)[:_SHOWN])
+            more = f"; and {len(differences) - _SHOWN} more" * (len(differences) > _SHOWN)
+            raise InputError(
+                f"sites must have the same columns. {other} differs from {first}: {shown}{more}. "
+                "Write its sums again, with other types or without those columns."
+            )
+
+
+def _roles(site: Site) -> tuple[str, str]:
+    """Target and domain of a site, in words."""
+    target = "a number" if site.is_numeric else f"classes ({NOTES[site.target.read_as]})"
+    return f"{site.target.name!r}, {target}", f"{site.domain.name!r} ({NOTES[site.domain.read_as]})"
+
+
+def _check_reading(target: str, summary: ColumnSummary) -> None:
+    """Refuse classes that all sites together would read as a number."""
+    if kind_of_target(target, summary, "auto").is_numeric:
+        raise InputError(
+            f"each site reads {target!r} as classes, but all rows together as a number. Write the "
+            "sums again with target_type classes or numeric."
+        )
+
+
+def _warn_of_joined(sites: Mapping[str, SiteSums], encoding: Encoding) -> None:
+    """Warn where values without a name may be among those that have a feature."""
+    levels = {column.name: set(column.levels) for column in encoding.columns if column.features}
+    unsure = {
+        column.name: None
+        for sums in sites.values()
+        for column in sums.site.columns
+        if column.n_joined and levels.get(column.name, set()) - set(column.labels)
+    }
+    if unsure:
+        warnings.warn(
+            f"sites did not name rare values of {', '.join(map(repr, unsure))}. They are taken "
+            "together, and the answer may differ from that on all rows.",
+            UserWarning,
+            stacklevel=3,
+        )

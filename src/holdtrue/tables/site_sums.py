@@ -1,0 +1,464 @@
+"""Sums of one site's rows, from which a centre gets the fit on the rows of all sites.
+
+A site cannot know how the others' rows are encoded: which values a category has there, and what
+the mean over all rows is. It therefore sums finer features: one for each value that it has, and
+for numbers a mark of the missing ones beside the number, which is filled with the site's own mean.
+The features of the joined rows are linear in these, ``x = z T + c``, and so their moments follow
+from the moments of z: ``T' S T``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from holdtrue.errors import InputError, speaks
+from holdtrue.records import Record
+from holdtrue.sums.moments import Moments
+from holdtrue.sums.packing import labels_from_json, labels_to_json, pack, unpack
+from holdtrue.tables.column_summary import (
+    CATEGORY,
+    LARGEST,
+    MAX_LEVELS,
+    NOTES,
+    ColumnSummary,
+    Encoding,
+    FeatureColumn,
+    as_numbers,
+    check_options,
+    check_target_size,
+    column_summaries,
+    kind_of_target,
+)
+from holdtrue.tables.encode import codes_of, summed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from holdtrue.tables import Table
+
+__all__ = ["SiteSums", "site_sums"]
+
+_NAMED = 100  # most values of a category that a site names
+EMPTY = "empty"  # a column without a value can be of any kind
+_WITHHELD = {
+    "id": "it looks like an id",
+    "few": "a value has too few rows",
+    "large": "its numbers are too large to be squared",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SiteColumn(Record):
+    """What a site tells of a column besides moments.
+
+    Attributes
+    ----------
+    name, read_as : str
+        ``read_as`` is one of the kinds of `ColumnSummary`, or empty.
+    n_missing, n_numbers : int
+        Rows without a number, and with one.
+    mean : float
+        Of the numbers; it fills the missing ones.
+    is_constant, marks_missing : bool
+        Whether there is one number only, and whether a second feature marks the missing ones.
+    levels : tuple
+        Values of a category, as `labels_to_json` writes them; each has a feature.
+    counts : tuple of int
+        Rows of each level.
+    n_joined : int
+        Values that are not named and share the last feature.
+    withheld : {"", "id", "few", "large"}
+        Why the column has no feature.
+    """
+
+    name: str
+    read_as: str
+    n_missing: int = 0
+    n_numbers: int = 0
+    mean: float = 0.0
+    is_constant: bool = False
+    marks_missing: bool = False
+    levels: Sequence[object] = ()
+    counts: Sequence[int] = ()
+    n_joined: int = 0
+    withheld: Literal["", "id", "few", "large"] = ""
+
+    @property
+    def n_features(self) -> int:
+        """Features that the site summed for this column."""
+        if self.read_as == CATEGORY:
+            return len(self.levels) + (self.n_joined > 0)
+        if self.read_as == EMPTY or self.withheld:
+            return 0
+        return 1 + self.marks_missing
+
+    @property
+    def told(self) -> str:
+        """What the sums tell of the column, in words."""
+        if self.withheld:
+            return f"nothing, {_WITHHELD[self.withheld]}"
+        if self.read_as == EMPTY:
+            return "that it is empty"
+        if self.levels or self.n_joined:
+            joined = f", and {self.n_joined:,} more together" if self.n_joined else ""
+            return f"{len(self.levels):,} values by name{joined}"
+        return self.read_as + (
+            ", with a mark of those that are missing" if self.marks_missing else ""
+        )
+
+    @property
+    def labels(self) -> list[Any]:
+        """The levels as Python values."""
+        return labels_from_json(self.levels)
+
+    def summary(self, kind: str) -> ColumnSummary:
+        """The summary as a column of that kind, which is another only where it is empty."""
+        summary = ColumnSummary(
+            kind,
+            n_missing=self.n_missing,
+            n_numbers=self.n_numbers,
+            mean=self.mean,
+            low=self.mean if self.is_constant else -LARGEST,  # the range itself is not told
+            high=self.mean if self.is_constant else LARGEST,
+            values=dict(zip(self.labels, self.counts, strict=True)),
+            n_joined=self.n_joined,
+            withheld=f"{_WITHHELD[self.withheld]} at one site" if self.withheld else "",
+        )
+        if self.read_as == EMPTY and kind == CATEGORY:
+            summary.values = {None: self.n_missing}
+        return summary
+
+
+@dataclass(frozen=True, eq=False)
+class Site(Record):
+    """What the sums of a site are of.
+
+    Attributes
+    ----------
+    target, domain : SiteColumn
+        The levels of a target are its classes; a domain tells its name and kind alone.
+    is_numeric, is_decided : bool
+        Whether the target is a number, and whether the site said so.
+    columns : tuple of SiteColumn
+    n_rows, n_rows_in_file : int
+        Rows that are summed, and all.
+    incomplete : dict from str to int
+        Rows that lack a target or domain.
+    min_count : int
+        Least number of rows that a value, class or domain needs; 1 without a floor.
+    """
+
+    target: SiteColumn
+    domain: SiteColumn
+    is_numeric: bool
+    is_decided: bool
+    columns: Sequence[SiteColumn]
+    n_rows: int
+    n_rows_in_file: int
+    incomplete: Mapping[str, int]
+    min_count: int = 1
+
+
+@dataclass(frozen=True)
+class SiteSums:
+    """Sums of one site's rows by domain, and what they are of; `site_sums` makes them.
+
+    Attributes
+    ----------
+    site : Site
+    moments : Moments
+        Of the finer features; a target of classes has a column for each, +1 or -1.
+    """
+
+    site: Site
+    moments: Moments
+
+    @speaks
+    def to_bytes(self) -> bytes:
+        """The sums as bytes (Arrow's IPC format with a head in JSON); nothing is pickled."""
+        moments = np.frombuffer(self.moments.to_bytes(), dtype=np.uint8)
+        return pack("SiteSums", {"site": self.site.to_dict()}, {"moments": moments})
+
+    @classmethod
+    @speaks
+    def from_bytes(cls, data: bytes) -> SiteSums:
+        """The sums that `to_bytes` gave. Anything else is refused with a `ValueError`."""
+        head, arrays = unpack("SiteSums", data)
+        moments = arrays.get("moments")
+        if not isinstance(moments, np.ndarray) or moments.dtype != np.uint8:
+            raise InputError("the bytes are damaged: they hold no moments. Write them again.")
+        sums = cls(Site.from_dict(head.get("site")), Moments.from_bytes(moments.tobytes()))
+        _check_consistent(sums)
+        return sums
+
+
+@speaks
+def site_sums(
+    table: Table,
+    target: str,
+    domain: str,
+    *,
+    target_type: str = "auto",
+    leave_out: Iterable[str] = (),
+    min_count: int = 1,
+    n_rows_in_file: int | None = None,
+    incomplete: Mapping[str, int] | None = None,
+) -> SiteSums:
+    """Sums of one site's rows, for `joined_sums.joined`.
+
+    A category tells its 100 most frequent values; one that looks like an id (more values than 20,
+    and than half the rows) tells nothing. Of numbers neither least nor largest is told.
+
+    Parameters
+    ----------
+    table : Table
+    target, domain : str
+        Columns of the table, in which no value may be missing.
+    target_type : {"auto", "classes", "numeric"}
+        All sites must read the target alike.
+    leave_out : iterable of str
+        Columns that are not summed.
+    min_count : int
+        Where a value of a category has fewer rows than this at a domain, but at least one, it is
+        not named, and missing numbers are not told from the mean; a truth value is left out. A
+        domain or class with fewer rows is refused.
+    n_rows_in_file, incomplete : optional
+        Rows before those without target or domain were left out, and how many lacked which.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from holdtrue.tables import open_table
+    >>> from holdtrue.tables.joined_sums import joined
+    >>> from holdtrue.tables.site_sums import site_sums
+    >>> north = pa.table({"dose": [1.0, 2.0, 4.0], "plan": ["a", "b", "a"],
+    ...                   "sick": ["no", "yes", "no"], "site": ["N", "N", "N"]})
+    >>> south = pa.table({"dose": [3.0, None, 5.0], "plan": ["c", "b", "b"],
+    ...                   "sick": ["no", "no", "no"], "site": ["S", "S", "S"]})
+    >>> sums = [site_sums(open_table(rows), "sick", "site") for rows in (north, south)]
+    >>> both = joined({"north": sums[0], "south": sums[1]})
+    >>> both.moments.domains, both.moments.feature_names, both.classes
+    (('N', 'S'), ('dose', 'plan=b', 'plan=a', 'plan=c'), ('no', 'yes'))
+    """
+    check_options(target_type, MAX_LEVELS)
+    summaries = column_summaries(table, target, domain, leave_out)
+    kind = kind_of_target(target, summaries[target], target_type)
+    check_target_size(target, summaries[target], kind)
+    if summaries[domain].too_many:
+        raise InputError(f"the domain {domain!r} has too many values. Name one with fewer.")
+    names = [name for name in summaries if name not in (target, domain)]
+    columns = [_site_column(name, summaries[name], table.n_rows) for name in names]
+    if not sum(column.n_features for column in columns):
+        raise InputError("no column is left to sum.")
+    encoding = Encoding(
+        kind,
+        None if kind.is_numeric else summaries[target].sorted_values(),
+        summaries[domain].sorted_values(),
+        tuple(_finer(column) for column in columns),
+        [column.name for column in columns for _ in range(column.n_features)],
+    )
+    moments = replace(summed(table, target, domain, encoding, _class_marks), feature_names=None)
+    if min_count > 1:
+        _check_floor(moments, encoding, target, domain, min_count)
+        columns, moments = _with_floor(columns, moments, min_count)
+    shown_target = _site_column(target, summaries[target], table.n_rows)
+    if encoding.classes is not None:
+        counts = [summaries[target].values[label] for label in encoding.classes]
+        levels = labels_to_json(encoding.classes)
+        shown_target = SiteColumn(target, shown_target.read_as, levels=levels, counts=counts)
+    site = Site(
+        target=shown_target,
+        domain=SiteColumn(domain, summaries[domain].kind),
+        is_numeric=kind.is_numeric,
+        is_decided=kind.is_decided,
+        columns=columns,
+        n_rows=table.n_rows,
+        n_rows_in_file=table.n_rows if n_rows_in_file is None else n_rows_in_file,
+        incomplete=incomplete or {},
+        min_count=min_count,
+    )
+    return SiteSums(site, moments)
+
+
+def _site_column(name: str, summary: ColumnSummary, n_rows: int) -> SiteColumn:
+    """What is told of a column, before the floor."""
+    if summary.n_missing == n_rows:
+        return SiteColumn(name, EMPTY, n_rows)
+    if summary.looks_like_an_id(n_rows, MAX_LEVELS):
+        return SiteColumn(name, CATEGORY, withheld="id")
+    if summary.is_category:
+        named = summary.frequent_values()[:_NAMED]
+        return SiteColumn(
+            name,
+            CATEGORY,
+            summary.n_missing,
+            levels=labels_to_json(named),
+            counts=[summary.values[label] for label in named],
+            n_joined=len(summary.values) - len(named),
+        )
+    if summary.largest > LARGEST:
+        return SiteColumn(name, summary.kind, withheld="large")
+    return SiteColumn(
+        name,
+        summary.kind,
+        summary.n_missing,
+        summary.n_numbers,
+        summary.mean,
+        is_constant=summary.is_constant,
+        marks_missing=summary.n_missing > 0,
+    )
+
+
+def _finer(column: SiteColumn) -> FeatureColumn:
+    """How the rows of a site are encoded."""
+    features = (column.name,) * column.n_features
+    levels = tuple(column.labels)
+    kind = CATEGORY if column.read_as == EMPTY else column.read_as
+    return FeatureColumn(column.name, features, "", column.n_missing, column.mean, levels, kind)
+
+
+def _class_marks(values: pa.Array, classes: tuple[Any, ...] | None) -> np.ndarray:
+    """A number as it is; of classes one column each, +1 or -1, also where there are but two."""
+    if classes is None:
+        return as_numbers(values)
+    return np.where(codes_of(values, classes)[:, None] == np.arange(len(classes)), 1.0, -1.0)
+
+
+# --- floor on small counts ------------------------------------------------------------------------
+
+
+def _check_floor(
+    moments: Moments, encoding: Encoding, target: str, domain: str, min_count: int
+) -> None:
+    """Refuse domains, and classes in a domain, of fewer rows than the floor."""
+    sizes = moments.n_samples
+    what_to_do = "Leave those rows out, or join it with another."
+    for d in np.flatnonzero(sizes < min_count)[:1]:
+        raise InputError(
+            f"the domain {moments.domains[d]!r} of {domain!r} has {sizes[d]:g} rows, below the "
+            f"min_count of {min_count}. {what_to_do}"
+        )
+    if encoding.classes is None or moments.mean_y is None:
+        return
+    counts = np.rint(sizes[:, None] * (1 + moments.mean_y) / 2)
+    for d, k in np.argwhere((counts > 0) & (counts < min_count))[:1]:
+        raise InputError(
+            f"the class {encoding.classes[k]!r} of {target!r} has {counts[d, k]:g} rows in the "
+            f"domain {moments.domains[d]!r}, below the min_count of {min_count}. {what_to_do}"
+        )
+
+
+def _with_floor(
+    columns: list[SiteColumn], moments: Moments, min_count: int
+) -> tuple[list[SiteColumn], Moments]:
+    """Columns and moments in which nothing but numbers has fewer rows than the floor."""
+    sums = moments.n_samples[:, None] * moments.mean_x
+    kept, blocks, start = [], [], 0
+    for column in columns:
+        at = sums[:, start : start + column.n_features]
+        start += column.n_features
+        block = np.eye(column.n_features)
+        if column.read_as == CATEGORY and column.n_features:
+            column, block = _joined_levels(column, np.rint(at), min_count)
+        elif column.n_features:
+            missing = at[:, 1] if column.marks_missing else np.zeros(len(at))
+            trues = at[:, 0] - column.mean * missing
+            rows = np.column_stack([trues, moments.n_samples - missing - trues])
+            if column.read_as == "bool" and _any_few(np.rint(rows), min_count):
+                column, block = (
+                    SiteColumn(column.name, column.read_as, withheld="few"),
+                    block[:, :0],
+                )
+            elif _any_few(np.rint(missing), min_count):
+                n_numbers = column.n_numbers + column.n_missing
+                column = replace(column, marks_missing=False, n_missing=0, n_numbers=n_numbers)
+                block = block[:, :1]
+        kept.append(column)
+        blocks.append(block)
+    T = block_diag(*blocks)
+    return kept, mapped(moments, T, np.zeros(T.shape[1]))
+
+
+def _joined_levels(
+    column: SiteColumn, rows: np.ndarray, min_count: int
+) -> tuple[SiteColumn, np.ndarray]:
+    """A category whose small levels share a feature, and which features go where.
+
+    ``rows`` has shape (n_domains, n_features): rows of each level, and of those not named.
+    """
+    n_levels = len(column.levels)
+    order = sorted(range(n_levels), key=lambda j: (not _any_few(rows[:, [j]], min_count), -j))
+    hidden: list[int] = []
+    other = rows[:, n_levels:].sum(axis=1, keepdims=True)
+    for j in order:  # small ones first, then the least frequent while what they share is small
+        if not (_any_few(rows[:, [j]], min_count) or _any_few(other, min_count)):
+            break
+        hidden.append(j)
+        other = other + rows[:, [j]]
+    named = [j for j in range(n_levels) if j not in hidden]
+    n_joined = column.n_joined + len(hidden)
+    block = np.zeros((rows.shape[1], len(named) + (n_joined > 0)))
+    block[named, np.arange(len(named))] = 1.0
+    block[hidden, -1] = 1.0
+    block[n_levels:, -1] = 1.0
+    levels = [column.levels[j] for j in named]
+    counts = [column.counts[j] for j in named]
+    n_missing = column.n_missing if None in labels_from_json(levels) else 0
+    joined_column = replace(
+        column, levels=levels, counts=counts, n_joined=n_joined, n_missing=n_missing
+    )
+    return joined_column, block
+
+
+def _any_few(rows: np.ndarray, min_count: int) -> bool:
+    return bool(((rows > 0) & (rows < min_count)).any())
+
+
+def mapped(moments: Moments, T: np.ndarray, offset: np.ndarray) -> Moments:
+    """Moments of ``X T + offset`` from those of X."""
+    assert moments.scatter_xy is not None
+    scatter = np.einsum("jp,djk,kq->dpq", T, moments.scatter_xx, T, optimize=True)
+    diagonal = np.einsum("dii->di", scatter)
+    diagonal[:] = np.maximum(diagonal, 0.0)  # rounding
+    return replace(
+        moments,
+        mean_x=moments.mean_x @ T + offset,
+        scatter_xx=scatter,
+        scatter_xy=np.einsum("jp,dj...->dp...", T, moments.scatter_xy),
+        rest_x=None if moments.rest_x is None else moments.rest_x @ T,
+        feature_names=None,
+    )
+
+
+def _check_consistent(sums: SiteSums) -> None:
+    """Refuse sums whose parts contradict each other."""
+    site, moments = sums.site, sums.moments
+    columns = [site.target, site.domain, *site.columns]
+    n_classes = len(site.target.levels)
+    right = moments.mean_y is not None and (
+        sum(column.n_features for column in site.columns) == moments.n_features
+        and moments.mean_y.shape[1:] == (() if site.is_numeric else (n_classes,))
+        and len({column.name for column in columns}) == len(columns)
+        and moments.n_samples.sum() == site.n_rows
+        and site.n_rows <= site.n_rows_in_file
+    )
+    for column in columns:
+        labels = column.labels
+        numbers = (column.n_missing, column.n_numbers, column.n_joined, *column.counts)
+        right = (
+            right
+            and len(set(labels)) == len(column.counts) == len(labels)
+            and all(0 <= number <= site.n_rows for number in numbers)
+            and abs(column.mean) <= LARGEST
+            and column.read_as in (*NOTES, EMPTY)
+        )
+    if not right:
+        raise InputError(
+            "the bytes are damaged: what they say of the columns contradicts the sums. Write them "
+            "again."
+        )

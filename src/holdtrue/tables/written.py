@@ -1,0 +1,249 @@
+"""Numbers and dates as people write them: 1,000, $1,000, (250), 12 %, Jun 12 1998, 31.12.1999.
+
+Text of which **every** value is such a number, or a date of one form, is read as what it means; a
+single other value leaves the column text, so that the order of rows does not matter. Missing values
+and their marks are missing. Only columns of text files and Excel are looked at: others have types.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from holdtrue.tables.date_parts import MONTHS
+from holdtrue.tables.spill import widened
+from holdtrue.tables.table import Source
+from holdtrue.tables.text_types import classified, converted, without_marks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AsWritten", "Reading"]
+
+_SAMPLE = 64
+_NUMBER = (
+    r"^(?P<minus>[-(]?)\+?(?P<unit>[$€£¥]?) ?(?P<minus2>-?)"
+    r"(?P<whole>0|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,4}|[1-9][0-9]{0,14})(?P<rest>(?:\.[0-9]*)?)"
+    r"(?P<close>\)?)(?P<percent>(?: ?%)?)$"
+)
+_TIME = (
+    r"(?:(?:,? |T)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
+    r"(?: ?(?P<half>[AaPp])[Mm])?)?$"
+)
+_YEAR, _NAME = r"(?P<year>[0-9]{4})", r"(?P<month>[A-Za-z]{3,9})\.?"
+_DAY, _MONTH = r"(?P<day>[0-9]{1,2})", r"(?P<month>[0-9]{1,2})"
+_DATES = (
+    rf"^{_NAME} {_DAY},? {_YEAR}{_TIME}",
+    rf"^{_DAY}[ -]{_NAME}[ -]{_YEAR}{_TIME}",
+    rf"^{_NAME} {_YEAR}$",
+    rf"^{_YEAR}[/.-]{_MONTH}[/.-]{_DAY}{_TIME}",
+    rf"^{_DAY}\.{_MONTH}\.{_YEAR}{_TIME}",
+    rf"^{_DAY}[/-]{_MONTH}[/-]{_YEAR}{_TIME}",
+    rf"^{_MONTH}[/-]{_DAY}[/-]{_YEAR}{_TIME}",
+)
+_MONTHS = [name.lower() for name in (*(name[:3] for name in MONTHS), *MONTHS)]
+_ISO = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ISO_KINDS = ("date", "timestamp", "precise", "zoned")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a column of text was read.
+
+    Attributes
+    ----------
+    what : str
+        ``"numbers"`` or ``"dates"``.
+    written, meant : str
+        A value of it, as it stands in the file and as it was read.
+    """
+
+    what: str
+    written: str
+    meant: str
+
+
+class AsWritten:
+    """Columns of another source, those that are written numbers and dates as such.
+
+    Parameters
+    ----------
+    source : Source
+    leave : collection of str
+        Columns that the caller has given a type.
+
+    Attributes
+    ----------
+    readings : dict from name to Reading
+    """
+
+    def __init__(self, source: Source, leave: Collection[str] = ()):
+        import pyarrow as pa
+
+        self._source, self.n_rows, self.types = source, source.n_rows, dict(source.types)
+        self.readings: dict[str, Reading] = {}
+        self._read: dict[str, Callable[[Any], Any]] = {}
+        texts = {
+            name: kind
+            for name, kind in source.types.items()
+            if pa.types.is_string(kind) and name not in leave
+        }
+        if not texts:
+            return
+        sample = next(source.batches(texts, _SAMPLE))
+        for name, some in zip(texts, sample.columns, strict=True):
+            if not _readers(some):
+                continue
+            distinct = source.column(name).unique()
+            if pa.types.is_dictionary(distinct.type):
+                distinct = distinct.dictionary_decode()
+            values = without_marks(distinct).drop_null()
+            readers = _readers(values)
+            meanings = [read(values) for read in readers]
+            # 1/2/1999 may be two dates: not guessed unless another value tells day from month.
+            is_one = all(meant.equals(meanings[0]) for meant in meanings)
+            # Texts of plain numbers are meant as texts: JSON and Excel have numbers, too.
+            is_plain = readers == [_numbers] and not _is_marked(values)
+            if readers and len(values) and is_one and not is_plain:
+                self._read[name] = readers[0]
+                self.types[name] = meanings[0].type
+                what = "dates" if pa.types.is_temporal(self.types[name]) else "numbers"
+                self.readings[name] = Reading(what, values[0].as_py(), str(meanings[0][0].as_py()))
+
+    def column(self, name: str) -> Any:
+        """The whole column."""
+        import pyarrow as pa
+
+        column = self._source.column(name)
+        if name not in self._read:
+            return column
+        kind = self.types[name]
+        return pa.chunked_array([self._values(name, chunk) for chunk in column.chunks], type=kind)
+
+    def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
+        """Batches of at most ``rows`` rows, of these columns in these types."""
+        import pyarrow as pa
+
+        stored = {n: pa.string() if n in self._read else kind for n, kind in kinds.items()}
+        for batch in self._source.batches(stored, rows):
+            columns = [
+                widened(self._values(name, column), kinds[name]) if name in self._read else column
+                for name, column in zip(stored, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
+
+    def _values(self, name: str, texts: Any) -> Any:
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(texts.type):
+            return self._values(name, texts.dictionary).take(texts.indices)
+        return widened(self._read[name](without_marks(texts)), self.types[name])
+
+
+def _readers(texts: Any) -> list[Callable[[Any], Any]]:
+    """What reads all of these texts, null being missing; most columns are refused by the first."""
+    import pyarrow as pa
+
+    texts = without_marks(texts).drop_null()
+    first = texts[0].as_py() if len(texts) else "1"
+    if re.match(_NUMBER, first):
+        return [_numbers] if _are_numbers(texts) else []
+    if _ISO.match(first) and (kind := classified(texts)[0]) in _ISO_KINDS:
+        return [partial(converted, kind=kind)]  # in JSON: Arrow infers those without a fraction
+    readers: list[Callable[[Any], Any]] = []
+    for form in _DATES:
+        if re.match(form, first):
+            with contextlib.suppress(pa.ArrowInvalid):
+                _dates(form, texts)
+                readers.append(partial(_dates, form))
+    return readers
+
+
+def _fields(texts: Any, form: str) -> dict[str, Any]:
+    """Parts of the texts; raises pyarrow.ArrowInvalid where one has another form."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = pc.extract_regex(texts, form)
+    if parts.null_count > texts.null_count:
+        raise pa.ArrowInvalid("another form")
+    names = [field.name for field in parts.type]
+    return {name: pc.struct_field(parts, name) for name in names}
+
+
+def _are_numbers(texts: Any) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        parts = _fields(texts, _NUMBER)
+    except pa.ArrowInvalid:
+        return False
+    units = set(pc.unique(parts["unit"]).to_pylist()) - {""}
+    is_percent = pc.unique(pc.not_equal(parts["percent"], "")).to_pylist()
+    brackets = pc.equal(pc.equal(parts["minus"], "("), pc.equal(parts["close"], ")"))
+    # Dollars beside euros, and 12 % beside 0.3, are two units.
+    return len(units) <= 1 and len(is_percent) <= 1 and pc.all(brackets, min_count=0).as_py()
+
+
+def _is_marked(texts: Any) -> bool:
+    """Whether one has a unit, a separator or brackets."""
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring_regex(texts, "[^0-9.+-]"), min_count=0).as_py())
+
+
+def _numbers(texts: Any) -> Any:
+    """Values of written numbers: whole if all of them are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = _fields(texts, _NUMBER)
+    negative = pc.or_(pc.not_equal(parts["minus"], ""), pc.not_equal(parts["minus2"], ""))
+    whole = pc.replace_substring(parts["whole"], ",", "")
+    sign = pc.if_else(negative, "-", "")
+    is_whole = pc.all(pc.equal(parts["rest"], ""), min_count=0).as_py()
+    joined = pc.binary_join_element_wise(sign, whole, parts["rest"], "")
+    return pc.cast(joined, pa.int64() if is_whole else pa.float64())
+
+
+def _dates(form: str, texts: Any) -> Any:
+    """Values of written dates; raises pyarrow.ArrowInvalid where one has another form."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = _fields(texts, form)
+    if form.startswith(("^" + _NAME, f"^{_DAY}[ -]{_NAME}")):
+        names = pc.replace_substring_regex(pc.utf8_lower(parts["month"]), "^sept$", "sep")
+        place = pc.index_in(names, pa.array(_MONTHS))
+        if place.null_count > texts.null_count:
+            raise pa.ArrowInvalid("not the name of a month")
+        number = pc.if_else(pc.greater_equal(place, 12), pc.subtract(place, 11), pc.add(place, 1))
+        parts["month"] = pc.cast(number, pa.string())
+    day = parts.get("day", pc.if_else(texts.is_valid(), "1", None))
+    two = {"month": parts["month"], "day": day}
+    padded = {name: pc.utf8_lpad(part, 2, "0") for name, part in two.items()}
+    date = pc.binary_join_element_wise(parts["year"], padded["month"], padded["day"], "-")
+    days = pc.cast(date, pa.date32())
+    hour = parts.get("hour")
+    if hour is None or not pc.any(pc.not_equal(hour, ""), min_count=0).as_py():
+        return days
+
+    def number_of(name: str) -> Any:
+        return pc.cast(pc.if_else(pc.equal(parts[name], ""), "0", parts[name]), pa.int64())
+
+    hours, minutes, seconds = map(number_of, ("hour", "minute", "second"))
+    half = pc.utf8_lower(parts["half"])
+    is_half = pc.not_equal(half, "")
+    hours = pc.if_else(pc.and_(is_half, pc.equal(hours, 12)), 0, hours)
+    hours = pc.if_else(pc.equal(half, "p"), pc.add(hours, 12), hours)
+    wrong = pc.or_(pc.greater(hours, 23), pc.or_(pc.greater(minutes, 59), pc.greater(seconds, 59)))
+    if pc.any(wrong, min_count=0).as_py():
+        raise pa.ArrowInvalid("not a time of day")
+    total = pc.add(pc.multiply(3600, hours), pc.add(pc.multiply(60, minutes), seconds))
+    midnight = pc.cast(days, pa.timestamp("us"))
+    return pc.add(midnight, pc.cast(total, pa.duration("s")))

@@ -1,0 +1,137 @@
+"""Classes or a number to predict: the one rule, for every estimator and every command.
+
+``target_type="auto"``:
+
+- text, truth values and categories are classes;
+- two different values are classes, whatever their type;
+- whole numbers, integer or float, are classes if they have at most 20 different values, and these
+  are at most a fifth of the rows;
+- anything else is a number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdtrue.errors import InputError, check_choice
+
+__all__ = ["MAX_CLASSES", "TARGET_TYPES", "TargetKind", "check_class_count", "target_kind"]
+
+TARGET_TYPES = ("auto", "classes", "numeric")
+# A target with more classes is refused: it is hardly ever meant, and tables grow with it.
+MAX_CLASSES = 100
+# Whole numbers with more different values, or with fewer rows for each, are quantities.
+_MAX_WHOLE_CLASSES = 20
+_ROWS_PER_CLASS = 5
+
+
+class TargetKind(NamedTuple):
+    """How a target is read.
+
+    Attributes
+    ----------
+    is_numeric : bool
+    n_values : int
+        Different values.
+    is_decided : bool
+        Whether the caller said so; otherwise the rule above did.
+    """
+
+    is_numeric: bool
+    n_values: int
+    is_decided: bool
+
+    def sentence(self, name: str, option: str = "target_type='{}'") -> str:
+        """How the target is read and how to have it otherwise; nothing where the caller said so.
+
+        Parameters
+        ----------
+        name : str
+            Of the target.
+        option : str
+            How the caller writes the other reading, such as ``"--target-type {}"``.
+        """
+        if self.is_decided:
+            return ""
+        if self.is_numeric:
+            return f"{name!r} is taken as a number; {option.format('classes')} otherwise"
+        return f"{name!r} is taken as {self.n_values} classes; {option.format('numeric')} otherwise"
+
+
+def target_kind(y: Any, target_type: str = "auto", weight: np.ndarray | None = None) -> TargetKind:
+    """Whether y is read as classes or as a number, by the module's rule.
+
+    Parameters
+    ----------
+    y : ndarray or pyarrow.Array or pyarrow.ChunkedArray of shape (n_rows,)
+        Missing values do not count as a value.
+    target_type : {"auto", "classes", "numeric"}
+    weight : ndarray of shape (n_rows,), optional
+        Weights are repetitions: n is their sum, and rows of weight 0 do not count.
+    """
+    check_choice("target_type", target_type, TARGET_TYPES)
+    values, n_rows = _different_values(y, weight)
+    n_values = len(values)
+    if target_type != "auto":
+        return TargetKind(target_type == "numeric", n_values, True)
+    if values.dtype.kind not in "iuf" or n_values == 2:
+        return TargetKind(False, n_values, values.dtype.kind not in "iuf")
+    is_whole = values.dtype.kind in "iu" or bool(np.equal(np.floor(values), values).all())
+    few = n_values <= _MAX_WHOLE_CLASSES and _ROWS_PER_CLASS * n_values <= n_rows
+    return TargetKind(not (is_whole and few), n_values, False)
+
+
+def check_class_count(n_classes: int) -> None:
+    """Refuse more classes than anyone means."""
+    if n_classes > MAX_CLASSES:
+        raise InputError(
+            f"the target must have at most {MAX_CLASSES} classes. Got {n_classes:,}. If it is a "
+            "quantity, take it as a number (target_type='numeric', or a regressor); otherwise join "
+            "rare classes into one."
+        )
+
+
+def _different_values(y: Any, weight: np.ndarray | None) -> tuple[np.ndarray, float]:
+    """Different values that are not missing, as an array, and the number of rows that have one.
+
+    Numbers keep a numeric dtype; everything else becomes an array of another kind.
+    """
+    if hasattr(y, "type"):
+        return _different_arrow_values(y, weight)
+    y = np.asarray(y)
+    if weight is not None:
+        y, weight = y[weight > 0], weight[weight > 0]
+    if y.dtype.kind == "O":
+        import pyarrow as pa
+
+        try:
+            return _different_arrow_values(pa.array(y, from_pandas=True), weight)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            # Values of several types, or of one that Arrow does not know.
+            values = dict.fromkeys(str(value) for value in y.tolist())
+            return np.array(list(values), dtype=str), float(len(y))
+    present = np.isfinite(y) if y.dtype.kind == "f" else np.ones(len(y), dtype=bool)
+    n_rows = float(present.sum() if weight is None else weight[present].sum())
+    return np.unique(y[present]), n_rows
+
+
+def _different_arrow_values(column: Any, weight: np.ndarray | None) -> tuple[np.ndarray, float]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if weight is not None:
+        column, weight = column.filter(pa.array(weight > 0)), weight[weight > 0]
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    if pa.types.is_floating(kind):
+        column = pc.if_else(pc.is_finite(column), column, None)
+    present = np.asarray(column.is_valid())
+    n_rows = float(present.sum() if weight is None else weight[present].sum())
+    values = column.drop_null().unique()
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if is_number:
+        return values.to_numpy(zero_copy_only=False), n_rows
+    return np.arange(len(values)).astype(str), n_rows

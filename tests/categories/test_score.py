@@ -1,0 +1,192 @@
+"""How a column's values are read, and what is made of them."""
+
+import datetime
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from holdtrue import Counts
+from holdtrue.categories import kernel
+from holdtrue.categories.score import (
+    Scoring,
+    categorical_mask,
+    criterion_for,
+    score_column,
+    score_order,
+)
+from holdtrue.columns.bins import readings
+from holdtrue.columns.parts import whole_part
+from holdtrue.sums import Profile
+
+
+def one_column(column, y, numeric=False, **options):
+    """Counts of one column: kind, values, table."""
+    frame = pa.table({"c": column, "y": y}) if not isinstance(column, pd.Series) else None
+    if frame is None:
+        frame = pd.DataFrame({"c": column, "y": y})
+    counts = Counts.from_frame(frame, "y", numeric_target=numeric, **options)
+    return counts.kinds[0], counts.values[0], counts.tables[0]
+
+
+def column_estimate(kind, values, table, how):
+    """Score of one column from its counts."""
+    is_numeric = table.dtype == float
+    classes = None if is_numeric else tuple(range(table.shape[1]))
+    n_rows = table[:, 0].sum() if is_numeric else table.sum()
+    parts = [whole_part(kind, values, table)]
+    profile = Profile.from_parts(kind, parts, n_rows, classes, how.max_bins)
+    return score_column(profile, how._replace(criterion=criterion_for("ginger", classes)))
+
+
+KINDS = {
+    "text": (["a", "b", "a", "b"], "category"),
+    "truth": ([True, False, True, None], "category"),
+    "category of numbers": (pd.Series(pd.Categorical([3, 1, 3, 1])), "category"),
+    "integer": ([1, 2, 3, 4], "integer"),
+    "number": ([1.5, 2.0, 3.0, None], "number"),
+    "date": ([datetime.date(2020, 1, d) for d in (1, 2, 3, 4)], "number"),
+    "time": ([datetime.datetime(2020, 1, d) for d in (1, 2, 3, 4)], "number"),
+    "nothing": ([None, None, None, None], "empty"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_types_say_how_a_column_is_read(name):
+    column, kind = KINDS[name]
+    found, values, table = one_column(column, [0, 1, 0, 1])
+    assert found == kind
+    bins = [reading.n_bins for reading in readings(kind, values, table, 64)]
+    expected = {"category": [0], "empty": [0], "integer": [0, 2, 4], "number": [2, 4]}[kind]
+    if name == "number":  # three values: 2 bins, then each its own
+        expected = [2, 3]
+    assert bins == expected
+
+
+def test_bins_by_hand():
+    # Rows 1,1,1,1,2,3,4,9: half of them are reached at 1, so bins end at 1 and 9.
+    _, values, table = one_column([1.0, 1, 1, 1, 2, 3, 4, 9], [0, 0, 0, 1, 1, 1, 1, 1])
+    two = next(readings("number", values, table, 64))
+    np.testing.assert_array_equal(two.table, [[3, 1], [0, 4]])
+    np.testing.assert_array_equal(two.groups(values), [0, 1, 1, 1, 1])
+
+
+def test_a_missing_number_has_a_bin_of_its_own():
+    _, values, table = one_column([1.0, 2, 3, 4, None, None], [0, 0, 1, 1, 0, 1])
+    for reading in readings("number", values, table, 64):
+        np.testing.assert_array_equal(reading.table[-1], [1, 1])
+        assert reading.groups(values)[-1] == reading.n_bins
+        assert reading.table.sum() == 6
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.none(), st.integers(0, 30)), st.integers(0, 2), st.floats(-5, 5)),
+        min_size=3,
+        max_size=60,
+    ),
+    st.integers(2, 9),
+)
+@settings(deadline=None)
+def test_bins_are_what_grouping_the_rows_gives(rows, max_bins):
+    x, labels, numbers = (list(part) for part in zip(*rows, strict=True))
+    for y, numeric in ((labels, False), (numbers, True)):
+        kind, values, table = one_column(pa.array(x, pa.int64()), y, numeric)
+        place = {value: i for i, value in enumerate(values.to_pylist())}
+        for reading in readings(kind, values, table, max_bins):
+            groups = reading.groups(values)
+            text = pa.array([f"g{groups[place[value]]:03d}" for value in x])
+            _, names, expected = one_column(text, y, numeric)
+            order = np.argsort(names.to_pylist())
+            np.testing.assert_allclose(reading.table, expected[order], atol=1e-9)
+            assert reading.n_bins <= max_bins
+            present = [value for value in values.to_pylist() if value is not None]
+            by_bin = [groups[place[value]] for value in sorted(present)]
+            assert not reading.n_bins or by_bin == sorted(by_bin)
+
+
+def test_the_criterion_chooses_as_many_bins_as_the_target_needs():
+    rng = np.random.default_rng(0)
+    x = rng.permutation(4096) / 4096  # so that the ends of the bins are those of the steps
+    for n_steps in (2, 8):
+        steps = np.floor(x * n_steps) % 2
+        y = np.where(rng.random(4096) < 0.1, 1 - steps, steps).astype(int)
+        found = column_estimate(*one_column(x, y), Scoring())
+        assert found.n_bins >= n_steps
+        assert found.score == pytest.approx(2 * 0.1 * 0.9, abs=0.02)
+
+
+def test_values_and_bins_of_integers_compete():
+    rng = np.random.default_rng(0)
+    parity = rng.integers(0, 40, 3000)
+    by_value = column_estimate(*one_column(parity, parity % 2), Scoring(max_bins=8))
+    assert (by_value.n_bins, by_value.score) == (0, 0)
+    income = rng.integers(0, 10**6, 3000)
+    by_bin = column_estimate(*one_column(income, (income > 500_000).astype(int)), Scoring())
+    assert by_bin.n_bins > 0
+    assert by_bin.score < 0.02
+    # What it looks like is judged on the raw values.
+    assert by_bin.coverage < 0.01
+    assert by_bin.n_once > 2900
+
+
+def test_missing_rows_may_be_left_out():
+    column = ["a", "a", "a", "b", "b", "b", None, None]
+    y = [0, 0, 0, 1, 1, 1, 0, 1]
+    kind, values, table = one_column(column, y)
+    kept = column_estimate(kind, values, table, Scoring())
+    left = column_estimate(kind, values, table, Scoring(missing="ignore"))
+    assert (kept.n_values, left.n_values) == (3, 2)
+    assert kept.score == pytest.approx(2 / 8)
+    assert (left.score, left.no_column) == (0, pytest.approx(kernel.ginger(np.array([[3, 3]])), 1))
+    nothing = column_estimate(*one_column(pa.nulls(8), y), Scoring(missing="ignore"))
+    assert nothing.score == nothing.no_column
+    assert not nothing.beats_no_column
+
+
+def test_weights_are_repetitions_for_bins_too():
+    rng = np.random.default_rng(0)
+    x, y, weight = rng.normal(size=80), rng.integers(0, 2, 80), rng.integers(0, 4, 80)
+    weighted = column_estimate(*one_column(x, y, sample_weight=weight), Scoring())
+    repeated = column_estimate(*one_column(x.repeat(weight), y.repeat(weight)), Scoring())
+    assert weighted.score == repeated.score
+    assert weighted.interval == pytest.approx(repeated.interval)
+    assert weighted.n_bins == repeated.n_bins
+
+
+def test_the_order_of_values_is_found_where_it_is_not_given():
+    how = Scoring()
+    kind, values, table = one_column([1.0, 2, 3, None], [0, 0, 1, 1])
+    mixed = np.array([3, 2, 0, 1])
+    one = column_estimate(kind, values, table, how)
+    two = column_estimate(kind, values.take(pa.array(mixed)), table[mixed], how)
+    assert one.score == two.score
+
+
+def test_ties_keep_their_order_in_spite_of_rounding():
+    scores = np.array([0.3, 0.1 + 0.2, 0.3, 0.1])
+    assert score_order(scores).tolist() == [3, 0, 1, 2]
+
+
+def test_categorical_features_may_be_named_numbered_or_masked():
+    names = ("a", "b", "c")
+    for given_, expected in (
+        ("from_dtype", [0, 0, 0]),
+        (["c"], [0, 0, 1]),
+        ([0, 2], [1, 0, 1]),
+        ([True, False, True], [1, 0, 1]),
+        ([], [0, 0, 0]),
+    ):
+        assert categorical_mask(given_, names).tolist() == [bool(e) for e in expected]
+    for bad, message in (
+        (["d"], r"names no column of X: \['d'\]"),
+        ([3], r"columns 0 to 2. Got \[3\]"),
+        ([1.5], "names, indices or a mask"),
+        ("all", "names, indices or a mask"),
+        ([True], "names, indices or a mask"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            categorical_mask(bad, names)

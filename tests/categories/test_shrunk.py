@@ -1,0 +1,722 @@
+"""The deployed predictor's losses: by hand, by deleting rows or groups, by two routes."""
+
+import math
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+from holdtrue.categories import (
+    group_pairs,
+    grouped,
+    kernel,
+    left_out,
+    numeric,
+    rule_estimate,
+    shrunk,
+    shrunk_numeric,
+)
+from holdtrue.categories.shrunk import LOSSES, STRENGTHS
+from holdtrue.sums.profile import moment_sums
+
+INF = math.inf
+strengths_ = st.sampled_from(STRENGTHS)
+losses_ = st.sampled_from(LOSSES)
+
+
+def tables_with(least_classes, largest=4):
+    return st.integers(least_classes, 4).flatmap(
+        lambda n_classes: st.lists(
+            st.lists(st.integers(0, largest), min_size=n_classes, max_size=n_classes),
+            min_size=1,
+            max_size=6,
+        ).map(np.array)
+    )
+
+
+tables = tables_with(1)
+
+
+@st.composite
+def grouped_rows(draw, max_classes=3):
+    """Value, group and class of each row; at least two groups have rows."""
+    n_classes = draw(st.integers(1, max_classes))
+    row = st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, n_classes - 1))
+    rows = np.array(draw(st.lists(row, min_size=2, max_size=25)))
+    assume(len(np.unique(rows[:, 1])) >= 2)
+    return *rows.T, n_classes
+
+
+def rows_of(counts):
+    v, k = np.nonzero(counts)
+    return np.repeat(v, counts[v, k]), np.repeat(k, counts[v, k])
+
+
+def table(v, k, n_values, n_classes):
+    counts = np.zeros((n_values, n_classes), dtype=np.int64)
+    np.add.at(counts, (v, k), 1)
+    return counts
+
+
+def one_hot(k, n_classes):
+    return np.eye(n_classes, dtype=np.int64)[k]
+
+
+def moments_of(v, y):
+    """Count, mean and second to fourth moment of the target by value."""
+    rows = []
+    for value in np.unique(v):
+        part = y[v == value]
+        e = part - part.mean()
+        rows.append([len(part), part.mean(), (e**2).sum(), (e**3).sum(), (e**4).sum()])
+    return np.array(rows)
+
+
+def exact_shares(counts, total, a):
+    """The definition, in whole-number fractions."""
+    K = len(total)
+    prior = [(Fraction(int(N)) + Fraction(1, K)) / (int(sum(total)) + 1) for N in total]
+    if math.isinf(a):
+        return prior
+    n, a = int(sum(counts)), Fraction(a)
+    return [(int(c) + a * p) / (n + a) for c, p in zip(counts, prior, strict=True)]
+
+
+def loss_of(loss, shares, label, total):
+    if loss == "log_loss":
+        return -math.log(shares[label])
+    if loss == "brier":
+        return float(sum((q - (k == label)) ** 2 for k, q in enumerate(shares)))
+    best = max(range(len(shares)), key=lambda k: (shares[k], total[k], -k))
+    return float(best != label)
+
+
+def brute_force(loss, v, k, group, n_classes, a):
+    """Losses of rows whose group is deleted before everything is fitted again."""
+    losses = []
+    for i in range(len(v)):
+        kept = group != group[i]
+        less = table(v[kept], k[kept], v.max() + 1, n_classes)
+        total = less.sum(axis=0)
+        losses.append(loss_of(loss, exact_shares(less[v[i]], total, a), k[i], total))
+    return np.array(losses)
+
+
+def brute_force_mean(v, y, group, a):
+    residuals = []
+    for i in range(len(v)):
+        kept = group != group[i]
+        same = kept & (v == v[i])
+        middle = y[kept].mean()
+        n = same.sum()
+        if math.isinf(a) or n + a == 0:
+            predicted = middle
+        else:
+            predicted = (y[same].sum() + a * middle) / (n + a)
+        residuals.append(y[i] - predicted)
+    return np.square(residuals)
+
+
+def clustered(losses, group):
+    """The cluster standard error, term by term."""
+    _, code = np.unique(group, return_inverse=True)
+    G, N = code.max() + 1, len(losses)
+    mean = losses.mean()
+    squares = sum(((losses[code == g] - mean).sum()) ** 2 for g in range(G))
+    return math.sqrt(G / (G - 1) * squares) / N
+
+
+def same(first, second, digits=1e-11):
+    for name, one, other in zip(first._fields, first, second, strict=True):
+        if name != "loss":
+            assert one == pytest.approx(other, rel=digits, abs=digits, nan_ok=True), name
+
+
+# --- by hand ------------------------------------------------------------------------------------
+
+
+def test_three_rows_by_hand():
+    # a: classes 0, 0; b: class 1. N = 3, K = 2. Left out, π⁻ of class 0 is (1 + ½)/3 = ½ for a row
+    # of class 0, and of class 1 (0 + ½)/3 = 1/6 for the row of class 1.
+    counts = np.array([[2, 0], [0, 1]])
+    # a = 1: rows of a (1 + ½)/(1 + 1) = ¾; the row of b (0 + 1/6)/(0 + 1) = 1/6.
+    scores = shrunk.strength_scores("log_loss", counts, strengths=[1.0, INF])
+    assert scores[0] == pytest.approx(-(2 * math.log(3 / 4) + math.log(1 / 6)) / 3)
+    assert scores[1] == pytest.approx(-(2 * math.log(1 / 2) + math.log(1 / 6)) / 3)
+    # Brier: 2·2·(1/4)², 2·(5/6)²
+    brier = shrunk.strength_scores("brier", counts, strengths=[1.0])[0]
+    assert brier == pytest.approx((2 * 2 / 16 + 2 * 25 / 36) / 3)
+    # Only the row of b is lost.
+    result = shrunk.estimate("error", counts, strengths=[1.0])
+    assert result.score == result.share_wrong == pytest.approx(1 / 3)
+    # Without a column the rows of a tie at ½ and ½, totals 1 and 1: the first class, right.
+    assert result.no_column == pytest.approx(1 / 3)
+    # Losses 0, 0, 1: Σ (l - 1/3)² = 2/3, over N (N - 1) = 6.
+    assert result.row_error == pytest.approx(1 / 3)
+    # Weights N c + a N_k: a 8 to 1, a lead of 7/4 rows, lost without both rows of class 0: 2·1/2.
+    # b has one row. A third of the rows is left to the prior, 2 to 1: a lead of one row, 2·1/2,
+    # times 1/9.
+    assert result.pair_error == pytest.approx(math.sqrt(1 + 1 / 9) / 3)
+    assert result.standard_error == pytest.approx(math.sqrt(1 / 9 + 10 / 81))
+    assert (result.gain, result.gain_standard_error, result.skill) == (0, 0, 0)
+
+
+def test_three_numbers_by_hand():
+    # a: 1, 3; b: 8; strength 1. Row 1: value 3, others' mean 5.5: (3 + 5.5)/2 = 4.25, residual
+    # -3.25. Row 3: (1 + 4.5)/2 = 2.75, residual .25. Row 8: others' mean 2, residual 6.
+    v, y = np.array([0, 0, 1]), np.array([1.0, 3, 8])
+    squares = np.array([3.25**2, 0.25**2, 36])
+    result = shrunk_numeric.estimate_mean(
+        shrunk_numeric.count_sums(moments_of(v, y)), strengths=[1.0]
+    )
+    assert result.score == pytest.approx(squares.mean())
+    assert result.row_error == pytest.approx(squares.std(ddof=1) / math.sqrt(3))
+    # Pairs: within a, variance 2 and d = 2, 4·2·2²/4; the mean of the others has weight ½, ½, 1 in
+    # the predictions, 4·(¼ + ¼ + 1)/3 times the squared variance 13 of all rows.
+    assert result.pair_error == pytest.approx(math.sqrt(8 + 2 * 13**2) / 3)
+    without = np.array([4.5**2, 1.5**2, 36])
+    assert result.no_column == pytest.approx(without.mean())
+    assert result.gain_standard_error == pytest.approx(
+        (without - squares).std(ddof=1) / math.sqrt(3)
+    )
+
+
+def test_a_value_not_seen_gets_the_prior_and_shares_sum_to_one():
+    counts = np.array([[3, 1, 0], [0, 0, 0]])
+    total = np.array([5, 3, 1])
+    for a in (0.5, 8.0, INF):
+        q = shrunk.shares(counts, total, a)
+        np.testing.assert_allclose(q.sum(axis=1), 1)
+        np.testing.assert_allclose(q[1], shrunk.prior(total))
+    np.testing.assert_allclose(shrunk.prior(total), (total + 1 / 3) / 10)
+
+
+def test_ties_of_the_likeliest_class_go_to_the_larger_total_then_to_the_first():
+    counts = np.array([[1, 1, 0], [0, 0, 0], [2, 0, 2]])
+    np.testing.assert_array_equal(shrunk.likeliest(counts, np.array([4, 9, 9]), 0.5), [1, 1, 2])
+    np.testing.assert_array_equal(shrunk.likeliest(counts, np.array([5, 5, 5]), 0.5), [0, 0, 0])
+
+
+# --- by deleting rows and groups ----------------------------------------------------------------
+
+
+@given(tables, losses_, strengths_)
+@settings(deadline=None)
+def test_losses_are_those_of_a_refit_without_the_row(counts, loss, a):
+    assume(counts.sum() >= 2)
+    v, k = rows_of(counts)
+    losses = brute_force(loss, v, k, np.arange(len(v)), counts.shape[1], a)
+    result = shrunk.estimate(loss, counts, strengths=[a])
+    assert result.score == pytest.approx(losses.mean(), rel=1e-12, abs=1e-14)
+    assert result.row_error == pytest.approx(
+        losses.std(ddof=1) / math.sqrt(len(v)), rel=1e-10, abs=1e-12
+    )
+    without = brute_force(loss, v, k, np.arange(len(v)), counts.shape[1], INF)
+    assert result.no_column == pytest.approx(without.mean(), rel=1e-12, abs=1e-14)
+    assert result.gain_standard_error == pytest.approx(
+        (without - losses).std(ddof=1) / math.sqrt(len(v)), rel=1e-10, abs=1e-12
+    )
+    wrong = brute_force("error", v, k, np.arange(len(v)), counts.shape[1], a)
+    assert result.share_wrong == pytest.approx(wrong.mean())
+
+
+@given(grouped_rows(), losses_, strengths_)
+@settings(deadline=None)
+def test_losses_with_groups_are_those_of_a_refit_without_the_group(rows, loss, a):
+    v, group, k, n_classes = rows
+    losses = brute_force(loss, v, k, group, n_classes, a)
+    met = grouped.meet(v, group, one_hot(k, n_classes))
+    result = grouped.estimate_groups(loss, met, strengths=[a])
+    assert result.score == pytest.approx(losses.mean(), rel=1e-12, abs=1e-14)
+    assert result.row_error == pytest.approx(clustered(losses, group), rel=1e-9, abs=1e-12)
+    without = brute_force(loss, v, k, group, n_classes, INF)
+    assert result.no_column == pytest.approx(without.mean(), rel=1e-12, abs=1e-14)
+    assert result.gain_standard_error == pytest.approx(
+        clustered(without - losses, group), rel=1e-9, abs=1e-12
+    )
+    assert result.share_wrong == pytest.approx(
+        brute_force("error", v, k, group, n_classes, a).mean()
+    )
+    assert result.n_units == len(np.unique(group))
+
+
+numbers = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-50, 50)), min_size=2, max_size=25
+)
+
+
+@given(numbers, st.sampled_from([0.0, *STRENGTHS]), st.sampled_from([0.0, 1e6]))
+@settings(deadline=None)
+def test_squared_errors_are_those_of_a_refit_without_the_row(rows, a, offset):
+    v, _, y = np.array(rows, dtype=float).T
+    losses = brute_force_mean(v, y, np.arange(len(v)), a)
+    sums = shrunk_numeric.count_sums(moments_of(v, y + offset))
+    result = shrunk_numeric.estimate_mean(sums, strengths=[a])
+    without = brute_force_mean(v, y, np.arange(len(v)), INF)
+    digits = 1e-9 * max(1, without.max())
+    assert result.score == pytest.approx(losses.mean(), rel=1e-8, abs=digits)
+    assert result.no_column == pytest.approx(without.mean(), rel=1e-8, abs=digits)
+    root = math.sqrt(len(v))
+    # A spread of 0 is the root of rounding.
+    digits = 1e-6 * max(1, without.max())
+    assert result.row_error == pytest.approx(losses.std(ddof=1) / root, abs=digits)
+    assert result.gain_standard_error == pytest.approx(
+        (without - losses).std(ddof=1) / root, abs=digits
+    )
+
+
+@given(numbers, st.sampled_from([0.0, *STRENGTHS]), st.sampled_from([0.0, 1e6]))
+@settings(deadline=None)
+def test_squared_errors_with_groups_are_those_of_a_refit_without_the_group(rows, a, offset):
+    v, group, y = np.array(rows).T
+    assume(len(np.unique(group)) >= 2)
+    losses = brute_force_mean(v, y.astype(float), group, a)
+    alone = np.stack([np.ones(len(v)), y + offset, np.zeros(len(v))], axis=1)
+    result = grouped.estimate_mean_groups(grouped.meet_moments(v, group, alone), strengths=[a])
+    assert result.score == pytest.approx(losses.mean(), rel=1e-8, abs=1e-6)
+    assert result.row_error == pytest.approx(clustered(losses, group), rel=1e-8, abs=1e-6)
+    without = brute_force_mean(v, y.astype(float), group, INF)
+    assert result.gain_standard_error == pytest.approx(
+        clustered(without - losses, group), rel=1e-8, abs=1e-6
+    )
+    assert math.isnan(result.share_wrong)
+
+
+def rule_brute_force(criterion, v, k, group, n_classes, unseen):
+    rule = {"ginger": kernel.gini_rule, "majority": kernel.majority_rule}[criterion]
+    losses = []
+    for i in range(len(v)):
+        kept = group != group[i]
+        less = table(v[kept], k[kept], v.max() + 1, n_classes)
+        rest = less[v[i]]
+        if not rest.any() and unseen == "prior":
+            rest = less.sum(axis=0)
+        losses.append(1 - rule(rest[None])[0, k[i]])
+    return np.array(losses)
+
+
+rules = st.sampled_from(["ginger", "majority"])
+unseens = st.sampled_from(["uniform", "prior"])
+
+
+@given(tables_with(2), rules, unseens)
+@settings(deadline=None)
+def test_rules_4_and_5_have_the_standard_error_of_their_rows(counts, criterion, unseen):
+    assume(counts.sum() >= 2)
+    v, k = rows_of(counts)
+    group = np.arange(len(v))
+    losses = rule_brute_force(criterion, v, k, group, counts.shape[1], unseen)
+    without = rule_brute_force(criterion, 0 * v, k, group, counts.shape[1], unseen)
+    chance = 1 - 1 / counts.shape[1]
+    if without.mean() > chance + 1e-12:
+        without[:] = chance
+    seen = counts[counts.any(axis=1)]
+    result = rule_estimate.estimate_rule(criterion, counts, unseen=unseen)
+    assert result.score == pytest.approx(losses.mean())
+    assert result.score == pytest.approx(kernel.criterion_value(criterion, seen, unseen=unseen))
+    assert result.no_column == pytest.approx(kernel.no_column(criterion, seen))
+    root = math.sqrt(len(v))
+    assert result.row_error == pytest.approx(losses.std(ddof=1) / root, abs=1e-12)
+    assert result.gain_standard_error == pytest.approx(
+        (without - losses).std(ddof=1) / root, abs=1e-12
+    )
+
+
+@given(grouped_rows(), rules, unseens)
+@settings(deadline=None)
+def test_rules_4_and_5_leave_groups_out(rows, criterion, unseen):
+    v, group, k, n_classes = rows
+    losses = rule_brute_force(criterion, v, k, group, n_classes, unseen)
+    met = grouped.meet(v, group, one_hot(k, n_classes))
+    result = grouped.estimate_rule_groups(criterion, met, unseen=unseen)
+    assert result.score == pytest.approx(losses.mean(), abs=1e-14)
+    assert result.row_error == pytest.approx(clustered(losses, group), abs=1e-12)
+    without = rule_brute_force(criterion, 0 * v, k, group, n_classes, unseen).mean()
+    assert result.no_column == pytest.approx(min(without, 1 - 1 / n_classes), abs=1e-14)
+
+
+# --- two routes ---------------------------------------------------------------------------------
+
+
+@given(tables, losses_)
+@settings(deadline=None)
+def test_a_profile_with_repeats_is_its_counts_repeated(counts, loss):
+    assume(counts.sum() >= 2)
+    repeated = np.concatenate([counts, counts[:2], counts[:1]])
+    profile, repeats = np.unique(repeated, axis=0, return_counts=True)
+    same(shrunk.estimate(loss, profile, repeats), shrunk.estimate(loss, repeated))
+
+
+@given(tables_with(2), rules)
+@settings(deadline=None)
+def test_repeats_are_repetitions_for_rules_4_and_5_too(counts, criterion):
+    assume(counts.sum() >= 2)
+    repeats = np.arange(1, len(counts) + 1)
+    same(
+        rule_estimate.estimate_rule(criterion, counts, repeats),
+        rule_estimate.estimate_rule(criterion, np.repeat(counts, repeats, axis=0)),
+    )
+
+
+@given(tables, losses_)
+@settings(deadline=None)
+def test_a_group_per_row_is_no_groups(counts, loss):
+    assume(counts.sum() >= 2)
+    v, k = rows_of(counts)
+    met = grouped.meet(v, np.arange(len(v)), one_hot(k, counts.shape[1]))
+    same(grouped.estimate_groups(loss, met), shrunk.estimate(loss, counts))
+
+
+@given(tables_with(2), rules, unseens)
+@settings(deadline=None)
+def test_a_group_per_row_is_no_groups_for_rules_4_and_5(counts, criterion, unseen):
+    assume(counts.sum() >= 2)
+    v, k = rows_of(counts)
+    met = grouped.meet(v, np.arange(len(v)), one_hot(k, counts.shape[1]))
+    same(
+        grouped.estimate_rule_groups(criterion, met, unseen=unseen),
+        rule_estimate.estimate_rule(criterion, counts, unseen=unseen),
+    )
+
+
+@given(numbers)
+@settings(deadline=None)
+def test_a_group_per_row_is_no_groups_for_numbers(rows):
+    v, _, y = np.array(rows).T
+    alone = np.stack([np.ones(len(v)), y, np.zeros(len(v))], axis=1)
+    met = grouped.meet_moments(v, np.arange(len(v)), alone)
+    sums = shrunk_numeric.count_sums(moments_of(v, y.astype(float)))
+    same(
+        grouped.estimate_mean_groups(met)._replace(strength=0),
+        shrunk_numeric.estimate_mean(sums)._replace(strength=0),
+        1e-5,
+    )
+
+
+@given(grouped_rows(), st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
+    v, group, k, n_classes = rows
+    counts = one_hot(k, n_classes)
+    whole = grouped.meet(v, group, counts)
+    order = np.array(random.sample(range(len(v)), len(v)))
+    shuffled = grouped.meet(v[order], group[order], counts[order])
+    again = grouped.meet(*whole)
+    for other in (shuffled, again):
+        for one, two in zip(whole, other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@given(numbers)
+@settings(deadline=None)
+def test_moments_of_a_value_and_group_add(rows):
+    v, group, y = np.array(rows).T
+    alone = np.stack([np.ones(len(v)), y, np.zeros(len(v))], axis=1)
+    met = grouped.meet_moments(v, group, alone)
+    for value, code, (n, mean, squares) in zip(*met, strict=True):
+        part = y[(v == value) & (group == code)]
+        assert (n, mean) == pytest.approx((len(part), part.mean()))
+        assert squares == pytest.approx(((part - part.mean()) ** 2).sum(), abs=1e-9)
+
+
+def test_strength_0_is_the_criterion_without_shrinkage_where_every_value_comes_back():
+    rng = np.random.default_rng(0)
+    v, y = np.arange(60) % 7, rng.normal(size=60)
+    moments = moments_of(v, y)
+    scores = shrunk_numeric.mean_scores(shrunk_numeric.count_sums(moments), strengths=[0.0])
+    assert scores[0] == pytest.approx(numeric.score(*moment_sums(moments)[:2]))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_large_profiles_in_parts_are_the_sum_of_cells(loss, n_classes):
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 5, size=(30_000, n_classes))
+    repeats = rng.integers(1, 4, size=30_000)
+    result = shrunk.estimate(loss, counts, repeats)
+    total = repeats @ counts
+    cells = shrunk.cells_of(counts, repeats)
+    losses = shrunk.left_out_losses(loss, cells, total, [result.strength])[0]
+    N = total.sum()
+    mean = cells.weight @ losses / N
+    assert result.score == pytest.approx(mean)
+    spread = math.sqrt(cells.weight @ (losses - mean) ** 2 / N / (N - 1))
+    assert result.row_error == pytest.approx(spread)
+
+
+@given(tables, losses_)
+@settings(deadline=None)
+def test_readings_scored_together_are_scored_one_by_one(counts, loss):
+    assume(counts.sum() >= 2)
+    coarse = np.add.reduceat(counts, np.arange(0, len(counts), 2), axis=0)
+    profile, repeats = np.unique(counts, axis=0, return_counts=True)
+    readings = [(counts, None), (coarse, None), (profile, repeats), (counts.sum(0)[None], None)]
+    scores, strengths = shrunk.best_readings(loss, readings)
+    for reading, score, strength in zip(readings, scores, strengths, strict=True):
+        result = shrunk.estimate(loss, *reading)
+        assert score == pytest.approx(result.score, rel=1e-12, abs=1e-14)
+        assert strength == result.strength
+
+
+def test_long_readings_are_scored_one_by_one():
+    counts = np.random.default_rng(0).integers(0, 4, size=(20_000, 2))
+    coarse = np.add.reduceat(counts, np.arange(0, len(counts), 100), axis=0)
+    for loss in LOSSES:
+        scores, _ = shrunk.best_readings(loss, [(counts, None), (coarse, None)])
+        assert scores[0] == pytest.approx(shrunk.estimate(loss, counts).score)
+        assert scores[1] == pytest.approx(shrunk.estimate(loss, coarse).score)
+
+
+# --- pairs of rows ------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=5))
+def test_pairs_of_rows_have_the_trace_of_the_loss(weights):
+    q = np.array(weights) / sum(weights)
+    sigma = np.diag(q) - np.outer(q, q)
+    for loss, hessian in (
+        ("log_loss", np.diag(1 / q)),
+        ("brier", 2 * np.eye(len(q))),
+        ("ginger", np.eye(len(q))),
+    ):
+        expected = np.trace(hessian @ sigma @ hessian @ sigma)
+        assert left_out.share_pairs(loss, q[None])[0] == pytest.approx(expected)
+
+
+def test_a_pair_of_coin_tosses_has_variance_one_by_rules_4_and_5():
+    # 50 values seen twice: half of them lost whole, half not at all; N = 100.
+    counts, repeats = np.array([[1, 1], [2, 0], [0, 2]]), np.array([26, 12, 12])
+    for criterion in ("ginger", "majority"):
+        result = rule_estimate.estimate_rule(criterion, counts, repeats)
+        # Rule (4) knows that pairs of one class are no coins: 26 of 50 terms of ½.
+        pairs = 26 * 0.5 if criterion == "ginger" else 50 * 0.5
+        assert result.pair_error == pytest.approx(math.sqrt(pairs) / 100)
+
+
+@given(grouped_rows(), st.sampled_from(["log_loss", "brier", "ginger"]), strengths_)
+@settings(deadline=None)
+def test_pairs_of_groups_are_summed_over_all_pairs(rows, loss, a):
+    v, group, k, n_classes = rows
+    value, group, counts = grouped.meet(v, group, one_hot(k, n_classes))
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(n_classes), size=v.max() + 2)
+    rest = rng.uniform(1, 5, size=v.max() + 2)
+    found = group_pairs.share_pairs_sum(loss, value, group, counts, q, rest)
+    expected = 0.0
+    for g in np.unique(group):
+        for h in np.unique(group):
+            b = 0.0
+            for code in range(v.max() + 2):
+                both = []
+                for each in (g, h):
+                    mine = (group == each) & ((value == code) | (code == v.max() + 1))
+                    c = counts[mine].sum(axis=0)
+                    both.append(c - c.sum() * q[code])
+                scale = {"log_loss": 1 / q[code], "brier": 2.0, "ginger": 1.0}[loss]
+                b += (both[0] * scale * both[1]).sum() / rest[code]
+            expected += b * b * (g != h)
+    # A difference of sums of squares: a few digits are lost.
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("criterion", [*LOSSES, "ginger", "majority"])
+def test_with_groups_the_standard_error_is_the_spread_of_estimate_minus_new_loss(criterion):
+    rng = np.random.default_rng(6)
+    slope = rng.normal(size=20)
+
+    def draw(n_groups):
+        """Ten rows a group; half of them have the group's value, all share its level."""
+        group = np.repeat(np.arange(n_groups), 10)
+        v = np.where(
+            rng.random(len(group)) < 0.5,
+            rng.integers(0, 20, n_groups)[group],
+            rng.integers(0, 20, len(group)),
+        )
+        level = slope[v] + rng.normal(scale=1.5, size=n_groups)[group]
+        return v, group, (rng.random(len(group)) < 1 / (1 + np.exp(-level))).astype(int)
+
+    v, _, k = draw(10_000)
+    joint = table(v, k, 20, 2) / len(v)
+    differences, errors = [], []
+    for _ in range(200):
+        v, group, k = draw(80)
+        counts = table(v, k, 20, 2)
+        met = grouped.meet(v, group, one_hot(k, 2))
+        if criterion in ("ginger", "majority"):
+            result = grouped.estimate_rule_groups(criterion, met)
+        else:
+            result = grouped.estimate_groups(criterion, met)
+        losses = new_losses(criterion, counts, result.strength)
+        differences.append(result.score - (joint * losses).sum())
+        errors.append(result.standard_error)
+    ratio = math.sqrt(np.mean(np.square(errors))) / np.std(differences)
+    assert 0.8 < ratio < 1.3
+    assert abs(np.mean(differences)) < 0.01
+
+
+def new_losses(criterion, counts, strength):
+    """Loss of a new row of each value and class."""
+    if criterion in ("ginger", "majority"):
+        return 1 - {"ginger": kernel.gini_rule, "majority": kernel.majority_rule}[criterion](counts)
+    total = counts.sum(axis=0)
+    q = shrunk.shares(counts, total, strength)
+    named = shrunk.likeliest(counts, total, strength)
+    return {
+        "log_loss": -np.log(q),
+        "brier": (q**2).sum(axis=1, keepdims=True) - 2 * q + 1,
+        "error": (named[:, None] != [0, 1]).astype(float),
+    }[criterion]
+
+
+@pytest.mark.parametrize("criterion", [*LOSSES, "ginger", "majority"])
+@pytest.mark.parametrize("n_values", [3, 40])
+def test_the_standard_error_is_the_spread_of_estimate_minus_new_loss(criterion, n_values):
+    rng = np.random.default_rng(5)
+    joint = rng.dirichlet(np.ones(n_values))[:, None] * rng.dirichlet([1, 1], size=n_values)
+    differences, errors = [], []
+    for _ in range(400):
+        counts = rng.multinomial(200, joint.ravel()).reshape(joint.shape)
+        seen = counts[counts.any(axis=1)]
+        if criterion in ("ginger", "majority"):
+            result = rule_estimate.estimate_rule(criterion, seen)
+        else:
+            result = shrunk.estimate(criterion, seen)
+        losses = new_losses(criterion, counts, result.strength)
+        differences.append(result.score - (joint * losses).sum())
+        errors.append(result.standard_error)
+    ratio = math.sqrt(np.mean(np.square(errors))) / np.std(differences)
+    assert 0.85 < ratio < 1.25
+    assert abs(np.mean(differences)) < 0.01
+
+
+# --- invariance and range -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_id_ties_with_no_column_exactly(loss):
+    # 7 and 13 rows, each of its own value.
+    result = shrunk.estimate(loss, np.array([[1, 0], [0, 1]]), np.array([7, 13]))
+    assert result.score == result.no_column
+    assert result.strength == INF
+    assert (result.gain, result.gain_standard_error, result.skill) == (0, 0, 0)
+
+
+def test_an_id_ties_with_no_column_for_numbers_and_with_groups():
+    y = np.random.default_rng(0).normal(size=30)
+    v = np.arange(30)
+    result = shrunk_numeric.estimate_mean(shrunk_numeric.count_sums(moments_of(v, y)))
+    assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
+    group = v // 3
+    met = grouped.meet_moments(group, group, moments_of(v, y))
+    result = grouped.estimate_mean_groups(met)
+    assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
+    met = grouped.meet(group, group, one_hot((y > 0).astype(int), 2))
+    for loss in LOSSES:
+        result = grouped.estimate_groups(loss, met)
+        assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
+
+
+@given(tables, losses_)
+@settings(deadline=None)
+def test_no_strength_is_better_and_intervals_stay_in_range(counts, loss):
+    assume(counts.sum() >= 2)
+    result = shrunk.estimate(loss, counts)
+    scores = shrunk.strength_scores(shrunk.CHOSEN_BY[loss], counts)
+    if loss != "error":
+        assert result.score == pytest.approx(scores.min(), abs=1e-14)
+        assert result.score <= result.no_column
+        assert result.skill >= -1e-12
+    tied = np.flatnonzero(scores <= scores.min() * (1 + 1e-13))
+    assert result.strength >= STRENGTHS[tied[-1]]
+    low, high = result.interval()
+    assert 0 <= low <= result.score <= high <= left_out.LARGEST[loss]
+    assert 0 <= result.share_wrong <= 1
+    assert result.skill <= 1
+    low, high = result.gain_interval()
+    assert low <= result.gain <= high
+
+
+@given(tables_with(2), rules)
+@settings(deadline=None)
+def test_intervals_of_rules_4_and_5_stay_in_range(counts, criterion):
+    assume(counts.sum() >= 2)
+    result = rule_estimate.estimate_rule(criterion, counts)
+    low, high = result.interval()
+    assert 0 <= low <= result.score <= high <= 1
+
+
+@given(tables, losses_, st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_the_order_of_values_and_of_classes_does_not_matter(counts, loss, random):
+    # Equal totals would tie by the order of classes.
+    assume(counts.sum() >= 2)
+    rows = random.sample(range(len(counts)), len(counts))
+    same(shrunk.estimate(loss, counts[rows]), shrunk.estimate(loss, counts))
+    totals = counts.sum(axis=0)
+    assume(np.all(np.abs(totals[:, None] - totals)[~np.eye(len(totals), dtype=bool)] > 1))
+    classes = random.sample(range(len(totals)), len(totals))
+    same(shrunk.estimate(loss, counts[:, classes]), shrunk.estimate(loss, counts))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_value_only_is_no_column(loss):
+    # Shares of one value shrunk to themselves; only the 1/K of the prior differs.
+    result = shrunk.estimate(loss, np.array([[40, 60]]))
+    assert result.score == pytest.approx(result.no_column, abs=1e-3)
+    assert result.skill == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_perfect_column_has_skill_near_one(loss):
+    result = shrunk.estimate(loss, np.array([[500, 0], [0, 500]]))
+    assert result.skill > 0.99
+    assert result.share_wrong == 0
+    assert result.strength == 0.5 or loss == "error"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_class_costs_nothing(loss):
+    result = shrunk.estimate(loss, np.array([[4], [1], [3]]))
+    assert result.score == pytest.approx(0, abs=1e-15)
+    assert result.skill == 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_class_with_one_row_and_many_classes_have_finite_losses(loss):
+    rng = np.random.default_rng(2)
+    counts = rng.poisson(0.3, size=(400, 100))
+    counts[:, 17] = 0
+    counts[3, 17] = 1
+    counts[:, 18] = 0
+    result = shrunk.estimate(loss, counts, strengths=[0.5, 8.0])
+    assert all(math.isfinite(x) for x in result[1:])
+    assert result.n_units == counts.sum()
+
+
+def test_twenty_million_rows_keep_the_digits_of_the_spread():
+    # Two values, each class 10⁷ times but for one row in ten million: losses near 0 and near 16.
+    counts = np.array([[10_000_000, 1], [1, 10_000_000]])
+    result = shrunk.estimate("log_loss", counts, strengths=[0.5])
+    N = 20_000_002
+    exact = []
+    for c, n in ((10_000_000, 10_000_001), (1, 10_000_001)):
+        left = (Fraction(10_000_000) + Fraction(1, 2)) / N
+        exact.append(-math.log((c - 1 + Fraction(1, 2) * left) / (n - 1 + Fraction(1, 2))))
+    mean = (exact[0] * 10_000_000 + exact[1]) * 2 / N
+    squares = 2 * (10_000_000 * (exact[0] - mean) ** 2 + (exact[1] - mean) ** 2)
+    assert result.score == pytest.approx(mean, rel=1e-9)
+    assert result.row_error == pytest.approx(math.sqrt(squares / N / (N - 1)), rel=1e-9)
+
+
+def test_the_spread_of_equal_losses_is_zero_at_twenty_million_rows():
+    # An even coin: every row has the same loss, and the estimate errs by about 1/N.
+    result = shrunk.estimate("log_loss", np.array([[10_000_000, 10_000_000]]))
+    assert result.row_error < 1e-15
+    assert result.standard_error == pytest.approx(1 / 20_000_000, rel=0.5)
+
+
+def test_one_group_has_no_standard_error():
+    met = grouped.meet(np.array([0, 1]), np.array([0, 0]), np.array([[1, 0], [0, 1]]))
+    assert math.isnan(grouped.estimate_groups("log_loss", met).standard_error)

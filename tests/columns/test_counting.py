@@ -1,0 +1,128 @@
+"""Columns counted without a code for every row: the same as with one."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from holdtrue.columns import counting, distinct, loops
+from holdtrue.columns.counting import Groups, Target, count_column, count_groups
+
+small = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def both_ways(monkeypatch, column, label, keep_values=True):
+    """Values and tables by codes and without them."""
+    target = Target.from_column(label, False)
+    monkeypatch.setattr(counting, "LONG", 1 << 62)
+    by_codes = count_column("x", column, target)
+    monkeypatch.setattr(counting, "LONG", 0)
+    return by_codes, count_column("x", column, target, keep_values=keep_values)
+
+
+wide = st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
+number = st.one_of(st.none(), st.sampled_from([0.0, -0.0, float("nan")]), st.floats(width=64))
+
+
+@pytest.mark.parametrize("share", [0.0, 2.0], ids=["sorted", "hashed"])
+@pytest.mark.parametrize(
+    ("kind", "element"), [(pa.int64(), wide), (pa.float64(), number)], ids=["int", "float"]
+)
+@small
+@given(data=st.data())
+def test_numbers_are_counted_alike(data, share, kind, element, monkeypatch):
+    rows = data.draw(st.lists(st.tuples(element, st.integers(0, 2)), min_size=2, max_size=30))
+    column = pa.array([row[0] for row in rows], kind)
+    cut = data.draw(st.integers(0, len(rows)))
+    column = pa.chunked_array([column.slice(0, cut), column.slice(cut)])
+    monkeypatch.setattr(counting, "mostly_differ", lambda column, _: share == 0.0)
+    expected, found = both_ways(monkeypatch, column, np.array([row[1] for row in rows]))
+    assert found[0].to_pylist() == expected[0].to_pylist()
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+@small
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.none(), st.text(max_size=9)), st.integers(0, 2)),
+        min_size=2,
+        max_size=30,
+    )
+)
+def test_texts_are_counted_alike(monkeypatch, rows):
+    monkeypatch.setattr(distinct, "_SAMPLE", 0)
+    monkeypatch.setattr(counting, "mostly_differ", lambda column, _: False)
+    column = pa.array([row[0] for row in rows], pa.string())
+    expected, (places, table) = both_ways(
+        monkeypatch, column, np.array([row[1] for row in rows]), keep_values=False
+    )
+    # Values are given by the row of their first; null is the row of a missing one.
+    at = [column.null_count and column.to_pylist().index(None) if p is None else p
+          for p in places.to_pylist()]  # fmt: skip
+    found = dict(zip(column.take(at).to_pylist(), table.tolist(), strict=True))
+    assert found == dict(zip(expected[0].to_pylist(), expected[1].tolist(), strict=True))
+
+
+def test_a_table_of_keys_grows_and_gives_up(monkeypatch):
+    monkeypatch.setattr(loops, "_FEW_KEYS", 4)
+    monkeypatch.setattr(loops, "_MAX_KEYS", 1 << 10)
+    monkeypatch.setattr(counting, "mostly_differ", lambda column, _: False)
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 5000)
+    # The second does not fit: rows are left over and counted by parts, or all are sorted.
+    for n_values, most_left in ((900, 0), (3000, 1 << 13), (3000, 10)):
+        monkeypatch.setattr(loops, "_MAX_LEFT", most_left)
+        column = pa.array(rng.integers(-(2**63), 2**63, n_values)[rng.integers(0, n_values, 5000)])
+        expected, found = both_ways(monkeypatch, column, label)
+        assert found[0].equals(expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_numbers_all_missing_are_one_value(monkeypatch):
+    for kind in (pa.int64(), pa.float64()):
+        expected, found = both_ways(monkeypatch, pa.nulls(4, kind), np.array([0, 1, 1, 0]))
+        assert found[0].to_pylist() == expected[0].to_pylist() == [None]
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
+@small
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 2)), min_size=3, max_size=40
+    )
+)
+def test_pairs_of_value_and_group_are_counted_alike(monkeypatch, rows):
+    codes, group, label = np.array(rows).T
+    target = Target(label.astype(np.uint8), (0, 1, 2), None)
+    groups = Groups.from_column(group, target)
+    found = {}
+    for long in (1 << 62, 0):
+        monkeypatch.setattr(counting, "LONG", long)
+        values, pairs, table = count_groups("x", pa.array(codes), target, groups)
+        found[long] = sorted(
+            (values[int(v)].as_py(), int(g), *map(int, counts))
+            for (v, g), counts in zip(pairs, table, strict=True)
+        )
+        assert (np.diff(pairs[:, 0]) >= 0).all()
+    assert found[0] == found[1 << 62]
+
+
+@small
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=40
+    )
+)
+def test_pairs_of_joined_values_are_added_up(rows):
+    codes, group, label = np.array(rows).T
+    pairs = loops.pair_counts(codes, group, label.astype(np.uint8), (6, 5, 3))
+    joined = np.array([0, 0, 1, 1, 1, 2])
+    value, group_of, counts = loops.joined_counts(joined, *pairs, 5)
+    found = {(v, g): tuple(c) for v, g, c in zip(value, group_of, counts.tolist(), strict=True)}
+    assert len(found) == len(value)
+    for v, g in set(zip(joined[codes].tolist(), group.tolist(), strict=True)):
+        at = (joined[codes] == v) & (group == g)
+        assert found[v, g] == tuple(np.bincount(label[at], minlength=3))

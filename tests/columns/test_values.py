@@ -1,0 +1,149 @@
+"""Columns of frames and arrays: distinct texts by groups."""
+
+import datetime as dt
+from decimal import Decimal
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from holdtrue.columns import loops
+from holdtrue.columns.distinct import distinct, text_groups
+from holdtrue.columns.values import array_column, column_kind, columns_of, python_values
+
+TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
+
+
+def seen_in_texts(monkeypatch, column):
+    """Distinct values by compiled groups, after a look that these were asked for."""
+    monkeypatch.setattr("holdtrue.columns.distinct._SAMPLE", 0)
+    assert text_groups(column) is not None
+    return distinct("c", column)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+@given(texts=st.lists(TEXTS, min_size=1, max_size=30))
+@settings(deadline=None)
+def test_grouped_texts_are_those_that_arrow_finds(kind, texts):
+    array = pa.array(["zz", *texts, None]).cast(kind)
+    column = pa.chunked_array([array.slice(1, 1), array.slice(2)])
+    hashed = distinct("c", column)
+    with pytest.MonkeyPatch.context() as patch:
+        found = seen_in_texts(patch, column)
+    assert found.values.equals(hashed.values)
+    np.testing.assert_array_equal(found.codes, hashed.codes)
+
+
+@pytest.mark.parametrize("n_values", [300, 30_000, 200_000])
+def test_long_columns_of_texts_are_grouped_in_parts(n_values):
+    codes = np.random.default_rng(0).integers(0, n_values, 200_000)
+    column = pa.array([f"text {i}" for i in range(n_values)]).take(pa.array(codes))
+    assert (text_groups(column) is None) == (n_values < 30_000)
+    encoded = column.dictionary_encode()
+    found = distinct("c", column)
+    assert found.values.equals(encoded.dictionary.cast(pa.large_string()))
+    np.testing.assert_array_equal(found.codes, np.asarray(encoded.indices))
+
+
+def test_texts_that_share_a_hash_are_not_taken_for_one():
+    # By the loops as they are written, in Python, with a hash that is 0 for every key.
+    keys = np.array([[1, 2], [1, 3], [1, 2], [4, 2]], dtype=np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "_mixed", lambda mixed, word: np.uint64(0))
+        rows, codes = np.arange(4, dtype=np.uint32), np.empty(4, dtype=np.int32)
+        first = np.empty(4, dtype=np.uint32)
+        n_groups = loops.group_keys.py_func(keys, rows, np.array([4]), codes, first)
+    assert (codes.tolist(), first[:n_groups].tolist()) == ([0, 1, 0, 2], [0, 1, 3])
+
+
+def test_long_texts_are_left_to_arrow(monkeypatch):
+    monkeypatch.setattr("holdtrue.columns.distinct._SAMPLE", 0)
+    assert text_groups(pa.array(["x" * 39, "y"])) is not None
+    assert text_groups(pa.array(["x" * 40, "y"])) is None
+
+
+@pytest.mark.parametrize("names", [["a", "b", "a"], [1, "b", "1"]])
+def test_names_that_are_the_same_as_text_are_refused(names):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[1, 2, 3]], columns=names)
+    with pytest.raises(ValueError, match=r"column names must be distinct.* Got '[a1]' more"):
+        columns_of(frame)
+    with pytest.raises(ValueError, match=r"column names must be distinct.* Got '[a1]' more"):
+        columns_of(pa.table([[1], [2], [3]], names=[str(name) for name in names]))
+
+
+UTC, PARIS = dt.UTC, dt.timezone(dt.timedelta(hours=2))
+
+
+def as_objects(rows):
+    column = np.empty(len(rows), dtype=object)
+    column[:] = rows
+    return column
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([dt.date(2020, 1, 1), dt.date(1066, 10, 14)], pa.date32()),
+        ([dt.datetime(2020, 1, 1), dt.datetime(9999, 1, 1)], pa.timestamp("us")),
+        ([dt.datetime(2020, 1, 1, tzinfo=PARIS)], pa.timestamp("us", "UTC")),
+        ([dt.time(9, 30), float("nan")], pa.time64("us")),
+        ([dt.timedelta(days=1)], pa.duration("us")),
+        ([Decimal("1.5"), Decimal("2.25"), Decimal("nan")], pa.decimal128(3, 2)),
+        ([np.float32(1.5)], pa.float32()),
+        ([np.int8(3)], pa.int8()),
+        ([np.bool_(True)], pa.bool_()),
+        ([np.datetime64("2020-01-01"), np.datetime64("NaT")], pa.date32()),
+        ([np.datetime64(0, "s"), np.datetime64(1, "ms")], pa.timestamp("ms")),
+        ([np.timedelta64(3, "s")], pa.duration("s")),
+        ([np.str_("a\0"), np.str_("a")], pa.string()),
+        ([1, 2.5, np.int8(3)], pa.float64()),
+    ],
+    ids=str,
+)
+def test_objects_of_one_type_are_what_they_are(rows, kind):
+    column = array_column(as_objects([*rows, None]))
+    assert column.type == kind
+    known = [row for row in rows if row == row]
+    assert column.null_count == len(rows) + 1 - len(known)
+    assert column.drop_null().to_pylist() == known
+
+
+def test_objects_of_pandas_are_what_they_are():
+    pd = pytest.importorskip("pandas")
+    day = pd.Timestamp("2020-01-01")
+    assert array_column(as_objects([day, pd.NaT])).type == pa.timestamp("us")
+    fine = [day + pd.Timedelta(1, "ns"), day.to_pydatetime()]
+    assert array_column(as_objects(fine)).to_pylist() == fine
+    spans = [pd.Timedelta(1, "ns"), dt.timedelta(1)]
+    assert array_column(as_objects(spans)).to_pylist() == spans
+
+
+def test_decimals_that_arrow_does_not_hold_are_floats():
+    for rows in ([Decimal("inf"), Decimal("1.5")], [Decimal("1.5"), 2, 0.25], [Decimal(3), None]):
+        column = array_column(as_objects(rows))
+        assert column_kind(column) == "number"
+        assert column.to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [1, "1", True],
+        [1, True],
+        [1.5, np.timedelta64(1, "s")],
+        [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)],
+        [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=UTC)],
+        [dt.time(1), dt.time(1, tzinfo=UTC)],
+        [dt.time(1, tzinfo=PARIS), dt.time(1, tzinfo=UTC)],
+        [2**53 + 1, 2.0**53],
+        [2**64, 1],
+    ],
+    ids=str,
+)
+def test_objects_that_arrow_would_take_for_one_are_kept_apart(rows):
+    column = array_column(as_objects(rows))
+    assert isinstance(column, np.ndarray)
+    assert python_values(distinct("c", column).values) == rows

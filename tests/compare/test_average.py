@@ -1,0 +1,159 @@
+"""DomainAverage: weights by brute force, a nested error, calibrated shares."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import GroupShuffleSplit
+
+from holdtrue import DomainAverageClassifier, DomainAverageRegressor, TGreedyClassifier
+from holdtrue.datasets import make_domains
+
+MODELS = {"line": LinearRegression(), "stiff": Ridge(1e4), "mean": DummyRegressor()}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_domains(n_domains=7, random_state=0)
+
+
+def brute_force(X, y, groups, power, parts):
+    """Nested predictions and final weights, refitting everything each time."""
+
+    def weights(rows):
+        losses = []
+        for model in MODELS.values():
+            errors = {}
+            for part in np.unique(parts[rows]):
+                train, test = rows[parts[rows] != part], rows[parts[rows] == part]
+                predicted = model.fit(X[train], y[train]).predict(X[test])
+                for domain in np.unique(groups[test]):
+                    at = groups[test] == domain
+                    errors[domain] = np.mean((predicted[at] - y[test][at]) ** 2)
+            losses.append(np.mean(list(errors.values())))
+        raw = np.array(losses) ** -power
+        return raw / raw.sum()
+
+    nested = np.empty(len(y))
+    every = np.arange(len(y))
+    for part in np.unique(parts):
+        train, test = every[parts != part], every[parts == part]
+        share = weights(train)
+        nested[test] = sum(
+            w * m.fit(X[train], y[train]).predict(X[test])
+            for w, m in zip(share, MODELS.values(), strict=True)
+        )
+    return nested, weights(every)
+
+
+def test_weights_and_nested_error_are_those_of_refitting_everything(data):
+    model = DomainAverageRegressor(MODELS, power=3, cv=4)
+    model.fit(data.X, data.y, groups=data.groups)
+    parts = np.empty(len(data.y), int)
+    from holdtrue.compare.contest import held_out_parts
+
+    split = held_out_parts(data.groups, data.y, 4, is_classes=False, random_state=0)
+    for k, (_, test) in enumerate(split):
+        parts[test] = k
+    nested, weights = brute_force(data.X, data.y, data.groups, 3, parts)
+    np.testing.assert_allclose(list(model.weights_.values()), weights, rtol=1e-9)
+    errors = [np.mean((nested - data.y)[data.groups == d] ** 2) for d in np.unique(data.groups)]
+    assert model.new_domain_score_ == pytest.approx(np.mean(errors), rel=1e-9)
+    low, high = model.new_domain_interval_
+    assert low < model.mean_interval_[0] < model.new_domain_score_ < model.mean_interval_[1] < high
+
+
+def test_predictions_are_the_weighted_mean(data):
+    model = DomainAverageRegressor(MODELS).fit(data.X, data.y, groups=data.groups)
+    wanted = sum(
+        model.weights_[name] * m.fit(data.X, data.y).predict(data.X) for name, m in MODELS.items()
+    )
+    np.testing.assert_allclose(model.predict(data.X), wanted)
+    assert sum(model.weights_.values()) == pytest.approx(1)
+    assert model.comparison_.names == (*MODELS, "average")
+
+
+def test_power_zero_weighs_all_alike_and_a_perfect_model_takes_all(data):
+    even = DomainAverageRegressor(MODELS, power=0).fit(data.X, data.y, groups=data.groups)
+    np.testing.assert_allclose(list(even.weights_.values()), 1 / 3)
+    X = np.arange(40.0)[:, None]
+    perfect = DomainAverageRegressor({"mean": DummyRegressor(), "also": DummyRegressor()})
+    perfect.fit(X, np.zeros(40), groups=np.repeat(range(8), 5))
+    assert list(perfect.weights_.values()) == [0.5, 0.5]
+
+
+def test_decisions_become_shares_by_left_out_rows(data):
+    y = np.where(data.y > 0, "high", "low")
+    models = {"logistic": LogisticRegression(), "t": TGreedyClassifier(), "r": RidgeClassifier()}
+    model = DomainAverageClassifier(models).fit(data.X, y, groups=data.groups)
+    shares = model.predict_proba(data.X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert np.mean(model.predict(data.X) == y) > 0.7
+    assert 0 < model.new_domain_score_ < 1
+
+
+def test_a_class_that_some_domains_lack_keeps_its_column():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    groups = np.repeat(range(6), 20)
+    y = np.where(X[:, 0] > 0, "a", "b")
+    y[groups == 5] = "c"  # met in one domain only
+    models = {"logistic": LogisticRegression(), "r": RidgeClassifier()}
+    model = DomainAverageClassifier(models)
+    model.fit(X, y, groups=groups)
+    assert model.predict_proba(X).shape == (120, 3)
+
+
+def test_parts_of_domains_are_the_same_in_every_fit(data):
+    one = DomainAverageRegressor(MODELS).fit(data.X, data.y, groups=data.groups)
+    two = DomainAverageRegressor(MODELS).fit(data.X, data.y, groups=data.groups)
+    assert one.weights_ == two.weights_
+    assert one.new_domain_score_ == two.new_domain_score_
+    other = DomainAverageRegressor(MODELS, random_state=3)
+    assert other.fit(data.X, data.y, groups=data.groups).weights_ != one.weights_
+
+
+def test_a_harmful_field_is_said():
+    class Wild(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict_proba(self, X):
+            return np.tile([1.0, 0.0], (len(X), 1))
+
+        def predict(self, X):
+            return self.classes_[np.zeros(len(X), int)]
+
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.tile([0, 1, 1], 20)
+    with pytest.warns(UserWarning, match="Nothing in X holds there") as caught:
+        DomainAverageClassifier({"wild": Wild()}).fit(X, y, groups=np.repeat(range(6), 10))
+    assert {warning.filename for warning in caught} == {__file__}  # the caller's line is shown
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"power": -1}, "power must be a number of at least 0"),
+        ({"level": 2}, "level must be between 0 and 1"),
+        ({"cv": 20}, "cv must be at most the number of domains"),
+        ({"models": {"a": 3}}, "model 'a' must be an estimator"),
+        ({"models": {"average": Ridge()}}, "'average' is the name of the average itself"),
+        ({"cv": GroupShuffleSplit(3, random_state=0)}, "every row exactly once"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(data, given, message):
+    model = DomainAverageRegressor(**({"models": MODELS} | given))
+    with pytest.raises((ValueError, TypeError), match=f"DomainAverageRegressor: .*{message}"):
+        model.fit(data.X, data.y, groups=data.groups)
+
+
+@pytest.mark.parametrize("n_domains", [2, 3, 4])
+def test_a_few_domains_are_enough_for_the_whole_linear_field(n_domains):
+    data = make_domains(n_domains, 40, n_features=6, n_fickle=0, random_state=0)
+    names = ["mean", "ridge", "elastic_net", "t_greedy", "steady_ridge"]
+    model = DomainAverageRegressor(names).fit(data.X, data.y, groups=data.groups)
+    assert model.n_domains_ == n_domains
+    assert model.new_domain_score_ < model.comparison_.null.mean()

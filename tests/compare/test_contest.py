@@ -1,0 +1,268 @@
+"""compare_models: the same left-out domains for every model, by brute force and by hand."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, LeaveOneGroupOut
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from holdtrue import TGreedyRegressor, compare_models
+from holdtrue.compare.comparison import Comparison
+from holdtrue.compare.contest import held_out_parts
+from holdtrue.datasets import make_domains
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_domains(n_domains=6, n_samples=40, random_state=0)
+
+
+MODELS = {"line": LinearRegression(), "mean": DummyRegressor()}
+
+
+def test_errors_are_those_of_refitting_without_each_domain(data):
+    contest = compare_models(MODELS, data.X, data.y, groups=data.groups)
+    for train, test in LeaveOneGroupOut().split(data.X, data.y, data.groups):
+        model = LinearRegression().fit(data.X[train], data.y[train])
+        error = np.mean((model.predict(data.X[test]) - data.y[test]) ** 2)
+        domain = contest.units.index(str(data.groups[test][0]))
+        assert contest.errors[0, domain] == pytest.approx(error, rel=1e-12)
+        mean = np.mean((data.y[test] - data.y[train].mean()) ** 2)
+        assert contest.null[domain] == pytest.approx(mean, rel=1e-12)
+        assert contest.errors[1, domain] == pytest.approx(mean, rel=1e-12)
+
+
+def test_without_groups_every_row_is_judged_once(data):
+    contest = compare_models(MODELS, data.X, data.y, cv=KFold(4))
+    errors = np.empty(len(data.y))
+    for train, test in KFold(4).split(data.X):
+        model = LinearRegression().fit(data.X[train], data.y[train])
+        errors[test] = (model.predict(data.X[test]) - data.y[test]) ** 2
+    np.testing.assert_allclose(contest.errors[0], errors, rtol=1e-10)
+    assert not contest.is_grouped
+    low, high = contest.interval("line")
+    assert low < errors.mean() < high
+
+
+def test_more_than_twenty_domains_are_left_out_in_twenty_parts():
+    data = make_domains(n_domains=30, random_state=0)
+    seen = []
+
+    class Watch(RegressorMixin, BaseEstimator):
+        def fit(self, X, y, *, groups=None):
+            seen.append(len(np.unique(groups)))
+            return self
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    contest = compare_models({"watch": Watch()}, data.X, data.y, groups=data.groups)
+    assert len(seen) == 20
+    assert len(contest.units) == 30
+    assert max(seen) == 29
+
+
+def test_groups_reach_only_models_that_take_them(data):
+    contest = compare_models(
+        {
+            "t": TGreedyRegressor(),
+            "in a pipeline": make_pipeline(StandardScaler(), TGreedyRegressor()),
+            "plain": Ridge(),
+        },
+        data.X,
+        data.y,
+        groups=data.groups,
+    )
+    np.testing.assert_allclose(contest.errors[0], contest.errors[1], rtol=1e-6)
+
+
+def test_classes_are_judged_by_the_share_wrong(data):
+    y = np.where(data.y > 0, "high", "low")
+    models = {"logistic": LogisticRegression(), "majority": DummyClassifier()}
+    contest = compare_models(models, data.X, y, groups=data.groups)
+    assert contest.scoring == "share wrong"
+    assert ((contest.errors >= 0) & (contest.errors <= 1)).all()
+    for name in models:
+        low, high = contest.interval(name)
+        assert 0 <= low <= high <= 1
+
+
+def test_a_scorer_judges_each_domain(data):
+    y = data.y > 0
+    models = {"logistic": LogisticRegression(), "majority": DummyClassifier(strategy="prior")}
+    contest = compare_models(models, data.X, y, groups=data.groups, scoring="roc_auc")
+    assert contest.errors[1].tolist() == [-0.5] * 6
+    assert contest.best == "logistic"
+
+
+def comparison(errors, n_features=(5, 1), seconds=(1.0, 1.0), units=("a", "b", "c", "d")):
+    errors = np.array(errors, dtype=float)
+    names = tuple(f"m{i}" for i in range(len(errors)))
+    return Comparison(
+        names,
+        errors,
+        np.full(errors.shape[1], 4.0),
+        units,
+        np.array(n_features, float),
+        np.array(seconds, float),
+        "mean squared error",
+    )
+
+
+def test_the_simplest_within_one_standard_error_is_recommended():
+    # Differences to m0: 1, -1, 1, 1: mean ½, standard error ½ (deviations ½, -3/2, ½, ½; s = 1).
+    near = comparison([[1, 2, 1, 1], [2, 1, 2, 2]])
+    assert (near.best, near.recommended) == ("m0", "m1")
+    assert "simplest model within one standard error" in near.reason
+    # 1, 1, 1, 1: no doubt.
+    far = comparison([[1, 2, 1, 1], [2, 3, 2, 2]])
+    assert far.recommended == far.best == "m0"
+    # Equal features: the quicker one.
+    quick = comparison([[1, 2, 1, 1], [2, 1, 2, 2]], n_features=(3, 3), seconds=(2.0, 1.0))
+    assert quick.recommended == "m1"
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_the_table_is_best_first_with_skill(backend):
+    table = comparison([[2, 3, 2, 2], [1, 2, 1, 1]]).to_frame(backend)
+    columns = (
+        table.to_dict("list")
+        if backend == "pandas"
+        else table.to_pydict()
+        if (backend == "pyarrow")
+        else table.to_dict(as_series=False)
+    )
+    assert columns["model"] == ["m1", "m0"]
+    assert columns["skill"] == [1 - 1.25 / 4, 1 - 2.25 / 4]
+    assert columns["difference"] == [0, 1]
+    assert "m1" in str(comparison([[2, 3, 2, 2], [1, 2, 1, 1]]))
+
+
+def test_an_interrupted_contest_goes_on_where_it_stopped(data, tmp_path):
+    fits = []
+
+    class Interrupted(RegressorMixin, BaseEstimator):
+        def __init__(self, limit=0):
+            self.limit = limit
+
+        def fit(self, X, y):
+            if Interrupted.left <= 0:
+                raise KeyboardInterrupt
+            Interrupted.left -= 1
+            fits.append(len(y))
+            self.mean_ = y.mean()
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), self.mean_)
+
+    place = tmp_path / "contest.jsonl"
+    models, given = {"slow": Interrupted()}, {"groups": data.groups, "checkpoint": place}
+    Interrupted.left = 3
+    with pytest.raises(KeyboardInterrupt):
+        compare_models(models, data.X, data.y, **given)
+    place.write_text(place.read_text() + '{"model": "slow", "par')  # and a line was cut off
+    Interrupted.left = 10
+    contest = compare_models(models, data.X, data.y, **given)
+    assert len(fits) == 6
+    np.testing.assert_allclose(contest.errors[0], contest.null)
+    with pytest.raises(ValueError, match="belongs to another comparison"):
+        compare_models(models, data.X, data.y + 1, **given)
+    place.write_text(json.dumps({"format": "else"}))
+    with pytest.raises(ValueError, match="belongs to another comparison"):
+        compare_models(models, data.X, data.y, **given)
+
+
+def test_frames_reach_the_models_as_they_are(data):
+    X = pd.DataFrame(data.X).rename(columns=str)
+
+    class NeedsFrame(RegressorMixin, BaseEstimator):
+        def fit(self, X, y):
+            assert X.columns[0] == "0"
+            return self
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    compare_models({"frame": NeedsFrame()}, X, data.y, groups=data.groups)
+
+
+def test_names_choose_from_the_default_field(data):
+    names = ["mean", "t_greedy", "steady_ridge"]
+    contest = compare_models(names, data.X, data.y, groups=data.groups)
+    assert contest.names == ("mean", "t_greedy", "steady_ridge")
+    assert contest.n_features[[0, 2]].tolist() == [0, 40]
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"models": {}}, "needs at least one model"),
+        ({"models": ["ridgé"]}, r"no model 'ridgé' in the default field.*Did you mean 'ridge'"),
+        ({"models": {"a": Ridge}}, "model 'a' must be an estimator"),
+        ({"models": {"a": LogisticRegression()}}, "model 'a' must be a regressor"),
+        ({"groups": ["one"] * 480}, "needs at least 2 domains"),
+        ({"groups": [1, 2]}, "groups must have one value per row"),
+        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"cv": 7}, "cv must be at most the number of domains, 6"),
+        ({"scoring": "r3"}, "scoring must be one of scikit-learn's scorers"),
+        ({"level": 95}, "level must be between 0 and 1"),
+        ({"target_type": "number"}, "target_type must be one of"),
+        ({"checkpoint": "nowhere/at/all.jsonl"}, "no folder 'nowhere/at'"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(data, given, message):
+    n = len(data.y)
+    given = {"models": MODELS, "groups": data.groups} | given
+    if len(given["groups"]) == 480:
+        given["groups"] = ["one"] * n
+    models = given.pop("models")
+    with pytest.raises((ValueError, TypeError, OSError), match=f"compare_models: .*{message}"):
+        compare_models(models, data.X, data.y, **given)
+
+
+@pytest.mark.parametrize(
+    "years", [[9, 10, 11, 12, 100], ["2019-05", "2019-11", "2020-01", "2020-02", "2020-03"]]
+)
+def test_later_domains_are_predicted_from_earlier_ones(years):
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(years, 4))
+    y = np.array([years.index(year) for year in groups], dtype=float)
+    parts = held_out_parts(groups, y, "time", is_classes=False, random_state=None)
+    assert [sorted(set(y[test])) for _, test in parts] == [[3], [4]]
+    assert all(y[train].max() < y[test].min() for train, test in parts)
+    contest = compare_models(["mean"], np.zeros((20, 1)), y, groups=groups, cv="time")
+    # The mean of 0, 1, 2 misses 3 by 2, that of 0, 1, 2, 3 misses 4 by 2.5.
+    np.testing.assert_allclose(contest.errors, [[4.0, 6.25]])
+    assert contest.units == tuple(map(str, years[3:]))
+
+
+def test_many_domains_in_time_are_judged_in_twenty_parts():
+    groups = np.arange(203)
+    parts = held_out_parts(groups, groups * 1.0, "time", is_classes=False, random_state=None)
+    assert len(parts) == 20
+    assert [len(test) for _, test in parts] == [10] * 20
+    assert [len(train) for train, _ in parts] == list(range(3, 203, 10))
+
+
+def test_an_order_in_time_needs_domains():
+    y = np.arange(8.0)
+    with pytest.raises(ValueError, match='cv="time" needs groups: the year'):
+        compare_models(["mean"], y[:, None], y, cv="time")
+    with pytest.raises(ValueError, match=r'cv="time" needs at least 4 domains.* Got 2'):
+        compare_models(["mean"], y[:, None], y, groups=y > 3, cv="time")
+
+
+def test_no_row_wrong_is_not_never_wrong():
+    """Wilson's interval of 0 wrong of n ends at z² / (n + z²)."""
+    errors = np.zeros((1, 50))
+    contest = Comparison(("sure",), errors, np.ones(50), (), np.ones(1), np.zeros(1), "share wrong")
+    low, high = contest.interval("sure")
+    assert low == pytest.approx(0, abs=1e-12)
+    assert high == pytest.approx(1.959964**2 / (50 + 1.959964**2))

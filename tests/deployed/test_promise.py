@@ -1,0 +1,72 @@
+"""Promises: kept or not, by hand."""
+
+import numpy as np
+import pytest
+
+from holdtrue import Comparison
+from holdtrue.deployed import Promise
+
+ROWS = Promise("share wrong", 0.2, 0.16, 0.24, 0.02, 0.5, 0.95, None, 400)
+GROUPS = Promise("mean squared error", 10.0, 5.0, 20.0, 1.0, 30.0, 0.95, "site", 12)
+
+
+def wrong(share, n):
+    return np.arange(n) < share * n
+
+
+@pytest.mark.parametrize(
+    "share, kept, words",
+    [
+        # 100 rows: standard error sqrt(.26 * .74 / 99) = .044; with the promise's .02, 1.96 × .048
+        (0.26, True, "within chance"),
+        (0.31, False, "not kept"),
+        (0.08, True, "kept and more"),
+    ],
+)
+def test_rows_are_judged_by_the_uncertainty_of_both_sides(share, kept, words):
+    verdict = ROWS.of_rows(wrong(share, 100).astype(float))
+    assert verdict.kept is kept
+    assert words in verdict.sentence
+    assert "promised was 0.2 (0.16 to 0.24)" in verdict.sentence
+
+
+def test_one_row_breaks_no_promise():
+    assert ROWS.of_rows(np.ones(1)).kept
+
+
+@pytest.mark.parametrize(
+    "errors, kept",
+    [
+        ([21.0], False),  # chance .025
+        ([4.0], True),
+        ([21.0] + [9.0] * 9, True),  # 1 - .975 ** 10 = .22
+        ([21.0, 22.0] + [9.0] * 8, False),  # .024
+        ([21.0, 22.0] + [9.0] * 30, True),  # .19
+    ],
+)
+def test_groups_above_the_interval_are_counted_against_chance(errors, kept):
+    verdict = GROUPS.of_groups(np.array(errors))
+    assert verdict.kept is kept
+    assert f"was {'' if kept else 'not '}kept" in verdict.sentence
+
+
+def test_a_promise_says_what_is_new_and_what_the_baseline_is():
+    assert str(ROWS) == "share wrong of 0.2 (0.16 to 0.24) on new rows, 0.5 without a model"
+    assert str(GROUPS).endswith("(5 to 20) at a new site, 30 without a model")
+
+
+def test_a_contest_makes_the_promise():
+    errors = np.array([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]])
+    contest = Comparison(
+        ("ridge", "mean"),
+        errors,
+        errors[1],
+        (),
+        np.array([1, 0]),
+        np.zeros(2),
+        "mean squared error",
+    )
+    promise = Promise.from_contest(contest, "ridge", None)
+    assert (promise.error, promise.without, promise.n_left_out) == (2.0, 4.0, 3)
+    assert promise.standard_error == pytest.approx(3**-0.5)
+    assert (promise.low, promise.high) == contest.interval("ridge")

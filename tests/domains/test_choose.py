@@ -1,0 +1,300 @@
+"""How rule, weighting, centre and length are chosen, and what is said about a new domain."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from holdtrue import Moments, SelectionPath, TGreedyClassifier, TGreedyRegressor, TGreedySelector
+from holdtrue.datasets import make_domains
+from holdtrue.domains import bounds, kernel
+from holdtrue.domains.covariances import domains_from_moments
+from holdtrue.evidence import DomainEvidence
+
+quiet = pytest.mark.filterwarnings("ignore:.*exceeds that of the empty selection")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_domains(n_domains=8, n_samples=60, n_features=15, random_state=3)
+
+
+def shifted(seed=0, shift=5.0):
+    """A steady effect of .1 under differences between domains that are 50 times as large."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 10))
+    groups = np.repeat(np.arange(6), 100)
+    noise = 0.1 * rng.normal(size=600)
+    return X, 100 + shift * rng.normal(size=6)[groups] + 0.1 * X[:, 0] + noise, groups
+
+
+# --- the interval of one new domain -------------------------------------------------------------
+
+
+def test_the_interval_of_one_new_domain_by_hand():
+    # log errors 0, 1, 2: mean 1, sd 1; t_2(.975) = 4.303; sqrt(1 + 1/3) = 1.1547.
+    low, high = bounds.new_domain_interval(np.exp([0.0, 1, 2]), 0.95, 1e-9)
+    half = stats.t.ppf(0.975, 2) * np.sqrt(4 / 3)
+    assert (low, high) == (pytest.approx(np.exp(1 - half)), pytest.approx(np.exp(1 + half)))
+    low, high = bounds.new_domain_interval(np.array([-1.0, 0, 1]), 0.95, None)
+    assert (low, high) == (pytest.approx(-half), pytest.approx(half))
+    assert bounds.new_domain_interval(np.zeros(3), 0.95, 0.0) == (0.0, 0.0)
+    assert bounds.new_domain_interval(np.array([0.0, 1.0]), 0.95, 1e-300)[1] == np.inf
+    # Of the mean: 1 ± 4.303 · 1/sqrt(3), cut at 0.
+    assert bounds.mean_interval(np.array([0.0, 1, 2]), 0.95) == (
+        0.0,
+        pytest.approx(1 + stats.t.ppf(0.975, 2) / np.sqrt(3)),
+    )
+
+
+def test_the_interval_holds_one_new_domain_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(2000):
+        *errors, new = np.exp(rng.normal(size=7) + 2)
+        low, high = bounds.new_domain_interval(np.array(errors), 0.9, 0.0)
+        held.append(low <= new <= high)
+    assert np.mean(held) == pytest.approx(0.9, abs=0.03)
+
+
+def test_the_interval_of_one_domain_is_wider_than_that_of_the_mean(data):
+    model = TGreedyRegressor(max_steps=8).fit(data.X, data.y, groups=data.groups)
+    (low, high), (mean_low, mean_high) = model.new_domain_interval_, model.mean_interval_
+    assert low < model.new_domain_score_ < high
+    assert mean_low < model.new_domain_score_ < mean_high < high
+
+
+# --- effects within domains ---------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*exceeds that of the empty selection")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_steady_feature_is_found_under_large_differences_between_domains(seed):
+    X, y, groups = shifted(seed)
+    model = TGreedyRegressor().fit(X, y, groups=groups)
+    assert model.center_ == "domain"
+    assert model.support_[0]
+    assert model.steady_[0]
+    assert model.coef_[0] == pytest.approx(0.1, abs=0.02)
+    assert "effects within domains" in model.path_.reason
+    assert not TGreedyRegressor(center="global").fit(X, y, groups=groups).steady_.any()
+
+
+@quiet
+def test_centres_are_not_compared_where_means_are_alike():
+    X, y, groups = shifted(shift=0.0)
+    model = TGreedyRegressor().fit(X, y, groups=groups)
+    assert model.center_ == "global"
+    assert model.support_[0]
+
+
+@quiet
+def test_effects_within_domains_do_not_see_the_domains_means():
+    X, y, groups = shifted()
+    one = TGreedyRegressor(center="domain").fit(X, y, groups=groups)
+    moved = y + 1000.0 * groups
+    other = TGreedyRegressor(center="domain").fit(X, moved, groups=groups)
+    np.testing.assert_array_equal(one.path_.order, other.path_.order)
+    np.testing.assert_allclose(one.domain_effects_, other.domain_effects_)
+    np.testing.assert_allclose(one.coef_, other.coef_)
+
+
+@quiet
+@pytest.mark.parametrize("center", ["global", "domain"])
+@pytest.mark.parametrize("stepwise", [True, False])
+def test_errors_whole_and_within_are_those_of_predictions(center, stepwise):
+    X, y, groups = shifted()
+    X = X + np.random.default_rng(1).normal(size=(6, 10))[groups]
+    sums = domains_from_moments(Moments.from_arrays(X, y, groups=groups))
+    held = np.array([2])
+    weight = kernel.domain_weights(sums, "equal", held)
+    walk = kernel.Walk(sums, weight, rule="t", center=center, stepwise=stepwise)
+    for _ in range(5):
+        walk.step()
+    w = walk.coefficients(5)[0]
+    residual = y - X @ w - (walk.center_y - w @ walk.center_x)
+    whole = [np.mean(residual[groups == d] ** 2) for d in range(6)]
+    np.testing.assert_allclose(walk.errors()[5], whole, rtol=1e-8)
+    within = [residual[groups == d].var() for d in range(6)]
+    np.testing.assert_allclose(walk.errors_within()[5], within, rtol=1e-6)
+
+
+@quiet
+def test_the_length_is_chosen_by_the_error_about_the_held_out_domains_mean():
+    X, y, groups = shifted(1)
+    model = TGreedyRegressor(center="domain", max_steps=6).fit(X, y, groups=groups)
+    errors = []
+    for d in range(6):
+        kept = groups != d
+        alone = TGreedyRegressor(center="domain", stop="max_steps", max_steps=6)
+        alone.fit(X[kept], y[kept], groups=groups[kept])
+        errors.append(np.mean((y - alone.predict(X))[~kept] ** 2))
+    np.testing.assert_allclose(model.held_out_scores_[6], errors)
+    evidence = model.path_.evidence
+    assert model.path_.chosen_size == evidence.held_out_within.mean(axis=1).argmin()
+    assert "about the mean of each held-out domain is least at" in model.path_.reason
+
+
+# --- domains that count by their rows -----------------------------------------------------------
+
+
+def test_weights_by_rows_are_those_of_the_weighted_mean_by_hand():
+    # Rows 3 and 1: weights in proportion, with sum = sum of squares: (3, 1)·4/10.
+    X = np.array([[1.0], [-1.0], [0.0], [2.0]])
+    sums = domains_from_moments(Moments.from_arrays(X, X[:, 0], groups=[0, 0, 0, 1]))
+    weight = kernel.domain_weights(sums, "rows", np.empty(0, int))
+    np.testing.assert_allclose(weight, [1.2, 0.4])
+    g = np.array([[5.0], [1.0]])
+    mu, s2 = kernel.effects(g, weight)
+    assert mu[0] == pytest.approx(4)  # (3·5 + 1·1)/4
+    # Reliability weights: Σ w (g - mu)² / (Σ w - Σ w²/Σ w) = (3·1 + 1·9)/(4 - 10/4) = 8.
+    assert s2[0] == pytest.approx(8)
+
+
+def test_equal_domains_are_weighed_alike_either_way(data):
+    one, other = (
+        TGreedyRegressor(domain_weight=weight, max_steps=6).fit(data.X, data.y, groups=data.groups)
+        for weight in ("equal", "rows")
+    )
+    assert one.path_.order.tolist() == other.path_.order.tolist()
+    np.testing.assert_allclose(one.coef_, other.coef_)
+    np.testing.assert_allclose(one.t_statistics_, other.t_statistics_)
+
+
+@quiet
+def test_by_rows_the_fit_is_that_of_pooled_rows():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(5), [10, 200, 40, 80, 20])
+    X = rng.normal(size=(350, 3)) + rng.normal(size=(5, 3))[groups]
+    y = X @ [1.0, 2, 0] + rng.normal(size=350)
+    model = TGreedyRegressor(
+        "greedy", stop="max_steps", max_steps=3, stepwise=True, domain_weight="rows"
+    ).fit(X, y, groups=groups)
+    design = np.column_stack([np.ones(350), X])
+    pooled = np.linalg.lstsq(design, y)[0]
+    np.testing.assert_allclose([model.intercept_, *model.coef_], pooled)
+
+
+@quiet
+def test_the_weighting_with_the_least_held_out_error_is_taken():
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(12), rng.integers(3, 200, size=12))
+    X = rng.normal(size=(len(groups), 6))
+    y = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=len(groups))
+    best = {
+        weight: TGreedyRegressor(domain_weight=weight, max_steps=6)
+        .fit(X, y, groups=groups)
+        .path_.scores.min()
+        for weight in ("equal", "rows")
+    }
+    model = TGreedyRegressor(domain_weight="auto", max_steps=6).fit(X, y, groups=groups)
+    assert model.domain_weight_ == min(best, key=best.get)
+    assert f"domain_weight {model.domain_weight_!r} has the least error" in model.path_.reason
+
+
+def test_flips_of_weighted_domains_are_those_of_enumeration():
+    rng = np.random.default_rng(0)
+    g, weight = rng.normal(size=(1, 6, 3)) + 0.5, np.array([2.0, 1, 1, 0.5, 0.5, 1])
+    signs = kernel.sign_patterns(6, 0, np.random.RandomState(0))
+    strongest = []
+    for pattern in signs:
+        mu, s2 = kernel.effects(pattern[:, None] * g[0], weight)
+        strongest.append(np.abs(kernel.t_statistic(mu, s2, weight.sum())).max())
+    expected = np.mean(np.array(strongest) >= strongest[0] * (1 - 1e-9))
+    floor = np.full((1, 3), 1e-300)
+    assert kernel.sign_flip_p_value(g, weight, np.ones(3), floor, "t", signs) == expected
+
+
+# --- used for prediction, and steady beyond chance ----------------------------------------------
+
+
+def test_what_is_steady_is_told_from_what_is_used(data):
+    model = TGreedyRegressor(max_steps=30).fit(data.X, data.y, groups=data.groups)
+    test = TGreedyRegressor(stop="bonferroni").fit(data.X, data.y, groups=data.groups)
+    np.testing.assert_array_equal(model.steady_, test.support_)
+    np.testing.assert_array_equal(model.steady_, test.steady_)
+    long = TGreedyRegressor(stop="max_steps", max_steps=30).fit(data.X, data.y, groups=data.groups)
+    assert long.support_.sum() > long.steady_.sum()
+    fixed = TGreedyRegressor(fixed_features=[9]).fit(data.X, data.y, groups=data.groups)
+    assert fixed.support_[9]
+    assert not fixed.steady_[9]
+
+
+def test_flips_are_drawn_from_the_random_state():
+    data = make_domains(20, 30, n_features=8, random_state=0)
+    fits = [
+        TGreedySelector(stop="sign_flip", random_state=seed).fit(data.X, data.y, groups=data.groups)
+        for seed in (0, 0, 1)
+    ]
+    assert fits[0].path_ == fits[1].path_
+    assert set(data.steady) <= set(fits[2].path_.chosen)
+
+
+# --- evidence -----------------------------------------------------------------------------------
+
+
+def test_evidence_has_what_the_attributes_have_and_survives_json(data):
+    y = np.digitize(data.y, [-2, 2])
+    model = TGreedyClassifier(max_steps=6).fit(data.X, y, groups=data.groups)
+    evidence = model.path_.evidence
+    assert isinstance(evidence, DomainEvidence)
+    assert evidence.targets == ("0", "1", "2")
+    assert evidence.domains == tuple("01234567")
+    np.testing.assert_array_equal(evidence.effects, model.domain_effects_)
+    np.testing.assert_array_equal(evidence.t_scores, model.t_scores_)
+    np.testing.assert_array_equal(evidence.held_out, model.held_out_scores_)
+    np.testing.assert_array_equal(evidence.n_rows, np.full(8, 60))
+    assert (evidence.new_domain_low, evidence.new_domain_high) == model.new_domain_interval_
+    assert SelectionPath.from_json(model.path_.to_json()) == model.path_
+    two = TGreedyClassifier(max_steps=3).fit(data.X, y > 1, groups=data.groups)
+    assert two.path_.evidence.targets == ("True",)
+    rows = TGreedyRegressor().fit(data.X, data.y).path_
+    assert rows.evidence.domains == ()
+    assert SelectionPath.from_json(rows.to_json()) == rows
+
+
+# --- targets ------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_the_selector_reads_targets_by_the_common_rule(data):
+    y = np.where(data.y > 0, 1, 0)
+    as_classes = TGreedyClassifier().fit(data.X, y, groups=data.groups)
+    selector = TGreedySelector().fit(data.X, y, groups=data.groups)
+    assert selector.classes_.tolist() == [0, 1]
+    np.testing.assert_array_equal(selector.path_.order, as_classes.path_.order)
+    grades = np.clip(np.rint(data.y), -2, 2) + 3
+    assert TGreedySelector().fit(data.X, grades, groups=data.groups).classes_.tolist() == [
+        1, 2, 3, 4, 5,
+    ]  # fmt: skip
+    number = TGreedySelector(target_type="numeric").fit(data.X, grades, groups=data.groups)
+    assert not hasattr(number, "classes_")
+    with pytest.raises(ValueError, match=r"at most 100 classes\. Got 480"):
+        TGreedySelector().fit(data.X, np.arange(480).astype(str), groups=data.groups)
+    with pytest.raises(ValueError, match=r"at most 100 classes\. Got 480"):
+        TGreedyClassifier().fit(data.X, np.arange(480).astype(str), groups=data.groups)
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameters, groups, message",
+    [
+        ({"domain_weight": "row"}, True, "domain_weight must be one of.*Did you mean 'rows'"),
+        ({"center": "global_"}, True, "center must be one of.*Did you mean 'global'"),
+        ({"center": "domain", "fit_intercept": False}, True, "center='domain' needs an intercept"),
+        ({"center": "domain"}, False, "center='domain' takes effects from within domains"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, groups, message, data):
+    given = data.groups if groups else None
+    with pytest.raises(ValueError, match="^TGreedyRegressor: " + message):
+        TGreedyRegressor(**parameters).fit(data.X, data.y, groups=given)
+
+
+def test_weighting_cannot_be_chosen_by_two_domains(data):
+    two = data.groups < 2
+    with pytest.raises(ValueError, match="domain_weight='auto' needs at least 3 domains"):
+        TGreedyRegressor(domain_weight="auto").fit(
+            data.X[two], data.y[two], groups=data.groups[two]
+        )

@@ -1,0 +1,375 @@
+"""The average over sizes and bases, through `NestedRegressor`."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+from holdtrue import NestedRegressor
+from holdtrue.datasets import make_curve
+from holdtrue.model_size.average import average_curves, left_out
+from holdtrue.model_size.bases import Rows
+from holdtrue.model_size.bayes import Grid, posterior
+from holdtrue.model_size.kernel import joint_triangle
+from holdtrue.model_size.table import CRITERIA
+
+
+@pytest.fixture
+def curve():
+    return make_curve("four_terms", n_samples=40, noise=0.1, random_state=0)
+
+
+@pytest.fixture
+def model(curve):
+    return NestedRegressor(random_state=0).fit(curve.X, curve.y)
+
+
+def skewed(n, seed):
+    return np.exp(1.5 * np.random.RandomState(seed).standard_normal((n, 1)))
+
+
+def test_predictions_are_the_bases_posterior_means_weighed_by_their_evidence(model, curve):
+    average = model._average
+    evidence = np.array([each.posterior.log_evidence for each in average.curves.values()])
+    weights = np.exp(evidence) / np.exp(evidence).sum()
+    assert list(model.basis_weights_.values()) == pytest.approx(weights.tolist())
+    new = np.linspace(-3, 3, 9)[:, None]
+    by_hand = 0.0
+    for weight, each in zip(weights, average.curves.values(), strict=True):
+        terms = each.basis.terms(each.basis.coordinates(new))
+        by_hand = by_hand + weight * terms @ each.posterior.mean
+    np.testing.assert_allclose(model.predict(new), by_hand)
+
+
+def test_the_deviation_has_a_part_within_and_a_part_between_bases(model):
+    new = np.linspace(-3, 3, 5)[:, None]
+    mean, deviation = model.predict(new, return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(new))
+    means, variances = zip(
+        *(each.mean_and_variance(new) for each in model._average.curves.values()), strict=True
+    )
+    weights = model._average.weights
+    second = weights @ (np.array(variances) + np.array(means) ** 2)
+    np.testing.assert_allclose(deviation**2, second - (weights @ np.array(means)) ** 2, rtol=1e-6)
+
+
+def test_the_average_predicts_whatever_criterion_explains(curve):
+    one = NestedRegressor("cosine", criterion="adj", random_state=0).fit(curve.X, curve.y)
+    other = NestedRegressor("cosine", criterion="bayes", random_state=0).fit(curve.X, curve.y)
+    np.testing.assert_array_equal(one.predict(curve.X), other.predict(curve.X))
+    assert one.n_terms_ == one.choices_["adj"]
+    assert "predictions average over all sizes" in one.path_.reason
+
+
+def test_the_chosen_size_is_the_least_squares_fit_of_its_terms(curve):
+    model = NestedRegressor("cosine", criterion="dee", predict="chosen", random_state=0)
+    model.fit(curve.X, curve.y)
+    unit = (curve.X[:, 0] - curve.X.min()) / np.ptp(curve.X)
+    terms = np.cos(np.pi * np.arange(model.n_terms_) * unit[:, None])
+    fitted = terms @ np.linalg.lstsq(terms, curve.y, rcond=None)[0]
+    np.testing.assert_allclose(model.predict(curve.X), fitted, atol=1e-10)
+    assert np.isnan(model.new_error_)
+    with pytest.raises(ValueError, match=r"return_std needs the posterior\. Got predict='chosen'"):
+        model.predict(curve.X, return_std=True)
+
+
+def test_the_parameter_and_the_method_share_a_name_in_peace(curve):
+    model = NestedRegressor(predict="chosen", random_state=0)
+    assert model.get_params()["predict"] == "chosen"
+    assert clone(model).get_params() == model.get_params()
+    assert "predict='chosen'" in repr(model)
+    copy = pickle.loads(pickle.dumps(model.set_params(predict="average").fit(curve.X, curve.y)))
+    assert copy.get_params()["predict"] == "average"
+    np.testing.assert_array_equal(copy.predict(curve.X), model.predict(curve.X))
+    search = GridSearchCV(NestedRegressor(random_state=0), {"predict": ["average", "chosen"]}, cv=3)
+    assert search.fit(curve.X, curve.y).best_params_["predict"] in ("average", "chosen")
+    with pytest.raises(
+        ValueError, match=r"predict must be one of 'average', 'chosen'.*Did you mean"
+    ):
+        NestedRegressor(predict="averaged").fit(curve.X, curve.y)
+
+
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_weights_are_repetitions_and_rows_of_weight_zero_influence_nothing(n_features):
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(25, n_features)))
+    y = np.log(X[:, 0]) + 0.1 * rng.normal(size=25)
+    weight = rng.integers(0, 4, size=25)
+    copies = rng.permutation(np.repeat(np.arange(25), weight))
+    weighted = NestedRegressor(max_terms=8, random_state=0).fit(X, y, sample_weight=weight)
+    repeated = NestedRegressor(max_terms=8, random_state=0).fit(X[copies], y[copies])
+    for one, other in zip(
+        weighted.predict(X, return_std=True), repeated.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    assert weighted.new_error_ == pytest.approx(repeated.new_error_)
+
+
+def test_the_units_of_inputs_and_targets_do_not_matter(curve, model):
+    other = NestedRegressor(random_state=0).fit(1e3 * curve.X - 5, 1e-6 * curve.y + 7)
+    new = np.linspace(-3, 3, 9)[:, None]
+    mean, deviation = model.predict(new, return_std=True)
+    scaled, scaled_deviation = other.predict(1e3 * new - 5, return_std=True)
+    np.testing.assert_allclose(1e6 * (scaled - 7), mean, atol=1e-6)
+    np.testing.assert_allclose(1e6 * scaled_deviation, deviation, rtol=1e-5)
+    assert other.new_error_ * 1e12 == pytest.approx(model.new_error_, rel=1e-5)
+
+
+def test_nothing_leaves_the_range_of_inputs_and_targets_by_much():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    y = X[:, 0] + rng.normal(size=20)
+    model = NestedRegressor(random_state=0).fit(X, y)
+    far = model.predict(1e6 * rng.normal(size=(50, 3)))
+    margin = 0.1 * np.ptp(y)
+    assert far.min() >= y.min() - margin
+    assert far.max() <= y.max() + margin
+
+
+def test_skewed_inputs_are_spread_by_a_logarithm():
+    for seed in range(5):
+        x, new = skewed(40, seed), skewed(1000, 100 + seed)
+        model = NestedRegressor(random_state=0).fit(x, np.log(x[:, 0]))
+        assert model.score(new, np.log(new[:, 0])) > 0.95
+        assert sum(w for name, w in model.basis_weights_.items() if "log" in name) > 0.9
+    assert "log x0" in model.term_names_[1]
+
+
+def test_an_even_input_has_no_logarithm_to_offer():
+    x = np.linspace(0, 1, 30)[:, None]
+    model = NestedRegressor(random_state=0).fit(x, np.sin(6 * x[:, 0]))
+    assert list(model.basis_weights_) == ["bspline", "legendre", "cosine"]
+
+
+def test_two_deviations_cover_the_curve():
+    grid = np.linspace(-3, 3, 60)
+    covered = []
+    for seed in range(40):
+        data = make_curve("four_terms", n_samples=30, noise=0.3, random_state=seed)
+        mean, deviation = (
+            NestedRegressor(random_state=0).fit(data.X, data.y).predict(grid[:, None], True)
+        )
+        covered.append(np.mean(np.abs(mean - data.curve(grid)) <= 1.96 * deviation))
+    assert 0.88 < np.mean(covered) < 0.995
+
+
+def test_the_expected_error_is_that_on_new_rows():
+    ratios = []
+    for seed in range(40):
+        data = make_curve("four_terms", n_samples=30, noise=0.3, random_state=seed)
+        model = NestedRegressor(random_state=0).fit(data.X, data.y)
+        error = np.mean((model.predict(data.X_unlabeled) - data.curve(data.X_unlabeled[:, 0])) ** 2)
+        ratios.append(model.new_error_ / (error + 0.09))
+    assert 0.8 < np.median(ratios) < 1.25
+
+
+def test_averaging_beats_picking_on_a_step():
+    errors = {"average": [], "chosen": []}
+    for seed in range(30):
+        data = make_curve("step", n_samples=20, noise=0.1, random_state=seed)
+        for predict, losses in errors.items():
+            model = NestedRegressor("cosine", predict=predict, random_state=0)
+            predicted = model.fit(data.X, data.y).predict(data.X_unlabeled)
+            losses.append(np.mean((predicted - data.curve(data.X_unlabeled[:, 0])) ** 2))
+    assert np.mean(errors["average"]) < 0.9 * np.mean(errors["chosen"])
+
+
+def test_curves_of_one_basis_have_all_the_weight(model, curve):
+    (name, only), *_ = model._average.curves.items()
+    rows = type("Rows", (), {"X": curve.X, "y": curve.y, "weight": np.ones(40)})
+    alone = average_curves({name: only}, rows)
+    assert alone.weights.tolist() == [1.0]
+    errors = (only.left_out.predicted.clip(alone.low, alone.high) - curve.y) ** 2
+    assert alone.new_error == pytest.approx(errors.mean())
+
+
+def test_a_constant_target_has_no_deviation():
+    X = np.arange(10.0)[:, None]
+    model = NestedRegressor(random_state=0).fit(X, np.full(10, 7.0))
+    mean, deviation = model.predict([[3.0], [99.0]], return_std=True)
+    np.testing.assert_allclose(mean, 7)
+    np.testing.assert_allclose(deviation, 0, atol=1e-9)
+
+
+# --- groups -------------------------------------------------------------------------------------
+
+
+def grouped(seed=0):
+    """Ten sites with a level each: rows of one site say more about each other than about others."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(10), 6)
+    X = np.repeat(rng.uniform(size=10), 6)[:, None] + 0.001 * rng.normal(size=(60, 1))
+    y = X[:, 0] + np.repeat(rng.normal(size=10), 6) + 0.1 * rng.normal(size=60)
+    return X, y, groups
+
+
+def test_folds_leave_out_whole_groups():
+    X, y, groups = grouped()
+    options = {"basis": "cosine", "criterion": "cv", "predict": "chosen", "random_state": 0}
+    by_row = NestedRegressor(**options).fit(X, y)
+    by_group = NestedRegressor(**options).fit(X, y, groups=groups)
+    assert by_group.n_terms_ < by_row.n_terms_
+    assert list(by_group.choices_) == ["cv"]
+    assert "new data are new groups" in by_group.path_.reason
+    splits = list(GroupKFold(10).split(X, y, groups))
+    pairs = NestedRegressor(**options | {"cv": splits}).fit(X, y)
+    ten = NestedRegressor(**options | {"cv": 10}).fit(X, y, groups=groups)
+    splitter = NestedRegressor(**options | {"cv": GroupKFold(10)}).fit(X, y, groups=groups)
+    for other in (ten, splitter):
+        np.testing.assert_allclose(other.criteria_["cv"], pairs.criteria_["cv"])
+
+
+def test_the_names_of_groups_do_not_matter_and_auto_works_with_them():
+    X, y, groups = grouped()
+    names = np.array([f"site {g}" for g in groups])
+    one = NestedRegressor(criterion="cv", predict="chosen", random_state=0)
+    other = clone(one).fit(X, y, groups=names)
+    one.fit(X, y, groups=groups)
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    assert sorted(one.basis_weights_.values())[-1] == 1
+
+
+@pytest.mark.parametrize("criterion", sorted(set(CRITERIA) - {"cv"}))
+def test_criteria_that_take_rows_for_independent_are_refused_with_groups(criterion):
+    X, y, groups = grouped()
+    with pytest.raises(ValueError, match=rf"criterion='{criterion}' assumes.*Pass criterion='cv'"):
+        NestedRegressor(criterion=criterion).fit(X, y, groups=groups)
+
+
+def test_groups_are_checked():
+    X, y, groups = grouped()
+    cv = NestedRegressor(criterion="cv", predict="chosen")
+    with pytest.raises(ValueError, match="predict='average' assumes that all rows"):
+        NestedRegressor(criterion="cv").fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match=r"needs at least 2 groups, got 1 \('a' in every row"):
+        cv.fit(X, y, groups=["a"] * 60)
+    with pytest.raises(ValueError, match=r"groups must have one value per row, shape \(60,\)"):
+        cv.fit(X, y, groups=groups[:5])
+
+
+def test_rows_and_weights_are_passed_by_name(curve):
+    with pytest.raises(TypeError):
+        NestedRegressor().fit(curve.X, curve.y, np.ones(40))
+
+
+# --- cautions -----------------------------------------------------------------------------------
+
+
+def cautions(model, X, y):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return " ".join(str(each.message) for each in caught)
+
+
+def test_criteria_for_many_rows_are_cautioned_about_on_small_samples(curve):
+    for criterion in ("aicc", "bic", "gcv"):
+        chosen = NestedRegressor("cosine", criterion=criterion, predict="chosen", random_state=0)
+        assert "is made for many rows" in cautions(chosen, curve.X, curve.y)
+        averaged = clone(chosen).set_params(predict="average")
+        assert cautions(averaged, curve.X, curve.y) == ""
+    large = make_curve("step", n_samples=150, noise=0.1, random_state=0)
+    assert cautions(chosen, large.X, large.y) == ""
+
+
+def test_columns_that_come_too_late_are_pointed_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 40))
+    y = 2 * X[:, 35] - 1.5 * X[:, 38] + 0.3 * rng.normal(size=30)
+    new = rng.normal(size=(500, 40))
+    truth = 2 * new[:, 35] - 1.5 * new[:, 38]
+    chosen = NestedRegressor("columns", criterion="dee", predict="chosen", random_state=0)
+    text = cautions(chosen, X, y)
+    assert "sizes end at 22 terms" in text
+    assert "41 are needed" in text
+    average = NestedRegressor("columns", random_state=0)
+    assert cautions(average, X, y) == ""
+    assert "columns late in the order enter the average alone" in average.path_.reason
+    assert average.score(new, truth) > chosen.score(new, truth)
+    advised = NestedRegressor("omp", random_state=0)
+    assert cautions(advised, X, y) == ""
+    assert advised.score(new, truth) > 0.8
+
+
+def test_one_wild_input_does_not_collapse_the_default_and_is_pointed_out():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(40, 1))
+    y = np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=40)
+    x[0] = 1e4
+    new = rng.uniform(size=(500, 1))
+    model = NestedRegressor(random_state=0)
+    assert "1 value of 'x0' far outside the others, such as 10000" in cautions(model, x, y)
+    assert model.score(new, np.sin(6 * new[:, 0])) > 0.9
+    paper = NestedRegressor("cosine", criterion="dee", predict="chosen", random_state=0)
+    assert "pass basis='auto'" in cautions(paper, x, y)
+
+
+def test_one_wild_target_is_pointed_out_and_a_jump_is_not():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(40, 1))
+    y = np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=40)
+    assert cautions(NestedRegressor(random_state=0), x, y) == ""
+    y[5] = 100.0
+    assert "1 value of y far from what the others say, such as 100" in cautions(
+        NestedRegressor(random_state=0), x, y
+    )
+    step = make_curve("step", n_samples=50, noise=0.01, random_state=0)
+    assert cautions(NestedRegressor(random_state=0), step.X, step.y) == ""
+
+
+# --- left-out rows ------------------------------------------------------------------------------
+
+
+def one_prior(n_terms):
+    share = 1.0 / np.arange(1.0, n_terms + 1)[None]
+    return Grid(share, np.array([[3.0]]), np.zeros((1, 1)))
+
+
+def test_left_out_predictions_are_those_of_fits_without_the_row():
+    rng = np.random.RandomState(0)
+    terms = np.column_stack([np.ones(12), rng.standard_normal((12, 5))])
+    y = terms @ rng.standard_normal(6) + rng.standard_normal(12)
+
+    def fitted(use):
+        R, z, rss = joint_triangle(terms[use], y[use], np.ones(use.sum()))
+        return posterior(R, z, rss, float(use.sum()), np.ones(6), one_prior(5))
+
+    everyone = np.ones(12, dtype=bool)
+    rows = Rows(terms[:, 1:], y, np.ones(12), terms[:0, 1:])
+    closed = left_out(terms[:, 1:], rows, fitted(everyone)).predicted
+    for i in range(12):
+        without = fitted(np.arange(12) != i)
+        assert closed[i] == pytest.approx(terms[i] @ without.mean)
+
+
+@pytest.mark.parametrize("n_inputs", [1, 3])
+def test_the_error_on_new_rows_is_close_to_that_of_fits_without_each_row(n_inputs):
+    rng = np.random.RandomState(1)
+    X = rng.uniform(-2, 2, size=(24, n_inputs))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(24)
+    model = NestedRegressor(random_state=0).fit(X, y)
+    errors = []
+    for i in range(24):
+        rest = np.arange(24) != i
+        other = NestedRegressor(random_state=0).fit(X[rest], y[rest])
+        errors.append((other.predict(X[[i]])[0] - y[i]) ** 2)
+    assert model.new_error_ == pytest.approx(np.mean(errors), rel=0.25)
+    assert model.path_.scores[model.n_terms_] == pytest.approx(model.new_error_)
+
+
+def test_a_smooth_surface_without_noise_is_found_by_the_kernels():
+    rng = np.random.RandomState(2)
+    X, new = rng.uniform(-1, 1, size=(2, 60, 3))
+    new *= 0.8  # predictions beyond the rows are held at their range
+
+    def surface(X):
+        return np.exp(X[:, 0] * X[:, 1]) / (2 + X[:, 2])
+
+    model = NestedRegressor(random_state=0).fit(X, surface(X))
+    smooth = sum(w for name, w in model.basis_weights_.items() if name.startswith("smooth"))
+    assert smooth > 0.9
+    assert model.score(new, surface(new)) > 0.995
+    assert model.basis_.explains

@@ -1,0 +1,67 @@
+import copy
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+
+from holdtrue import CriteriaDisplay, NestedRegressor, compare_criteria
+from holdtrue.datasets import make_curve
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    data = make_curve("step", n_samples=20, random_state=0)
+    return NestedRegressor(random_state=0).fit(data.X, data.y)
+
+
+def test_criteria_are_compared_on_one_path(model):
+    display = compare_criteria(model)
+    assert len(display.axes_) == 2
+    curves, votes = display.axes_
+    labels = [line.get_label() for line in curves.lines]
+    assert {"on these points", "dee", "adj", "bayes"} <= set(labels)
+    assert "aic" not in labels  # has a unit of its own
+    assert {tick.get_text() for tick in votes.get_yticklabels()} == set(model.choices_)
+    assert f"bayes chooses {model.n_terms_}" in display.answer
+    display.figure_.canvas.draw()
+
+
+def test_agreement_is_said_plainly():
+    data = make_curve("four_terms", n_samples=20, noise=0.25, random_state=3)
+    model = NestedRegressor(
+        "cosine", criterion="dee", interval=(-np.pi, np.pi), random_state=0
+    ).fit(data.X, data.y)
+    assert compare_criteria(model).answer == "dee chooses 4; all 15 criteria agree"
+
+
+def test_one_axes_where_two_are_needed_is_refused(model):
+    with pytest.raises(ValueError, match=r"axes must be a pair.*plt\.subplots"):
+        compare_criteria(model, axes=plt.subplots()[1])
+
+
+def test_the_criterion_that_chose_is_named_whatever_was_set_since(model):
+    changed = copy.copy(model).set_params(criterion="aic")
+    assert compare_criteria(changed).answer.startswith("bayes chooses")
+
+
+def test_what_has_no_criteria_is_refused():
+    with pytest.raises(NotFittedError):
+        compare_criteria(NestedRegressor())
+    with pytest.raises(TypeError, match=r"expected an estimator with path_\. Got LinearReg"):
+        compare_criteria(LinearRegression().fit([[0], [1]], [0, 1]))
+
+
+def test_the_display_is_the_same_from_the_estimator_and_from_its_path(model):
+    assert CriteriaDisplay.from_estimator(model).answer == compare_criteria(model).answer
+    assert CriteriaDisplay.from_path(model.path_).answer == compare_criteria(model).answer

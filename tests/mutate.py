@@ -1,0 +1,166 @@
+"""Change one operator, comparison or constant at a time and see whether a test notices.
+
+    python tests/mutate.py SECONDS [SEED] [FILE ...]
+
+Mutants are drawn at random, one file after the other, until the time is up; each runs the tests of
+its file in a forked process. Survivors are printed as they come, a table at the end. Needs Linux.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "holdtrue"
+CPU_SECONDS = 60
+# The tests that must notice a change in a file.
+FILES = {
+    "targets.py": "test_targets.py",
+    "categories/kernel.py": "categories/test_kernel.py",
+    "categories/score.py": "categories/test_score.py",
+    "categories/shrunk.py": "categories/test_shrunk.py categories/test_losses.py",
+    "categories/shrunk_numeric.py": "categories/test_shrunk.py categories/test_losses.py",
+    "categories/leaf_terms.py": "categories/test_shrunk_tree.py categories/test_tree.py",
+    "categories/left_out.py": "categories/test_shrunk.py categories/test_losses.py",
+    "categories/rule_estimate.py": "categories/test_kernel.py categories/test_losses.py",
+    "categories/grouped.py": "categories/test_shrunk.py categories/test_losses.py",
+    "domains/kernel.py": "domains/test_kernel.py",
+    "domains/steady.py": "domains/test_steady.py",
+    "model_size/kernel.py": "model_size/test_kernel.py",
+    "model_size/bayes.py": "model_size/test_bayes.py model_size/test_average.py",
+    "model_size/average.py": "model_size/test_average.py",
+    "sources/kernel.py": "sources/test_kernel.py",
+    "sums/counts.py": "sums",
+    "sums/moments.py": "sums",
+    "sums/profile.py": "sums",
+    "sums/group_profile.py": "sums/test_profile.py categories/test_losses.py",
+    "sums/scatter.py": "sums",
+    "report/answers/select.py": "report/test_answers.py",
+    "report/answers/size.py": "report/test_answers.py",
+}
+COMPARISONS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+
+
+def changed(node: ast.AST) -> ast.AST | None:
+    """The node with one thing changed; None where there is nothing to change."""
+    node = copy.deepcopy(node)
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
+        node.ops[0] = COMPARISONS[type(node.ops[0])]()
+    elif isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in OPERATORS:
+        node.op = OPERATORS[type(node.op)]()
+    elif isinstance(node, ast.BoolOp):
+        node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
+        return node.operand
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        node.value = node.value + 1 if isinstance(node.value, int) else node.value * 1.5
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        node.value = not node.value
+    else:
+        return None
+    return node
+
+
+def mutants(tree: ast.Module) -> list[tuple[int, ast.AST, str, ast.AST]]:
+    """Line, parent, field and new node of every change; annotations and raised errors stay."""
+    found, waiting = [], [(tree, name, value) for name, value in ast.iter_fields(tree)]
+    while waiting:
+        parent, name, value = waiting.pop()
+        for node in value if isinstance(value, list) else [value]:
+            if not isinstance(node, ast.AST) or isinstance(node, (ast.Raise, ast.JoinedStr)):
+                continue
+            new = changed(node)
+            if new is not None:
+                found.append((node.lineno, parent, name, node, new))
+            skipped = {"annotation", "returns", "decorator_list"}
+            waiting += [(node, n, v) for n, v in ast.iter_fields(node) if n not in skipped]
+    return found
+
+
+def mutated(path: Path, rng: random.Random) -> tuple[str, ast.Module]:
+    """A change in words, and the module with it."""
+    tree = ast.parse(path.read_text("utf-8"))
+    line, parent, name, old, new = rng.choice(mutants(tree))
+    told = f"{path.relative_to(SOURCE)}:{line}: {ast.unparse(old)} -> {ast.unparse(new)}"
+    value = getattr(parent, name)
+    if isinstance(value, list):
+        value[[each is old for each in value].index(True)] = new
+    else:
+        setattr(parent, name, new)
+    return told, ast.fix_missing_locations(tree)
+
+
+def run(path: Path, tree: ast.Module, tests: list[str]) -> str:
+    """What becomes of a mutant: killed, survived or too slow."""
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        source_to_code = SourceFileLoader.source_to_code
+        get_code = SourceFileLoader.get_code
+
+        def compiled(self, fullname):  # past the cache of bytecode
+            if Path(self.path) != path:
+                return get_code(self, fullname)
+            return source_to_code(self, tree, self.path)
+
+        SourceFileLoader.get_code = compiled
+        options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        os._exit(int(pytest.main([*options, *tests])))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "too slow"
+    return "survived" if code == 0 else "killed"
+
+
+def main(seconds: float, seed: int = 0, *names: str) -> int:
+    os.environ["CI"] = "true"  # hypothesis then draws the same examples
+    import hypothesis  # noqa: F401
+
+    rng, end, table = random.Random(seed), time.monotonic() + seconds, Counter()
+    tests = {name: [str(TESTS / each) for each in FILES[name].split()] for name in names or FILES}
+    while time.monotonic() < end:
+        for name, its_tests in tests.items():
+            path = SOURCE / name
+            if not any(each == name for each, _ in table):
+                unchanged = ast.parse(path.read_text("utf-8"))
+                if run(path, unchanged, its_tests) != "survived":
+                    print(f"{name}: its tests fail without a change")
+                    return 1
+            told, tree = mutated(path, rng)
+            outcome = run(path, tree, its_tests)
+            table[name, outcome] += 1
+            print(f"{outcome}: {told}", flush=True)
+            if time.monotonic() > end:
+                break
+    outcomes = ("killed", "survived", "too slow")
+    print("| file | " + " | ".join(outcomes) + " |\n|---|--:|--:|--:|")
+    for name in names or FILES:
+        print(f"| {name} | " + " | ".join(str(table[name, each]) for each in outcomes) + " |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), *map(int, sys.argv[2:3]), *sys.argv[3:]))

@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+
+from holdtrue.sources import choose, ridge
+from holdtrue.sources.choose import Search, Task
+from holdtrue.sources.kernel import standardised
+
+
+class Stored:
+    """Candidates that are columns of an array."""
+
+    def __init__(self, X):
+        self.X = X
+
+    def columns(self, wanted):
+        return self.X[:, wanted]
+
+
+def search(X, **changes):
+    limits = {"max_selected": 6, "tol": 0.0, **changes}
+    return Search(matrix=X, searched=np.arange(X.shape[1]), **limits)
+
+
+def fit_one(X, y, weight, lam=0.5, **changes):
+    return choose.fit_target(Stored(X), y, weight, [lam], search(X, **changes))[0]
+
+
+def raw(m=14, p=25, seed=0):
+    rng = np.random.default_rng(seed)
+    X = 5 + rng.normal(size=(m, p)) * rng.uniform(0.1, 10, size=p)
+    return X, 3 + X[:, 2] - X[:, 5] + rng.normal(size=m), rng
+
+
+def test_weights_are_repetitions_and_zero_influences_nothing():
+    X, y, rng = raw()
+    weight = rng.integers(0, 3, size=14).astype(float)
+    copies = np.repeat(np.arange(14), weight.astype(int))
+    weighted = fit_one(X, y, weight)
+    repeated = fit_one(X[copies], y[copies], np.ones(len(copies)))
+    np.testing.assert_array_equal(weighted.order, repeated.order)
+    assert weighted.raw()[0] == pytest.approx(repeated.raw()[0])
+    np.testing.assert_allclose(weighted.raw()[1], repeated.raw()[1])
+
+
+def test_units_of_the_columns_change_nothing():
+    X, y, rng = raw()
+    scale, shift = rng.uniform(0.01, 100, size=25), rng.normal(size=25)
+    one = fit_one(X, y, np.ones(14))
+    moved = X * scale + shift
+    two = fit_one(moved, 7 * y - 2, np.ones(14))
+    np.testing.assert_array_equal(one.order, two.order)
+    chosen = one.order
+    np.testing.assert_allclose(
+        7 * one.predictions(X[:, chosen]) - 2, two.predictions(moved[:, chosen])
+    )
+
+
+def test_many_targets_through_one_gram_are_the_targets_one_by_one():
+    X, y, rng = raw()
+    Y = np.column_stack([y, rng.normal(size=(14, 4))])
+    weight = rng.uniform(0.5, 2, size=14)
+    together = choose.fit_targets(X, Y, weight, 0.5, search(X))
+    for t, fit in enumerate(together):
+        alone = fit_one(X, Y[:, t], weight)
+        np.testing.assert_array_equal(fit.order, alone.order)
+        np.testing.assert_allclose(fit.raw()[1], alone.raw()[1])
+        assert fit.raw()[0] == pytest.approx(alone.raw()[0])
+
+
+# --- left-out rows ------------------------------------------------------------------------------
+
+
+def left_out_errors(X, y, lams, **changes):
+    task = Task(y[:, None], np.ones(len(y)))
+    folds = choose.make_folds(task)
+    return choose.leave_out(Stored(X), task, folds, lams, search(X, **changes))
+
+
+def test_honest_leave_one_out_is_refitting_without_the_row():
+    X, y, _ = raw()
+    outcomes = left_out_errors(X, y, [0.5, 2.0])
+    assert [len(outcome.path) for outcome in outcomes] == [7, 7]
+    expected = np.zeros(7)
+    for i in range(14):
+        rest = np.arange(14) != i
+        fit = fit_one(X[rest], y[rest], np.ones(13))
+        predicted = fit.predictions(X[[i]][:, fit.order])[:, 0]
+        expected += (predicted - y[i]) ** 2 / 14
+        np.testing.assert_allclose(outcomes[0].predictions[i][0][:, 0], predicted)
+    np.testing.assert_allclose(outcomes[0].path, expected)
+
+
+def test_honest_leave_one_out_does_not_fall_on_pure_noise():
+    kept, honest = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(20, 1000)), rng.normal(size=20)
+        (outcome,) = left_out_errors(X, y, [1.0], max_selected=10)
+        honest.append(outcome.path[-1] / outcome.path[0])
+        fit = fit_one(X, y, np.ones(20), lam=1.0, max_selected=10)
+        Z, target = (standardised(part, np.ones(20))[0] for part in (X[:, fit.order], y[:, None]))
+        left_out = ridge.ridge_leave_one_out(Z, target[:, 0], np.ones(20), [1.0])
+        kept.append(np.mean((target[:, 0] - left_out[0]) ** 2))
+    assert np.mean(kept) < 0.5  # with the selection kept, noise seems to predict
+    assert np.mean(honest) > 0.95
+
+
+def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
+    y = np.random.default_rng(0).normal(size=80)
+    folds = choose.make_folds(Task(y[:, None], np.ones(80)))
+    assert len(folds) == 10
+    np.testing.assert_array_equal(sum(fold.left_out for fold in folds), np.ones(80))
+    assert all(not (fold.train * fold.left_out).any() for fold in folds)
+
+
+@pytest.mark.parametrize("n_rows", [4, 9, 10, 11, 40])
+def test_many_copies_of_a_row_are_left_out_together(n_rows):
+    weight = np.full(n_rows, 20.0)
+    y = np.random.default_rng(0).normal(size=n_rows)
+    folds = choose.make_folds(Task(y[:, None], weight))
+    assert len(folds) == min(n_rows, 10)
+    np.testing.assert_array_equal(sum(fold.left_out for fold in folds), weight)
+    assert all(fold.left_out.any() and not (fold.train * fold.left_out).any() for fold in folds)
+
+
+@pytest.mark.parametrize("n_groups, n_folds", [(2, 2), (7, 7), (50, 50), (60, 10)])
+def test_groups_are_left_out_whole(n_groups, n_folds):
+    rng = np.random.default_rng(0)
+    groups = np.append(np.arange(n_groups), rng.integers(n_groups, size=100))
+    y = rng.normal(size=len(groups))
+    folds = choose.make_folds(Task(y[:, None], np.ones(len(y)), groups=groups))
+    assert len(folds) == n_folds
+    np.testing.assert_array_equal(sum(fold.left_out for fold in folds), np.ones(len(y)))
+    for fold in folds:
+        assert not set(groups[fold.train > 0]) & set(groups[fold.left_out > 0])
+
+
+def test_the_estimate_repeats_the_choice_of_penalty_and_size_without_each_part():
+    X, y, _ = raw(m=30, p=60)
+    task, lams = Task(y[:, None], np.ones(30)), (0.01, 1.0, 100.0)
+    find = search(X, max_selected=8)
+    for stop in (False, True):
+        choice = choose.choose(Stored(X), task, lams, find, stop_by_error=stop, estimate=True)
+        folds = choose.make_folds(task, in_parts=True)
+        assert len(folds) == 10
+        outcomes = choose.leave_out(Stored(X), task, folds, lams, find)
+        expected = 0.0
+        for f in range(10):
+            others = [np.delete(outcome.errors, f, axis=0).sum(axis=0) for outcome in outcomes]
+            sizes = range(1, 9) if stop else [8]
+            k, size = min(
+                ((k, s) for k in range(3) for s in sizes), key=lambda pair: others[pair[0]][pair[1]]
+            )
+            expected += outcomes[k].errors[f, size] / 30
+        assert choice.error == pytest.approx(expected)
+        assert choice.error >= min(outcome.path.min() for outcome in outcomes)

@@ -1,0 +1,244 @@
+"""From a file to a model that is used: --save, predict, check, and the same in Python."""
+
+import csv
+import importlib.util
+import json
+from contextlib import chdir, redirect_stdout
+from io import StringIO
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from holdtrue import GreedyTLClassifier, TableEncoder, load_model
+from holdtrue.demo import write_data
+
+pytestmark = pytest.mark.skipif(not importlib.util.find_spec("skops"), reason="skops is missing")
+
+QUESTIONS = {
+    "rank": "rank customers.csv --target left",
+    "select": "select hospitals.csv --target recovery --domain hospital",
+    "compare": "compare hospitals.csv -t recovery -d hospital --models mean,steady_ridge",
+    "transfer": "transfer new_task.csv --target label --sources shelf --max-selected 3",
+    "size": "size points.csv --x x --y y",
+}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory, command_line):
+    """The demo's samples, with the summary and the model of every command."""
+    folder = tmp_path_factory.mktemp("saved") / "try"
+    write_data(folder, seed=0)
+    summaries = {}
+    for name, line in QUESTIONS.items():
+        ended = command_line(folder)(*line.split(), "--save", f"{name}.skops", "--json")
+        assert ended.code == 0, ended
+        summaries[name] = json.loads(ended.out)
+    return folder, summaries
+
+
+every_question = pytest.mark.parametrize("command", QUESTIONS)
+
+
+def table_of(command):
+    return QUESTIONS[command].split()[1]
+
+
+def read(text):
+    return list(csv.DictReader(StringIO(text)))
+
+
+@every_question
+def test_a_saved_model_predicts_every_row_of_a_table(command, asked, command_line):
+    folder, summaries = asked
+    ended = command_line(folder)("predict", f"{command}.skops", table_of(command))
+    assert ended.code == 0, ended
+    n_rows = len((folder / table_of(command)).read_text("utf-8").splitlines()) - 1
+    assert len(ended.out.splitlines()) == n_rows + 1
+    with chdir(folder):
+        model = load_model(f"{command}.skops")
+        expected = model.predict(table_of(command))
+    printed = [row["prediction"] for row in read(ended.out)]
+    if model.classes is None:
+        np.testing.assert_array_equal(np.array(printed, dtype=float), expected)
+    else:
+        assert printed == [str(value).lower() for value in expected]
+        shares = np.array([[*row.values()][1:] for row in read(ended.out)], dtype=float)
+        np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert f"Kept in {command}.skops: {model.label}. Expect a" in summaries[command]["answer"]
+    assert str(model.promise) in summaries[command]["answer"]
+    assert model.made_by["command"] == summaries[command]["reproduce"]["command"]
+
+
+@every_question
+def test_the_python_lines_of_an_answer_do_the_same(command, asked):
+    folder, summaries = asked
+    lines = summaries[command]["reproduce"]["python"]
+    names = {}
+    with chdir(folder), redirect_stdout(StringIO()) as printed:
+        exec(compile(lines, command, "exec"), names)
+    path = summaries[command]["path"]
+    first = printed.getvalue().splitlines()[0]
+    if command == "rank":
+        assert path["order"] == [names["table"].names.index(n) for n in path["names"]]
+        assert [line.split()[1] for line in printed.getvalue().splitlines()[1:6]] == path["names"]
+    elif command == "compare":
+        assert summaries[command]["path"]["reason"] in first
+    else:
+        assert path["reason"] in printed.getvalue() or path["names"][0] in printed.getvalue()
+    assert "load_model" in lines
+    assert names["model"].target in QUESTIONS[command]
+
+
+def test_the_whole_way_from_a_file_to_a_promise_that_is_checked(asked, command_line, tmp_path):
+    """rank, select and compare have chosen; predict and check see twenty other hospitals."""
+    folder, summaries = asked
+    run = command_line(folder)
+    assert "5 features of 40 are steady" in summaries["select"]["answer"]
+    done = run("predict", "select.skops", "new_hospitals.csv", "--out", tmp_path / "p.csv")
+    assert done.code == 0
+    assert done.err.endswith(f"wrote 2,000 predictions to {tmp_path / 'p.csv'}\n")
+    for command in ("select", "compare"):
+        ended = run(
+            "check", f"{command}.skops", "new_hospitals.csv", "--json", "--out", tmp_path / "c.html"
+        )
+        assert ended.code == 0, ended
+        summary = json.loads(ended.out)
+        n_within = {"select": 19, "compare": 20}[command]
+        assert f"The promise was kept: {n_within} of 20 lie within" in summary["answer"]
+        table = {row["group"]: row for row in summary["table"]["rows"]}
+        assert set(table) == {"all rows", *(f"hospital {k}" for k in range(13, 33))}
+        assert all(row["rows"] == 100 for name, row in table.items() if name != "all rows")
+        (tmp_path / "c.html").unlink()
+    # By hand, from the two files.
+    truth = [row["recovery"] for row in read((folder / "new_hospitals.csv").read_text("utf-8"))]
+    predicted = [row["prediction"] for row in read((tmp_path / "p.csv").read_text("utf-8"))]
+    losses = (np.array(predicted, dtype=float) - np.array(truth, dtype=float)) ** 2
+    ended = run("check", "select.skops", "new_hospitals.csv", "--json")
+    overall = json.loads(ended.out)["table"]["rows"][0]
+    assert overall["error"] == pytest.approx(losses.mean())
+
+
+def test_a_broken_promise_is_said_and_the_exit_code_stays_0(asked, command_line, tmp_path):
+    folder, _ = asked
+    rows = read((folder / "new_hospitals.csv").read_text("utf-8"))
+    for row in rows:
+        row["recovery"] = str(30 + float(row["recovery"]))
+    with (tmp_path / "shifted.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    ended = command_line(folder)("check", "select.skops", tmp_path / "shifted.csv")
+    assert ended.code == 0
+    assert "The promise was not kept: 0 of 20 lie within" in " ".join(ended.out.split())
+
+
+def test_a_ranking_is_saved_as_an_encoder_of_the_columns_that_predict(asked):
+    folder, _ = asked
+    model = load_model(folder / "rank.skops")
+    assert model.names == ["plan", "spend"]
+    assert type(model.encoder).__name__ == "GingerEncoder"
+    assert model.promise.unit == "share wrong"
+    assert 0.3 < model.promise.error < 0.36 < model.promise.without
+    values = {"plan": ["free", "gold"], "spend": [10.0, None]}
+    import pyarrow as pa
+
+    assert model.predict_proba(pa.table(values)).shape == (2, 2)
+
+
+def test_the_models_of_a_shelf_go_with_the_model(asked, tmp_path):
+    folder, _ = asked
+    content = (folder / "transfer.skops").read_bytes()
+    (tmp_path / "alone.skops").write_bytes(content)
+    model = load_model(tmp_path / "alone.skops")
+    assert isinstance(model.estimator, GreedyTLClassifier)
+    assert 1 <= len(model.sources) <= 3
+    with chdir(tmp_path):
+        alone = model.predict(folder / "new_task.csv")
+    np.testing.assert_array_equal(
+        alone, load_model(folder / "transfer.skops").predict(folder / "new_task.csv")
+    )
+
+
+def test_a_row_that_lacks_an_input_has_a_line_and_no_prediction(asked, command_line, tmp_path):
+    folder, _ = asked
+    (tmp_path / "new.csv").write_text("y,x\n1,0.5\n,\n2,\n", "utf-8")
+    ended = command_line(folder)("predict", "size.skops", tmp_path / "new.csv")
+    lines = ended.out.splitlines()
+    assert lines[0] == "prediction"
+    assert [bool(line.strip('"')) for line in lines[1:]] == [True, False, False]
+    assert "2 of 3 rows lack a number" in ended.err
+
+
+def test_parts_of_dates_and_written_numbers_are_read_again(holdtrue, tmp_path):
+    days = np.datetime64("2024-01-01") + np.arange(210)
+    lines = [
+        f'{day},"${1000 + 7 * k:,}",{2 * (k % 7 > 4) + k % 3 / 9}' for k, day in enumerate(days)
+    ]
+    for name, part in (("a.csv", lines[:140]), ("b.csv", lines[140:])):
+        (tmp_path / name).write_text("day,price,y\n" + "\n".join(part) + "\n", "utf-8")
+    assert holdtrue("rank", "a.csv", "--target", "y", "--save", "m.skops", "--quiet").code == 0
+    assert "day.weekday" in load_model(tmp_path / "m.skops").names
+    assert "The promise was kept" in holdtrue("check", "m.skops", "b.csv").out
+
+
+def test_predictions_as_parquet(asked, command_line, tmp_path):
+    folder, _ = asked
+    out = tmp_path / "p.parquet"
+    ended = command_line(folder)("predict", "rank.skops", "customers.csv", "--out", out, "--quiet")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    table = pq.read_table(out)
+    assert table.column_names == ["prediction", "probability of false", "probability of true"]
+    assert table["prediction"].type == "bool"
+    assert table.num_rows == 2000
+
+
+def test_mistakes_are_refused_before_any_work(asked, command_line, tmp_path):
+    folder, _ = asked
+    run = command_line(folder)
+    rank = QUESTIONS["rank"].split()
+    assert "--save must end in .skops. Got 'model.pkl'" in run.refuses(*rank, "--save", "model.pkl")
+    assert "rank.skops exists already" in run.refuses(*rank, "--save", "rank.skops")
+    assert "no folder 'none'" in run.refuses(*rank, "--save", "none/rank.skops")
+    predict = ("predict", "rank.skops")
+    assert "must end in .csv or .parquet" in run.refuses(*predict, "customers.csv", "-o", "p.txt")
+    assert "is the input" in run.refuses(
+        *predict, "customers.csv", "-o", "customers.csv", "--force"
+    )
+    sentence = run.refuses(*predict, "hospitals.csv")
+    assert "Missing: 'plan'; 'spend'. New: " in sentence
+    assert "no file 'none.skops'" in run.refuses("predict", "none.skops", "customers.csv")
+    assert "is not a skops file" in run.refuses("check", "customers.csv", "customers.csv")
+    assert (
+        "Missing: 'recovery'" in run.refuses("check", "select.skops", "no_target.csv")
+        if ((folder / "no_target.csv").exists())
+        else True
+    )
+
+
+def test_without_skops_a_sentence_says_what_to_install(asked, command_line, monkeypatch):
+    import sys
+
+    folder, _ = asked
+    monkeypatch.setitem(sys.modules, "skops", None)
+    sentence = command_line(folder).refuses("predict", "rank.skops", "customers.csv")
+    assert "pip install 'holdtrue[skops]'" in sentence
+
+
+def test_a_model_of_ones_own_takes_part_in_the_contest(asked, command_line, tmp_path):
+    from sklearn.linear_model import Ridge
+    from sklearn.neighbors import KNeighborsRegressor
+    from skops.io import dump
+
+    folder, _ = asked
+    dump(Ridge(alpha=10.0), tmp_path / "mine.skops")
+    run = command_line(folder)
+    question = ("compare", "hospitals.csv", "--target", "recovery", "--domain", "hospital")
+    ended = run(*question, "--models", "mean", "--model", tmp_path / "mine.skops", "--json")
+    summary = json.loads(ended.out)
+    assert {row["model"] for row in summary["table"]["rows"]} == {"mean", "mine"}
+    assert "models['mine'] = load_skops('mine.skops')" in summary["reproduce"]["python"]
+    dump(TableEncoder(), tmp_path / "odd.skops")
+    assert "TableEncoder" in run.refuses(*question, "--model", tmp_path / "odd.skops")
+    dump(KNeighborsRegressor(), tmp_path / "ridge.skops")
+    assert "is a model of the field" in run.refuses(*question, "--model", tmp_path / "ridge.skops")

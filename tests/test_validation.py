@@ -1,0 +1,46 @@
+"""Checks that the estimators share."""
+
+import numpy as np
+import pytest
+
+from holdtrue import (
+    GingerSelector,
+    GingerTreeClassifier,
+    GreedyTLRegressor,
+    NestedRegressor,
+    SteadyRidgeRegressor,
+    TGreedyRegressor,
+)
+from holdtrue.validation import check_weights
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e16, 1e-16, 1e-300])
+@pytest.mark.parametrize(
+    "estimator", [GingerSelector(), GingerTreeClassifier(), GreedyTLRegressor(), NestedRegressor()]
+)
+def test_weights_that_are_no_number_of_rows_are_refused(estimator, weight):
+    X = np.random.default_rng(0).integers(0, 3, size=(60, 1)).astype(float)
+    with pytest.raises(ValueError, match="the largest sample_weight must lie between"):
+        estimator.fit(X, X[:, 0], sample_weight=np.full(60, weight))
+
+
+def test_a_tiny_weight_beside_others_is_a_weight():
+    weight = np.array([1.0, 1e-300, 0.0, 2.0])
+    assert check_weights(weight, 4).tolist() == weight.tolist()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        TGreedyRegressor(),
+        SteadyRidgeRegressor(),
+        NestedRegressor(criterion="gcv", predict="chosen"),
+    ],
+)
+def test_a_warning_points_at_the_line_of_the_caller(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1))
+    groups = {} if isinstance(estimator, NestedRegressor) else {"groups": np.arange(60) % 3}
+    with pytest.warns(UserWarning, match=f"^{type(estimator).__name__}: ") as warned:
+        estimator.fit(X, X[:, 0] + rng.normal(size=60), **groups)
+    assert {warning.filename for warning in warned} == {__file__}
