@@ -1,7 +1,8 @@
-"""Speed of Ginger's family: a Parquet file to a ranking, ready codes to scores, a tree.
+"""Speed of Ginger's family: a Parquet file to a ranking, groups, ready codes to scores, a tree.
 
     python -m benchmarks.categories            run, then tables and figure in benchmarks/results
     python -m benchmarks.categories --only tree
+    python -m benchmarks.categories --only fastest   file, with the fastest of the rivals alone
     python -m benchmarks.categories --report   tables and figure from the CSV files alone
 
 Times are CPU times, user and system, of one thread. The ways of a comparison take turns, and the
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,10 @@ from threadpoolctl import threadpool_limits
 
 RESULTS = Path(__file__).parent / "results" / "categories"
 PACKAGES = ("pyarrow", "numba", "duckdb", "polars", "lightgbm", "Orange3")
-OWN = "holdtrue.rank_columns"
+OWN, TWO = "holdtrue.rank_columns", "holdtrue.rank_columns, n_jobs=2"
 N_ROWS = 5_000_000
 FILE_KINDS = ("even", "skewed")
+AGAIN = "The fastest of the rivals once more (`--only fastest`), after counting became faster:\n"
 N_VALUES = (2, 5, 20, 100, 500, 2_000, 10_000, 100_000, 1_000_000, 5_000_000)
 
 
@@ -73,10 +76,10 @@ def write_file(path: Path, kind: str, seed: int) -> None:
 def file_ways() -> dict[str, Callable[[str, list[str]], Any]]:
     """Ways to go through the file; all but "read" count every value by class, column by column."""
 
-    def ours(path: str, names: list[str]) -> Any:
+    def ours(path: str, names: list[str], n_jobs: int = 1) -> Any:
         from holdtrue import rank_columns
 
-        return rank_columns(path, "target")
+        return rank_columns(path, "target", n_jobs=n_jobs)
 
     def read(path: str, names: list[str]) -> None:
         import pyarrow.parquet as pq
@@ -117,6 +120,7 @@ def file_ways() -> dict[str, Callable[[str, list[str]], Any]]:
 
     return {
         OWN: ours,
+        TWO: partial(ours, n_jobs=2),
         "read as dictionaries (pyarrow)": read,
         "DuckDB, group by value and class": duckdb_pairs,
         "DuckDB, group by value, sum of class": duckdb_sum,
@@ -126,7 +130,7 @@ def file_ways() -> dict[str, Callable[[str, list[str]], Any]]:
 
 
 def child(way: str, path: str) -> None:
-    """Do it twice; print the CPU time of the second and the peak memory."""
+    """Do it twice; print the CPU and wall time of the second and the peak memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -135,10 +139,10 @@ def child(way: str, path: str) -> None:
     names = [name for name in pq.read_schema(path).names if name != "target"]
     work = file_ways()[way]
     work(path, names)
-    start = time.process_time()
+    start, wall = time.process_time(), time.perf_counter()
     work(path, names)
-    seconds = time.process_time() - start
-    print(json.dumps({"seconds": seconds, "peak_mb": peak_mb()}))
+    seconds, wall = time.process_time() - start, time.perf_counter() - wall
+    print(json.dumps({"seconds": seconds, "wall": wall, "peak_mb": peak_mb()}))
 
 
 def peak_mb() -> float:
@@ -152,6 +156,20 @@ def peak_mb() -> float:
 
 def run_file(repeats: int, seed: int) -> list[dict[str, Any]]:
     """The ways take turns, each in a process of its own."""
+    return _run_file(repeats, seed, [way for way in file_ways() if way != TWO])
+
+
+def run_fastest(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """The same with the fastest rivals alone, in half of the time."""
+    return _run_file(repeats, seed, [OWN, *(way for way in file_ways() if "sum of" in way)])
+
+
+def run_threads(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """One thread and two, in turns, with the machine's load: wall time says nothing without it."""
+    return _run_file(repeats, seed, [OWN, TWO])
+
+
+def _run_file(repeats: int, seed: int, ways: list[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.categories", "--child"]
@@ -162,14 +180,51 @@ def run_file(repeats: int, seed: int) -> list[dict[str, Any]]:
             if not path.exists():
                 write_file(path, kind, seed)
             for turn in progress(range(repeats), repeats, f"file, {kind}"):
-                for way in file_ways():
+                for way in ways:
+                    load = os.getloadavg()[0]
                     made = subprocess.run(
                         [*command, way, str(path)],
                         env=environment,
                         stdout=subprocess.PIPE,
                         check=True,
                     )
-                    rows.append({"file": kind, "way": way, "turn": turn, **json.loads(made.stdout)})
+                    found = json.loads(made.stdout)
+                    rows.append({"file": kind, "way": way, "turn": turn, "load": load, **found})
+    return rows
+
+
+# --- whole groups left out ----------------------------------------------------------------------
+
+
+def run_groups(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """1M rows, 12 columns of 2 to 1M values, 100 to 10,000 groups; the same without groups."""
+    import pyarrow as pa
+
+    from holdtrue import rank_columns
+
+    n_rows, rows = 1_000_000, []
+    for n_groups in (100, 1000, 10_000):
+        rng = np.random.default_rng(seed)
+        group = rng.integers(0, n_groups, n_rows)
+        columns: dict[str, Any] = {}
+        for k in (2, 20, 500, 10_000, 200_000):
+            columns[f"integer_{k}"] = rng.integers(0, k, n_rows)
+            values = pa.array([f"value{i:08d}" for i in range(k)])
+            columns[f"text_{k}"] = values.take(pa.array(rng.integers(0, k, n_rows)))
+        columns |= {"number": rng.normal(size=n_rows), "id": rng.permutation(n_rows)}
+        share = 0.3 + 0.2 * rng.normal(size=n_groups)[group] + 0.1 * (columns["integer_20"] % 2)
+        plain = pa.table(columns | {"y": rng.random(n_rows) < share})
+        grouped = plain.append_column("group", pa.array(group))
+        ways = {
+            "ginger, no groups": partial(rank_columns, plain, "y", criterion="ginger"),
+            "log loss, no groups": partial(rank_columns, plain, "y"),
+            "log loss, groups": partial(rank_columns, grouped, "y", groups="group"),
+            "ginger, groups": partial(
+                rank_columns, grouped, "y", groups="group", criterion="ginger"
+            ),
+        }
+        found = take_turns(ways, repeats, f"{n_groups} groups")
+        rows += [{"n_groups": n_groups, **row} for row in found]
     return rows
 
 
@@ -182,9 +237,10 @@ def run_codes(repeats: int, seed: int) -> list[dict[str, Any]]:
     from Orange.preprocess.score import Gini, InfoGain
     from sklearn.feature_selection import mutual_info_classif
 
-    import holdtrue.grouping  # noqa: F401 (compiled loops are used once they are loaded)
+    import holdtrue.columns.loops  # noqa: F401 (compiled loops are used once they are loaded)
     from holdtrue.categories import kernel
-    from holdtrue.tally import Target, table_of
+    from holdtrue.columns.counting import Target, table_of
+    from holdtrue.sums.profile import distinct_rows
 
     rng = np.random.default_rng(seed)
     n_rows = 100_000
@@ -201,9 +257,7 @@ def run_codes(repeats: int, seed: int) -> list[dict[str, Any]]:
     def ours(criterion: str) -> list[float]:
         target = Target(y.astype(np.uint8), (0, 1), None)
         return [
-            kernel.criterion_value(
-                criterion, *kernel.distinct_rows(table_of(by_column[:, j], k, target))
-            )
+            kernel.criterion_value(criterion, *distinct_rows(table_of(by_column[:, j], k, target)))
             for j, k in enumerate(n_values)
         ]
 
@@ -259,7 +313,7 @@ def run_tree(repeats: int, seed: int) -> list[dict[str, Any]]:
     from sklearn.tree import DecisionTreeClassifier
 
     from holdtrue import GingerTreeClassifier
-    from holdtrue.categories.growing import grow_tree
+    from holdtrue.categories.grow import grow_tree
     from holdtrue.categories.tree import Sample
 
     rows = []
@@ -295,7 +349,7 @@ def run_tree(repeats: int, seed: int) -> list[dict[str, Any]]:
 
 def run_growth(repeats: int, seed: int) -> list[dict[str, Any]]:
     """Time of `grow_tree` as rows, columns and splits grow, one at a time."""
-    from holdtrue.categories.growing import grow_tree
+    from holdtrue.categories.grow import grow_tree
     from holdtrue.categories.tree import Sample
 
     rows = []
@@ -363,11 +417,47 @@ def report(folder: Path) -> None:
             "skewed": "Text by Zipf's law, integers spread over all of 64 bits, a twentieth of each"
             " column missing:\n",
         }
+        again = folder / "fastest.csv"
+        for kind in FILE_KINDS:
+            for rows_of, about in ((rows, ""), (read_csv(again) if again.exists() else [], AGAIN)):
+                own = [row for row in rows_of if row["file"] == kind]
+                peak = medians(own, "peak_mb")
+                table = [[*line, f"{peak[line[0]]:.0f}"] for line in versus(own, OWN)]
+                if own:
+                    parts += [about or said[kind]]
+                    parts += [markdown_table([*header, "peak MB"], table) + "\n"]
+    if (folder / "threads.csv").exists():
+        rows = read_csv(folder / "threads.csv")
+        loads = [row["load"] for row in rows]
+        table = []
         for kind in FILE_KINDS:
             own = [row for row in rows if row["file"] == kind]
-            peak = medians(own, "peak_mb")
-            table = [[*line, f"{peak[line[0]]:.0f}"] for line in versus(own, OWN)]
-            parts += [said[kind], markdown_table([*header, "peak MB"], table) + "\n"]
+            for way, wall in medians(own, "wall").items():
+                peak = medians(own, "peak_mb")[way]
+                table.append([kind, way, wall, medians(own)[way], f"{peak:.0f}"])
+        parts += [
+            "## One thread and two\n",
+            "The same files. The machine has two cores, and this many processes wanted them"
+            f" meanwhile: {min(loads):.0f} to {max(loads):.0f}. With others wall time is theirs"
+            " too, and only CPU time can be compared.\n",
+            markdown_table(["file", "way", "wall s", "CPU s", "peak MB"], table) + "\n",
+        ]
+    if (folder / "groups.csv").exists():
+        rows = read_csv(folder / "groups.csv")
+        parts += [
+            "## Whole groups left out\n",
+            "1M rows in memory; five columns of integers and five of text with 2 to 200,000 values,"
+            " one of numbers, one id; two classes.\n",
+        ]
+        for n_groups in dict.fromkeys(row["n_groups"] for row in rows):
+            own = [row for row in rows if row["n_groups"] == n_groups]
+            parts += [
+                f"{n_groups:,} groups:\n",
+                markdown_table(
+                    [*header[:2], "times ginger's", *header[3:]], versus(own, "ginger, no groups")
+                )
+                + "\n",
+            ]
     if (folder / "codes.csv").exists():
         parts += [
             "## Ready codes to scores\n",
@@ -420,7 +510,15 @@ def draw_growth(folder: Path) -> None:
     plt.close(figure)
 
 
-RUNS = {"file": run_file, "codes": run_codes, "tree": run_tree, "growth": run_growth}
+RUNS = {
+    "file": run_file,
+    "fastest": run_fastest,
+    "threads": run_threads,
+    "groups": run_groups,
+    "codes": run_codes,
+    "tree": run_tree,
+    "growth": run_growth,
+}
 
 
 def main() -> None:

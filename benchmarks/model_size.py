@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
-from holdtrue.model_size import bases, kernel
+from holdtrue.model_size import families, kernel
 
 RESULTS = Path(__file__).parent / "results" / "model_size"
 N_TERMS = 40
@@ -36,7 +36,7 @@ SIZES = (50, 500, 5000)
 def plain(x: np.ndarray, y: np.ndarray, unlabelled: np.ndarray) -> dict:
     """Every criterion of every size, each from its own definition."""
     n = len(y)
-    terms, other = bases.cosine(x, N_TERMS), bases.cosine(unlabelled, N_TERMS)
+    terms, other = families.cosine(x, N_TERMS), families.cosine(unlabelled, N_TERMS)
     C = other.T @ other / len(other)
     d = np.arange(1, N_TERMS + 1)
     remp, trace, press = np.empty(N_TERMS), np.empty(N_TERMS), np.empty(N_TERMS)
@@ -74,7 +74,7 @@ def plain(x: np.ndarray, y: np.ndarray, unlabelled: np.ndarray) -> dict:
 
 def plain_cv(x: np.ndarray, y: np.ndarray, fold: np.ndarray) -> dict:
     """Five-fold cross-validation of every size by scikit-learn."""
-    terms = bases.cosine(x, N_TERMS)
+    terms = families.cosine(x, N_TERMS)
     model = LinearRegression(fit_intercept=False)
     scores = [
         -cross_val_score(
@@ -100,7 +100,13 @@ def run(repeats: int, seed: int) -> list[dict[str, Any]]:
         unlabelled = (data.X_unlabeled[:, 0] + np.pi) / (2 * np.pi)
         fold = np.arange(n) % 5  # equal folds, so that mean over folds is mean over rows
         model = NestedRegressor(
-            max_terms=N_TERMS, interval=(0, 1), cv=PredefinedSplit(fold), random_state=seed
+            "cosine",
+            criterion="dee",
+            predict="chosen",
+            max_terms=N_TERMS,
+            interval=(0, 1),
+            cv=PredefinedSplit(fold),
+            random_state=seed,
         )
 
         def ours(model=model, x=x, y=data.y, unlabelled=unlabelled):

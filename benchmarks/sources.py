@@ -1,7 +1,7 @@
 """Speed of GreedyTL: beside OMP, Algorithm 1 and abess; lazy pools; many targets; 2,000 files.
 
     python -m benchmarks.sources              every part, then table and figure
-    python -m benchmarks.sources kernel       one part (kernel, lazy, targets, files)
+    python -m benchmarks.sources kernel       one part (kernel, estimate, lazy, targets, files)
     python -m benchmarks.sources --report     tables and figure from the CSVs alone
 
 Times are CPU times of one thread, the ways in turn, and the tables have ratios of medians: the
@@ -26,11 +26,16 @@ from benchmarks.sources_report import report
 from experiments.records import asked_options, progress, write_csv
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, orthogonal_mp
+from sklearn.linear_model import (
+    LogisticRegression,
+    OrthogonalMatchingPursuit,
+    OrthogonalMatchingPursuitCV,
+    orthogonal_mp,
+)
 from threadpoolctl import threadpool_limits
 
-from holdtrue import GreedyTLClassifier, SourcePool
-from holdtrue.sources import kernel, targets
+from holdtrue import GreedyTLClassifier, GreedyTLRegressor, SourcePool
+from holdtrue.sources import choose, kernel
 
 RESULTS = Path(__file__).parent / "results" / "sources"
 # (m, p, k), how often each way is timed, and how often the slow ones.
@@ -123,7 +128,6 @@ def kernel_rows(m: int, p: int, k: int, repeats: int, few: int, seed: int) -> li
 
     ways: dict[str, tuple[Callable[[], Any], int]] = {
         "holdtrue": (lambda: kernel.greedy(Z, y, m, 1.0, k, 0.0), repeats),
-        "holdtrue, compiled": (lambda: kernel.greedy(Z, y, m, 1.0, k, 0.0, compiled=True), repeats),
         "OMP": (lambda: orthogonal_mp(Z, y, n_nonzero_coefs=k), repeats),
         "OMP, column order": (lambda: orthogonal_mp(fortran, y, n_nonzero_coefs=k), repeats),
         "read Z k times": (lambda: reads(y, Z), repeats),
@@ -136,8 +140,7 @@ def kernel_rows(m: int, p: int, k: int, repeats: int, few: int, seed: int) -> li
     times: dict[str, list[float]] = {name: [] for name in ways}
     picks: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    for name in ("holdtrue", "holdtrue, compiled"):  # warm, and the loop loaded
-        ways[name][0]()
+    ways["holdtrue"][0]()  # warm
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for turn in range(repeats):
@@ -152,7 +155,6 @@ def kernel_rows(m: int, p: int, k: int, repeats: int, few: int, seed: int) -> li
     order = picks["holdtrue"].order
     assert len(order) == k
     np.testing.assert_array_equal(order, picks["holdtrue, float32"].order)
-    np.testing.assert_array_equal(order, picks["holdtrue, compiled"].order)
     np.testing.assert_array_equal(order[:steps], picks["Algorithm 1"])
     assert np.count_nonzero(picks["OMP"]) == k
     rows = []
@@ -175,6 +177,52 @@ def run_kernel(seed: int) -> Iterator[dict[str, Any]]:
     """One fit of k candidates at the three sizes, float64 and float32."""
     for size, repeats, few in progress(SIZES, len(SIZES), "kernel"):
         yield from kernel_rows(*size, repeats, few, seed)
+
+
+# --- whole fits, with the error on left-out rows -------------------------------------------------
+
+# (m, p, k), and how often each way is timed.
+FITS = (((20, 4_995, 15), 7), ((200, 50_000, 50), 1), ((30, 5_000, None), 2))
+
+
+def estimate_rows(m: int, p: int, k: int | None, repeats: int, seed: int) -> list[dict[str, Any]]:
+    """Median CPU times of fits with and without the estimate, beside scikit-learn's."""
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((m, p))
+    y = X[:, :40] @ rng.standard_normal(40) + rng.standard_normal(m)
+    n_folds = m if m <= 50 else 10
+    ways: dict[str, Callable[[], Any]] = {
+        "GreedyTL": lambda: GreedyTLRegressor(max_selected=k).fit(X, y),
+        "GreedyTL, estimate=False": lambda: GreedyTLRegressor(max_selected=k, estimate=False).fit(
+            X, y
+        ),
+        "GreedyTL-59": lambda: GreedyTLRegressor(
+            max_selected=k, n_candidates=59, random_state=0
+        ).fit(X, y),
+    }
+    if k is None:
+        ways["GreedyTL, lam='loo'"] = lambda: GreedyTLRegressor(lam="loo").fit(X, y)
+    else:
+        ways["OMP"] = lambda: OrthogonalMatchingPursuit(n_nonzero_coefs=k).fit(X, y)
+        ways["OMPCV"] = lambda: OrthogonalMatchingPursuitCV(cv=n_folds, max_iter=k).fit(X, y)
+    ways["GreedyTL"]()  # warm
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(repeats):
+            for name, function in ways.items():
+                times[name].append(cpu(function)[0])
+    return [
+        {"m": m, "p": p, "k": k or "tol", "folds": n_folds, "way": name, "repeats": repeats,
+         "cpu_ms": 1000 * float(np.median(taken)), "least_ms": 1000 * min(taken)}
+        for name, taken in times.items()
+    ]  # fmt: skip
+
+
+def run_estimate(seed: int) -> Iterator[dict[str, Any]]:
+    """Whole fits at three sizes."""
+    for size, repeats in progress(FITS, len(FITS), "estimate"):
+        yield from estimate_rows(*size, repeats, seed)
 
 
 # --- lazy sources -------------------------------------------------------------------------------
@@ -234,14 +282,14 @@ def target_row(m: int, p: int, k: int, seed: int) -> dict[str, Any]:
     Y = X[:, : 3 * k] @ rng.standard_normal((3 * k, N_TARGETS)) * 0.3
     Y += rng.standard_normal((m, N_TARGETS))
     weight = np.ones(m)
-    search = targets.Search(1.0, k, 0.0, p)
-    together, fits = cpu(lambda: targets.fit_targets(lambda _: X, Y, weight, search))
-    Z, T = targets.standardised(X, weight)[0], targets.standardised(Y, weight)[0]
+    search = choose.Search(k, 0.0, X, np.arange(p))
+    together, fits = cpu(lambda: choose.fit_targets(X, Y, weight, 1.0, search))
+    Z, T = kernel.standardised(X, weight)[0], kernel.standardised(Y, weight)[0]
     alone = []
     for t in range(N_ALONE):
         seconds, fit = cpu(lambda t=t: kernel.greedy(Z, T[:, t], m, 1.0, k, 0.0))
         alone.append(seconds)
-        np.testing.assert_array_equal(fit.order, fits[t].greedy.order)
+        np.testing.assert_array_equal(fit.order, fits[t].order)
     return {
         "m": m, "p": p, "k": k, "targets": N_TARGETS,
         "gram_ms_per_target": 1000 * together / N_TARGETS, "targets_alone": N_ALONE,
@@ -371,7 +419,13 @@ def run_files(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-PARTS = {"kernel": run_kernel, "lazy": run_lazy, "targets": run_targets, "files": run_files}
+PARTS = {
+    "kernel": run_kernel,
+    "estimate": run_estimate,
+    "lazy": run_lazy,
+    "targets": run_targets,
+    "files": run_files,
+}
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from scipy.stats import spearmanr
 
 from holdtrue import GingerTreeClassifier
 from holdtrue.categories import kernel
-from holdtrue.categories.counting import score_order
+from holdtrue.categories.score import score_order
 
 RESULTS = Path(__file__).parent / "results" / "categories"
 CRITERIA = ("ginger", "majority", "gain_ratio", "gini", "information_gain")

@@ -31,7 +31,7 @@ from experiments.records import data_file
 from joblib import delayed
 
 from holdtrue import GingerForestClassifier, GingerSelector, GingerTreeClassifier
-from holdtrue.categories.counting import score_order
+from holdtrue.categories.score import score_order
 
 # --- The five data sets --------------------------------------------------------------------------
 
@@ -83,10 +83,14 @@ SOURCES = {
 
 
 def load(name: str) -> tuple[Any, np.ndarray]:
+    """Frame and 0/1 target of one of the five."""
+    return load_source(SOURCES[name])
+
+
+def load_source(source: Source) -> tuple[Any, np.ndarray]:
     """Frame (text where values only name something, numbers otherwise) and 0/1 target."""
     import pandas as pd
 
-    source = SOURCES[name]
     data = pd.read_parquet(data_file(source.file, source.origin))
     if source.rows is not None:
         data = data[source.rows(data)]

@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 
 from holdtrue import TGreedyClassifier, TGreedyRegressor
 from holdtrue.domains import kernel
-from holdtrue.domains.columns import domains_from_rows
+from holdtrue.domains.covariances import domains_from_rows
 from holdtrue.domains.similarity import AllPairs
 
 RESULTS = Path(__file__).parent / "results" / "domains"
@@ -688,7 +688,7 @@ def two_against(name: str, seed: int, *, centre: bool = True) -> list[dict[str, 
     def walk_without(rule: str, held: list[int]) -> kernel.Walk:
         weight = np.ones(9)
         weight[held] = 0
-        return kernel.Walk(domains, weight, rule=rule, centre=centre)
+        return kernel.Walk(domains, weight, rule=rule, center="global" if centre else "none")
 
     by_digit = [test[data["y_test"] == digit] for digit in range(10)]
     found = []
@@ -716,7 +716,7 @@ def similarity(task: str, name: str, seed: int) -> list[dict[str, Any]]:
     def walk_without(rule: str, held: list[int]) -> kernel.Walk:
         weight = np.ones(10)
         weight[held] = 0
-        return kernel.Walk(pairs.without(np.array(held)), weight, rule=rule, centre=False)
+        return kernel.Walk(pairs.without(np.array(held)), weight, rule=rule, center="none")
 
     found = []
     for held in range(10):

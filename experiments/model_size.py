@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
-from holdtrue.model_size import bases
+from holdtrue.model_size import families
 
 RESULTS = Path(__file__).parent / "results" / "model_size"
 N_UNLABELED = 1000
@@ -76,7 +76,7 @@ class FourierTruth:
         # Midpoints: the step's jump at 0 lies between two of them.
         x = (np.arange(20_000) + 0.5) / 20_000 * 2 * np.pi - np.pi
         values = curve(x)
-        self.coefficients = bases.fourier(x, n_terms).T @ values / len(x)
+        self.coefficients = families.fourier(x, n_terms).T @ values / len(x)
         self.tail = np.mean(values**2) - np.sum(self.coefficients**2)
 
     def risk(self, coefficient_path: np.ndarray, noise: float) -> np.ndarray:
@@ -99,8 +99,8 @@ def paper_trials(target: str, noise: float, n: int, seeds: range) -> list[dict[s
         rng = np.random.RandomState(seed)
         data = make_curve(target, n, noise=noise, n_unlabeled=N_UNLABELED, random_state=rng)
         model = NestedRegressor(
-            "fourier", max_terms=MAX_TERMS[n], interval=(-np.pi, np.pi), noise_variance=noise**2,
-            random_state=rng,
+            "fourier", criterion="dee", predict="chosen", max_terms=MAX_TERMS[n],
+            interval=(-np.pi, np.pi), noise_variance=noise**2, random_state=rng,
         )  # fmt: skip
         model.fit(data.X, data.y, X_unlabeled=data.X_unlabeled)
         risk = truth.risk(model.coef_path_, noise)
@@ -153,7 +153,12 @@ def figure_trials(figure: int, seeds: range) -> np.ndarray:
         rng = np.random.RandomState(seed)
         data = make_curve(target, n, noise=noise, n_unlabeled=N_UNLABELED, random_state=rng)
         model = NestedRegressor(
-            "fourier", max_terms=max_terms, interval=(-np.pi, np.pi), random_state=rng
+            "fourier",
+            criterion="dee",
+            predict="chosen",
+            max_terms=max_terms,
+            interval=(-np.pi, np.pi),
+            random_state=rng,
         ).fit(data.X, data.y, X_unlabeled=data.X_unlabeled)
         table = model.criteria_
         trials.append(
@@ -216,9 +221,11 @@ def target_trials(name: str, n: int, seeds: range) -> list[dict[str, float]]:
         u = quantile(rng.uniform(size=n))
         y = curve(u) + spread(u) * rng.standard_normal(n)
         unlabeled = quantile(rng.uniform(size=(N_UNLABELED, 1)))
-        model = NestedRegressor("cosine", interval=(0, 1), random_state=rng)
+        model = NestedRegressor(
+            "cosine", criterion="dee", predict="chosen", interval=(0, 1), random_state=rng
+        )
         model.fit(u[:, None], y, X_unlabeled=unlabeled)
-        values = bases.cosine(grid, len(model.coef_path_)) @ model.coef_path_.T
+        values = families.cosine(grid, len(model.coef_path_)) @ model.coef_path_.T
         risk = noise + np.mean((values - curve(grid)[:, None]) ** 2, axis=0)
         trials.append({k: risk[size - 1] / risk.min() for k, size in model.choices_.items()})
     return trials
@@ -323,10 +330,11 @@ def real_splits(name: str, n: int, seeds: range) -> list[dict[str, float]]:
             return np.mean((staged - y[test]) ** 2, axis=1)  # noqa: B023
 
         # Once as most people would, once with the inputs of the other rows, labels hidden.
-        drawn = NestedRegressor(basis, random_state=seed).fit(Z[train], y[train])
+        paper = {"criterion": "dee", "predict": "chosen", "random_state": seed}
+        drawn = NestedRegressor(basis, **paper).fit(Z[train], y[train])
         error = errors(drawn)
         split = {c: error[size - 1] / error.min() for c, size in drawn.choices_.items()}
-        given = NestedRegressor(basis, random_state=seed)
+        given = NestedRegressor(basis, **paper)
         given.fit(Z[train], y[train], X_unlabeled=Z[test])
         known = errors(given)
         for criterion in ("dee", "adj", "bayes"):

@@ -5,6 +5,10 @@ Isolet and ORL follow the paper: some classes are held out and merged into a neg
 it to train the sources, half for the target; each other class is in turn the target, and linear
 SVMs of the remaining ones against the source negatives are its sources, with C of 10^-4 to 10^4 by
 5-fold cross-validation.
+
+Wide sets of few rows have no sources: their columns are the candidates. Those of two classes and
+many rows (madelon, RELATHE) have 200 ridge classifiers as sources, each trained on a tenth of the
+columns and on the half of the rows that serves no task, every other one on shuffled labels.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from experiments.records import data_file
 from sklearn.decomposition import MiniBatchDictionaryLearning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
@@ -42,12 +46,15 @@ PENALTIES = tuple(10.0**power for power in range(-4, 5))
 
 # Held-out classes that make the negatives, rows a class for the sources (None: all).
 LEFT_OUT = {"CIFAR-10": 2, "Isolet": 6, "ORL": 10}
+# Wide sets: how many models are trained elsewhere.
+WIDE = {"colon": 0, "leukemia": 0, "GLIOMA": 0, "lung_small": 0, "nci9": 0,
+        "madelon": 200, "RELATHE": 200}  # fmt: skip
+LEAST_CLASS = 7  # rows of the smallest class that is a target
 PUBLIC = {
     "Caltech-101": "https://data.caltech.edu/records/mzrjq-6wc02, through EfficientNet-Lite0",
     "CIFAR-10": "https://www.cs.toronto.edu/~kriz/cifar.html, through EfficientNet-Lite0",
-    "Isolet": "https://jundongl.github.io/scikit-feature/datasets.html",
-    "ORL": "https://jundongl.github.io/scikit-feature/datasets.html",
 }
+SCIKIT_FEATURE = "https://jundongl.github.io/scikit-feature/datasets.html"
 
 
 class Heads:
@@ -75,7 +82,7 @@ class Data(NamedTuple):
     names: list[str]
     targets: list[int]
     negatives: np.ndarray | None  # None: rows of all other classes
-    heads: Heads  # row c is the classifier of class c, or of ImageNet's
+    heads: Heads | None  # row c is the classifier of class c, or of ImageNet's; None: no sources
     leave_one_out: bool  # whether row t must not serve target t
 
 
@@ -88,6 +95,8 @@ def load(name: str) -> Data:
         with np.load(data_file("effnetlite0_imagenet_head.npz", "EfficientNet-Lite0")) as file:
             heads = Heads(file["W"].astype(np.float64), file["b"].astype(np.float64))
         return Data(X, y, names, list(range(1, 102)), None, heads, False)
+    if name in WIDE:
+        return load_wide(name)
     rng = np.random.RandomState(0)
     if name == "CIFAR-10":
         with np.load(data_file("cifar10_effnetlite0_20k.npz", PUBLIC[name])) as file:
@@ -97,9 +106,7 @@ def load(name: str) -> Data:
         few = np.concatenate([np.flatnonzero(y_source == c)[:200] for c in range(10)])
         X_source, y_source = X_source[few], y_source[few]
     else:
-        with np.load(data_file(f"small_wide/{name}.npz", PUBLIC[name])) as file:
-            X = file["X"].astype(np.float64)
-            y = np.unique(file[file.files[1]].ravel(), return_inverse=True)[1]
+        X, y = scikit_feature(name)
         names = [str(c) for c in range(y.max() + 1)]
         X_source, y_source = X, y
     scale = StandardScaler().fit(X_source)
@@ -124,6 +131,34 @@ def load(name: str) -> Data:
     return Data(X, codes, names, list(range(len(kept))), negatives, heads, True)
 
 
+def scikit_feature(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and class numbers."""
+    with np.load(data_file(f"small_wide/{name}.npz", SCIKIT_FEATURE)) as file:
+        X = file["X"].astype(np.float64)
+        return X, np.unique(file["y"].ravel(), return_inverse=True)[1]
+
+
+def load_wide(name: str) -> Data:
+    """A wide set: its columns are the candidates, beside models trained on half of the rows."""
+    X, y = scikit_feature(name)
+    counts = np.bincount(y)
+    targets = [1] if len(counts) == 2 else np.flatnonzero(counts >= LEAST_CLASS).tolist()
+    heads = None
+    if count := WIDE[name]:
+        rng = np.random.RandomState(0)
+        rows = rng.permutation(len(y))
+        elsewhere, here = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+        weights, bias = np.zeros((count, X.shape[1])), np.zeros(count)
+        for j in range(count):
+            columns = rng.permutation(X.shape[1])[: X.shape[1] // 10]
+            labels = y[rng.permutation(elsewhere) if j % 2 else elsewhere]
+            model = RidgeClassifier(alpha=100.0).fit(X[np.ix_(elsewhere, columns)], labels)
+            weights[j, columns], bias[j] = model.coef_[0], model.intercept_[0]
+        heads = Heads(weights, bias)
+        X, y = X[here], y[here]
+    return Data(X, y, [str(c) for c in range(len(counts))], targets, None, heads, False)
+
+
 def source_svm(X: np.ndarray, y: np.ndarray) -> LinearSVC:
     """Linear SVM with C of the largest balanced accuracy; the smallest of equals."""
     with warnings.catch_warnings():
@@ -144,10 +179,12 @@ class Task(NamedTuple):
     seed: int
 
 
-def draw(name: str, target: int, draw: int, positives: int, seed: int) -> Task:
+def draw(
+    name: str, target: int, draw: int, positives: int, seed: int, negatives: int = N_NEGATIVE
+) -> Task:
     """Rows of one target; those of 2 positives are among those of 5 and 10; one test set for all.
 
-    Tests are 50 + 50, or as many positives as the class has beyond the training rows.
+    Tests are 50 + 50, or as many as the class has beyond the training rows.
     """
     data = load(name)
     rng = np.random.RandomState([seed, target, draw])
@@ -158,21 +195,21 @@ def draw(name: str, target: int, draw: int, positives: int, seed: int) -> Task:
         others = data.X[rng.permutation(np.flatnonzero(data.y != target))[: N_NEGATIVE + N_TEST]]
     else:
         others = data.negatives[rng.permutation(len(data.negatives))[: N_NEGATIVE + N_TEST]]
-    X = np.concatenate([data.X[own[n_test : n_test + positives]], others[:N_NEGATIVE]])
+    X = np.concatenate([data.X[own[n_test : n_test + positives]], others[:negatives]])
     X_test = np.concatenate([data.X[own[:n_test]], others[N_NEGATIVE:]])
-    y = np.repeat([1, -1], [positives, N_NEGATIVE])
+    y = np.repeat([1, -1], [positives, negatives])
     y_test = np.repeat([1, -1], [n_test, len(others) - N_NEGATIVE])
     heads = data.heads
     if data.leave_one_out:
         keep = np.arange(len(heads.bias)) != target
         heads = Heads(heads.weights[keep], heads.bias[keep])
-    pool = SourcePool([("source", heads)])
+    pool = SourcePool([("source", heads)] if heads else [])
     return Task(X, y, X_test, y_test, pool, seed + draw)
 
 
 def positives_of(name: str) -> tuple[int, ...]:
-    """ORL has ten rows a class: not ten to train on."""
-    return (2, 5) if name == "ORL" else POSITIVES
+    """Sizes that leave rows to test on: ORL has ten a class."""
+    return (2, 5) if name in ("ORL", "GLIOMA", "lung_small", "nci9") else POSITIVES
 
 
 # --- methods ------------------------------------------------------------------------------------
