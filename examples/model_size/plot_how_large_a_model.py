@@ -7,9 +7,8 @@ brings the fit closer to the points. From some size on it also takes it away fro
 `NestedRegressor` estimates, for every size, the error on points that it has not seen.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_model_size.svg"
 # %%
-import sys
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,7 +22,9 @@ grid = np.linspace(-np.pi, np.pi, 1000)[:, None]
 def fitted(seed):
     """A sample, its fit, and the true error of every size: the curve is known."""
     data = make_curve("step", n_samples=20, noise=NOISE, random_state=seed)
-    model = NestedRegressor(random_state=0, interval=(-np.pi, np.pi)).fit(data.X, data.y)
+    paper = {"basis": "cosine", "criterion": "dee", "predict": "chosen"}
+    model = NestedRegressor(**paper, random_state=0, interval=(-np.pi, np.pi))
+    model.fit(data.X, data.y)
     fits = list(model.staged_predict(grid))
     true = [np.mean((fit - data.curve(grid[:, 0])) ** 2) + NOISE**2 for fit in fits]
     return data, model, fits, np.array(true)
@@ -67,11 +68,3 @@ ax.set(ylim=(-1, 2), xlabel="x", ylabel="y")
 ax.set_title("What 20 points afford", loc="left", fontsize="medium")
 ax.legend(frameon=False, loc="upper left")
 compare_criteria(model, axes=right.subplots(2, 1, sharex=True))
-
-# %%
-# Given the name of a file, the script leaves the picture there.
-if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=100)
-    print(f"\nThe picture: {sys.argv[1]}")
-else:
-    plt.show()

@@ -7,10 +7,8 @@ an effect that differs from hospital to hospital, and in eight of them its avera
 usual greedy choice takes what helps most at these eight; T-Greedy takes what helps at each of them.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_domains.svg"
 # %%
-import sys
-
-import matplotlib.pyplot as plt
 import numpy as np
 
 from holdtrue import DomainsDisplay, TGreedyRegressor
@@ -65,11 +63,3 @@ for rule in rules:
 # %%
 # The picture: errors of the source and of held-out hospitals, the effects, and T along the path.
 display = DomainsDisplay.from_estimator(model)
-
-# %%
-# Given the name of a file, the script leaves the picture there.
-if len(sys.argv) > 1:
-    display.figure_.savefig(sys.argv[1], dpi=100)
-    print(f"\nThe picture: {sys.argv[1]}")
-else:
-    plt.show()

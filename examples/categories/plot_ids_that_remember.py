@@ -8,9 +8,8 @@ them first, and a random forest leans on them. `GingerSelector` asks another que
 would this column be wrong on customers that nobody has seen yet?
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_categories.svg"
 # %%
-import sys
-
 import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
@@ -26,8 +25,8 @@ from holdtrue.datasets import make_customers
 
 data = make_customers(2000, n_new=10_000, random_state=0)
 X, left = pd.DataFrame(data.columns), data.left
-table = rank_columns(X, left).set_index("column")
-bits = rank_columns(X, left, criterion="information_gain").set_index("column")
+table = rank_columns(X, left).to_frame().set_index("column")
+bits = rank_columns(X, left, criterion="information_gain").to_frame().set_index("column")
 entropy = float(bits["no_column"].iloc[0])
 
 # %%
@@ -49,7 +48,8 @@ for name in bits.index:
 print(f"\nWithout any column: {table['no_column'].iloc[0]:.3f}.")
 for name in ("customer", "plan"):
     print(f"{name}: {table['verdict'][name]}.")
-print(f"Flagged in the forest: {', '.join(audit.index[audit['flagged']])}.")
+useless = audit.index[(audit["importance"] > 0.1) & ~audit["predicts"]]
+print(f"Important to the forest, and of no use by themselves: {', '.join(useless)}.")
 
 # %%
 # What it costs to believe an id: two trees with one child per value on 10,000 new customers. The
@@ -77,11 +77,3 @@ axes[1].barh(names, [audit["importance"][name] for name in names], color=colors)
 axes[1].set_title("Random forest: impurity importance", loc="left", fontsize="medium")
 RankingDisplay.from_estimator(selector, ax=axes[2])
 axes[2].set_title("Ginger: " + selector.path_.reason, loc="left", fontsize="medium")
-
-# %%
-# Given the name of a file, the script leaves the picture there.
-if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=100)
-    print(f"\nThe picture: {sys.argv[1]}")
-else:
-    plt.show()
