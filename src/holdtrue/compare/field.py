@@ -31,14 +31,19 @@ NULL = "(no model)"  # name of the null model beside those of the field
 
 @speaks
 def default_models(*, is_classes: bool) -> dict[str, Any]:
-    """A sensible field for tables of numbers, by name; linear models and boosting, tuned by domain.
+    """A sensible field for tables of numbers, by name; linear models tuned by domain, and trees.
 
     Parameters
     ----------
     is_classes : bool
         Whether classes are predicted, or a number.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.ensemble import (
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
     from sklearn.linear_model import ElasticNetCV, LogisticRegression, RidgeCV
     from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
@@ -53,6 +58,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
             "majority": null_model(is_classes=True),
             "logistic": GroupTuned(make_pipeline(StandardScaler(), search), "gridsearchcv__cv"),
             "boosting": HistGradientBoostingClassifier(random_state=0),
+            "forest": RandomForestClassifier(min_samples_leaf=3, random_state=0),
             "t_greedy": domains.TGreedyClassifier(),
             "steady_ridge": domains.SteadyRidgeClassifier(),
         }
@@ -63,6 +69,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         "ridge": GroupTuned(ridge, "ridgecv__cv"),
         "elastic_net": GroupTuned(elastic, "elasticnetcv__cv"),
         "boosting": HistGradientBoostingRegressor(random_state=0),
+        "forest": RandomForestRegressor(min_samples_leaf=3, max_features=1 / 3, random_state=0),
         "t_greedy": domains.TGreedyRegressor(),
         "steady_ridge": domains.SteadyRidgeRegressor(),
     }

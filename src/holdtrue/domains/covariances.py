@@ -32,18 +32,19 @@ class StoredColumns:
 
     Parameters
     ----------
-    scatter : ndarray of shape (n_domains, n_features, n_features)
-    total : ndarray of shape (n_domains,)
-        Divides the scatter.
+    matrices : ndarray of shape (n_domains, n_features, n_features)
+        Symmetric.
+    total : ndarray of shape (n_domains,), optional
+        Divides the matrices.
     """
 
-    def __init__(self, scatter: np.ndarray, total: np.ndarray):
-        self._scatter = scatter
-        self._share = (1 / total).astype(scatter.dtype)[:, None]
-        self.eps = float(np.finfo(scatter.dtype).eps)
+    def __init__(self, matrices: np.ndarray, total: np.ndarray | None = None):
+        self._matrices = matrices
+        self._share = None if total is None else (1 / total).astype(matrices.dtype)[:, None]
+        self.eps = float(np.finfo(matrices.dtype).eps)
 
     def get(self, i: int, strength: np.ndarray) -> np.ndarray:
-        """Column i of every domain, read as a row, which is contiguous: matrices are symmetric.
+        """Column i of every domain, read as a row, which is contiguous.
 
         Parameters
         ----------
@@ -51,13 +52,13 @@ class StoredColumns:
         strength : ndarray of shape (n_features,)
             Not needed here.
         """
-        return self._scatter[:, i] * self._share
+        row = self._matrices[:, i]
+        return row if self._share is None else row * self._share
 
     def traces(self) -> np.ndarray:
-        """``tr(C_a C_b)`` for every two domains, shape (n_domains, n_domains)."""
-        flat = self._scatter.reshape(len(self._scatter), -1)
-        share = self._share[:, 0].astype(np.float64)
-        return share[:, None] * (flat @ flat.T) * share
+        """``tr(C_a C_b)`` of every two undivided matrices, shape (n_domains, n_domains)."""
+        flat = self._matrices.reshape(len(self._matrices), -1)
+        return flat @ flat.T
 
 
 class RowColumns:

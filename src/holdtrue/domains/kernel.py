@@ -207,12 +207,12 @@ def moderated_t(
 def inverse_trigamma(x: np.ndarray) -> np.ndarray:
     """Y with ``ψ'(y) = x``, by Newton's method on ``1/ψ'`` (Smyth 2004, appendix)."""
     inside = np.minimum(np.maximum(x, 1e-6), 1e7)
-    y = 0.5 + 1 / inside
+    y = (1 + np.sqrt(1 + 2 * inside)) / (2 * inside)  # of the first two terms of the series
     for _ in range(50):
         trigamma = zeta(2, y)
         step = trigamma * (1 - trigamma / inside) / (-2 * zeta(3, y))
         y = y + step
-        if (abs(step) <= 1e-8 * y).all():
+        if (abs(step) <= 1e-5 * y).all():  # the next step would be the square of this one
             break
     # Beyond, the first term of the series is all that is left.
     return np.where(x > 1e7, 1 / np.sqrt(x), np.where(x < 1e-6, 1 / x, y))[()]
@@ -353,6 +353,7 @@ class Walk:
         self.center_y = domains.mean_y @ weight * scale
         self._shift = domains.mean_x - self.center_x
         self._shift_y = domains.mean_y - self.center_y[:, None]
+        self._is_shifted = not self._within and bool(self._shift.any())
         if self._within:
             self._g = domains.cov_xy.copy()
             self._square_y = domains.var_y.copy()
@@ -394,8 +395,10 @@ class Walk:
         self.losses: list[np.ndarray] = [self._loss.mean(axis=0)]
         self.ended = False
 
+        self._measured = slice(None) if self.usable.all() else self.usable
+        self._nothing = self._tol * self.scale
         shape = self._open.shape
-        self._mu, self._t, self._strength = np.empty(shape), np.empty(shape), np.empty(shape)
+        self._mu, self._t, self._strength = np.zeros((3, *shape))
         self._df = np.empty(shape[0])
         for k in range(shape[0]):
             self._measure(k)
@@ -408,14 +411,13 @@ class Walk:
         if not self.usable.any():
             self._mu[k] = self._t[k] = self._strength[k] = 0.0
             return
-        at = slice(None) if self.usable.all() else self.usable
+        at = self._measured
         mu, s2 = effects(self._g[k][:, at], self.weight)
         self._mu[k, at] = mu
         self._t[k, at], self._strength[k, at], self._df[k] = strengths(
             mu, np.maximum(s2, self._floor[k, at]), self.e2[at], self._n, self.rule
         )
-        nothing = (np.abs(self._mu[k]) <= self._tol * self.scale[k]) | ~self._open[k]
-        self._strength[k, nothing] = 0.0
+        self._strength[k] *= (np.abs(self._mu[k]) > self._nothing[k]) & self._open[k]
 
     def step(self) -> bool:
         """Take the strongest feature; False if there is none."""
@@ -555,13 +557,14 @@ class Walk:
 
     def _column(self, i: int) -> np.ndarray:
         """``E[X X_i | d]`` about the center, shape (n_domains, n_features)."""
+        outer = self._shift * self._shift[:, i, None] if self._is_shifted else None
         columns = self.domains.columns
         if columns is None:
-            return self._shift * (0.0 if self._within else self._shift[:, i, None])
-        column = columns.get(i, self._strength.max(axis=0))
-        if self._within:
+            return np.zeros(self._shift.shape) if outer is None else outer
+        strength = self._strength[0] if len(self._strength) == 1 else self._strength.max(axis=0)
+        column = columns.get(i, strength)
+        if outer is None:
             return column
-        outer = self._shift * self._shift[:, i, None]
         outer += column
         return outer
 

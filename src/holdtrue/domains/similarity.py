@@ -389,10 +389,18 @@ class AllPairs:
         """What a walk needs where these domains, by index, are in no other class's pairs."""
         plural = self._plural
         other, size = self._other_classes(held), self._size[plural][:, None]
+        partners = other / 2
+        partners[np.arange(len(plural)), plural] = (size / (size - 1) / 2)[:, 0]
+        alone = 1 / (size - 1) / 2
+        single = [part.astype(np.float32) for part in (partners, alone)]
+        every = slice(None) if len(plural) == len(self._size) else plural
 
         def second(M: np.ndarray, Q: np.ndarray) -> np.ndarray:
-            square = M[plural]
-            return ((size * square**2 - Q) / (size - 1) + square * (other @ M)) / 2
+            by, minus = single if M.dtype == np.float32 else (partners, alone)
+            result = by @ M
+            result *= M[every]
+            result -= minus * Q
+            return result
 
         m, M = self._mean, self._square
         same = (size * m[plural] ** 2 - M[plural]) / (size - 1)
@@ -506,7 +514,11 @@ def _second_moments(
     """Columns of ``E[x xᵀ]`` of each class, about zero; stored whole if they fit."""
     n, p, dtype = len(rows), rows[0].shape[1], rows[0].dtype
     if n * p**2 * dtype.itemsize <= max_bytes:
-        return StoredColumns(np.array([block.T @ block for block in rows]), size)
+        matrices = np.empty((n, p, p), dtype)
+        for block, matrix, n_rows in zip(rows, matrices, size, strict=True):
+            np.matmul(block.T, block, out=matrix)
+            matrix /= n_rows
+        return StoredColumns(matrices)
     weights = [np.ones(len(block)) for block in rows]
     zeros = np.zeros((n, p))
     return RowColumns(rows, weights, zeros, zeros, p, max_bytes)
