@@ -49,12 +49,12 @@ FIELDS = {
 
 
 def members() -> dict[str, Any]:
-    """Every model of any field."""
+    """Every model of any field, in the order of the stored products."""
+    known = default_models(is_classes=False)
+    few = {"max_leaf_nodes": 6, "learning_rate": 0.05, "max_iter": 150}
     return {
-        **default_models(is_classes=False),
-        "small_boosting": HistGradientBoostingRegressor(
-            max_leaf_nodes=6, learning_rate=0.05, max_iter=150, random_state=0
-        ),
+        **{name: known[name] for name in contest.FIELD if name != "forest"},
+        "small_boosting": HistGradientBoostingRegressor(random_state=0, **few),
         "forest": RandomForestRegressor(
             200, min_samples_leaf=3, max_features=1 / 3, random_state=0
         ),
@@ -73,11 +73,12 @@ def generated(seed: int) -> tuple[np.ndarray, ...]:
     means = rng.choice([0.0, 0.5, 1.5]) * rng.normal(size=(n_domains + 10, p))
     X = rng.normal(size=(len(groups), p)) + means[groups]
     common = rng.normal(size=p) * (rng.random(p) < rng.choice([0.2, 1.0])) / np.sqrt(p)
-    slopes = common + rng.choice([0.0, 0.3, 1.0]) * rng.normal(size=(n_domains + 10, p)) / np.sqrt(p)
+    slopes = rng.choice([0.0, 0.3, 1.0]) * rng.normal(size=(n_domains + 10, p)) / np.sqrt(p)
     bent = rng.choice([0.0, 0.0, 1.0, 2.0])  # steps and a product: what trees see and lines do not
-    y = np.einsum("ij,ij->i", X, slopes[groups]) + rng.choice([0.0, 0.5, 1.5]) * rng.normal(
-        size=n_domains + 10
-    )[groups]
+    y = (
+        np.einsum("ij,ij->i", X, slopes[groups])
+        + rng.choice([0.0, 0.5, 1.5]) * rng.normal(size=n_domains + 10)[groups]
+    )
     y += bent * ((X[:, 0] > 0.5) + (X[:, 1] * X[:, 2] > 0) - 0.8)
     y += rng.choice([0.5, 1.0, 2.0]) * rng.normal(size=len(y))
     train = groups < n_domains
@@ -109,7 +110,7 @@ def products(draw: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([r @ r.T / r.shape[1] for r in by_domain]), new @ new.T / len(y_new)
 
 
-# --- rules: from products of left-out residuals to weights -----------------------------------------
+# --- rules: from products of left-out residuals to weights --------------------------------------
 
 Rule = Callable[[np.ndarray, tuple[str, ...]], np.ndarray]
 
@@ -174,7 +175,7 @@ def report(folder: Any) -> str:
         for key in sorted(arrays, key=lambda k: int(k.split("|")[1])):
             if key.endswith("new"):
                 continue
-            name, number, _ = key.split("|")
+            name = key.split("|")[0]
             G, new = arrays[key], arrays[key.replace("left", "new")]
             cell = f"generated, {len(G)} domains" if name == "generated" else name
             errors = {}
@@ -209,6 +210,9 @@ def report(folder: Any) -> str:
         " the run. 100 × log(error / error of the first line); below 0 is better. Last column: of"
         f" the {int(real.sum())} real sets, beside the single models of the contest's field.",
         markdown_table(header, lines),
+        "Taken by that rule: the field with a forest, weights L^-6. What is built in has 100 trees"
+        " of at most 256 leaves instead of 200 without a limit, for the sake of time and of the"
+        " size of a saved model.",
     ])  # fmt: skip
 
 

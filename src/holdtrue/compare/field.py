@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 _TUNING_PARTS = 5
+# Few leaves, so that a saved forest of a large table stays small.
+_FOREST: dict[str, Any] = {"min_samples_leaf": 3, "max_leaf_nodes": 256, "random_state": 0}
 NULL = "(no model)"  # name of the null model beside those of the field
 
 
@@ -58,7 +60,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
             "majority": null_model(is_classes=True),
             "logistic": GroupTuned(make_pipeline(StandardScaler(), search), "gridsearchcv__cv"),
             "boosting": HistGradientBoostingClassifier(random_state=0),
-            "forest": RandomForestClassifier(min_samples_leaf=3, random_state=0),
+            "forest": RandomForestClassifier(**_FOREST),
             "t_greedy": domains.TGreedyClassifier(),
             "steady_ridge": domains.SteadyRidgeClassifier(),
         }
@@ -69,7 +71,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         "ridge": GroupTuned(ridge, "ridgecv__cv"),
         "elastic_net": GroupTuned(elastic, "elasticnetcv__cv"),
         "boosting": HistGradientBoostingRegressor(random_state=0),
-        "forest": RandomForestRegressor(min_samples_leaf=3, max_features=1 / 3, random_state=0),
+        "forest": RandomForestRegressor(max_features=1 / 3, **_FOREST),
         "t_greedy": domains.TGreedyRegressor(),
         "steady_ridge": domains.SteadyRidgeRegressor(),
     }

@@ -171,6 +171,11 @@ def notes_on(
     notes = _thin_domains(sums, labels)
     if classes is not None:
         notes += _missing_classes(sums, labels, classes)
+    if len(labels) < 3 and selection.new_errors is not None:
+        notes.append(
+            "of 2 domains none can be held out, so that new_domain_score_ is not known (nan). It "
+            "needs 3 domains, and 4 to be nested."
+        )
     if selection.held_out is None or np.isnan(score):
         return notes
     if not selection.is_nested:
