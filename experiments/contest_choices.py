@@ -74,6 +74,7 @@ def generated(seed: int) -> tuple[np.ndarray, ...]:
     X = rng.normal(size=(len(groups), p)) + means[groups]
     common = rng.normal(size=p) * (rng.random(p) < rng.choice([0.2, 1.0])) / np.sqrt(p)
     slopes = rng.choice([0.0, 0.3, 1.0]) * rng.normal(size=(n_domains + 10, p)) / np.sqrt(p)
+    slopes += common
     bent = rng.choice([0.0, 0.0, 1.0, 2.0])  # steps and a product: what trees see and lines do not
     y = (
         np.einsum("ij,ij->i", X, slopes[groups])
