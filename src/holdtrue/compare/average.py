@@ -173,7 +173,7 @@ class _DomainAverage(BaseEstimator):
         fits: dict[Any, Any] = {}
         with progress_bar("models without parts of the domains", len(jobs)) as tick:
             done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(_fitted)(field[name], X, y, labels, part_of_row, out, classes)
+                delayed(_fitted)(name, field[name], X, y, labels, part_of_row, out, classes)
                 for name, out in jobs
             )
             for job, fit in zip(jobs, done, strict=True):
@@ -377,6 +377,7 @@ class _Fit(NamedTuple):
 
 
 def _fitted(
+    name: str,
     model: Any,
     X: Any,
     y: np.ndarray,
@@ -392,9 +393,8 @@ def _fitted(
         place = int(np.searchsorted(classes, y[rows[0]]))
         return _Fit(None, 0.0, {k: _sure(model, n, place, len(classes)) for k, n in sizes.items()})
     start = time.perf_counter()
-    fitted = fit_with_groups(
-        model, _safe_indexing(X, rows), y[rows], None if groups is None else groups[rows]
-    )
+    given = None if groups is None else groups[rows]
+    fitted = fit_with_groups(model, _safe_indexing(X, rows), y[rows], given, name)
     seconds = time.perf_counter() - start
     outputs = {
         k: _raw_output(fitted, _safe_indexing(X, np.flatnonzero(part_of_row == k)), classes)

@@ -157,8 +157,17 @@ def named_models(models: Any, *, is_classes: bool) -> dict[str, Any]:
     return field
 
 
-def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
-    """A fresh copy of the model, fitted; groups go to the steps whose ``fit`` takes them."""
+def fit_with_groups(model: Any, X: Any, y: Any, groups: Any, name: str | None = None) -> Any:
+    """A fresh copy of the model, fitted; groups go to the steps whose ``fit`` takes them.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, groups
+        Rows, target, and their domains or None.
+    name : str, optional
+        Of the model, for the error if it cannot be fitted. Default: its type.
+    """
     model = clone(model)
     given: dict[str, Any] = {}
     # Where parts are left out of two or three domains, one may be left: its rows are all there is.
@@ -170,7 +179,14 @@ def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
     # What a model says about a fit without some parts is not about the fit that the user gets.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(X, y, **given)
+        try:
+            return model.fit(X, y, **given)
+        except (ValueError, TypeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise InputError(
+                f"model {name or type(model).__name__!r} cannot be fitted: {reason} Leave it out, "
+                "or mend the rows."
+            ) from error
 
 
 def _takes_groups(estimator: Any) -> bool:
