@@ -1,6 +1,7 @@
-"""Speed of T-Greedy and SteadyRidge beside NumPy and scikit-learn.
+"""Speed of T-Greedy, SteadyRidge and SimilarityLearner beside NumPy and scikit-learn.
 
     python -m benchmarks.domains            run, then tables and figure in benchmarks/results
+    python -m benchmarks.domains steady     some sections; the rows of the others are kept
     python -m benchmarks.domains --report   tables and figure from the CSV alone
 
 Times are CPU seconds, one thread, both sides in turn in one process on the same rows.
@@ -32,7 +33,7 @@ from sklearn.linear_model import LinearRegression, OrthogonalMatchingPursuit, Ri
 from sklearn.model_selection import LeaveOneGroupOut
 from threadpoolctl import threadpool_limits
 
-from holdtrue import Moments, SteadyRidgeRegressor, TGreedySelector
+from holdtrue import Moments, SimilarityLearner, SteadyRidgeRegressor, TGreedySelector
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -43,6 +44,7 @@ DTYPES = ("float64", "float32")
 PLAIN_STEPS = 60  # each costs the same; the time of all is that of these times 5
 SFS_SHAPE, SFS_FEATURES = (8, 250, 100), 15
 WIDE = (9, 500, 20_000)
+SIMILAR = (9, 500, 1_280)
 STEADY = {"p = 100": (50, 100, 100), "many domains": (5_000, 4, 10), "wide": (3, 100, 1_280)}
 
 
@@ -177,6 +179,20 @@ def steady(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def similarity(seed: int) -> list[dict[str, Any]]:
+    """SimilarityLearner on 9 classes: held-out classes and pairs of them, and one walk alone."""
+    X, _, groups = make_rows(SIMILAR, seed)
+    X += np.random.default_rng(seed).normal(size=(SIMILAR[0], SIMILAR[2]))[groups] / 2
+    fits = {"every held-out class": {}, "one walk": {"stop": "max_steps", "max_steps": N_STEPS}}
+    rows = []
+    for label, settings in fits.items():
+        learner = SimilarityLearner(**settings)
+        seconds = min(cpu(lambda m=learner: quiet(m, X, groups))[0] for _ in range(3))
+        rows.append({"part": "similarity", "what": label, "cpu_s": seconds})
+    note = "{} classes × {} rows × {} features, float32".format(*SIMILAR)
+    return [{**row, "ratio": row["cpu_s"] / rows[0]["cpu_s"], "note": note} for row in rows]
+
+
 def wide(seed: int) -> None:
     """Print CPU seconds and peak memory of one fit with p = 20,000; for a process of its own."""
     X, y, groups = make_rows(WIDE, seed)
@@ -256,7 +272,7 @@ def bound(note: str) -> str:
 
 def report(folder: Path) -> None:
     rows = read_csv(folder / "speed.csv")
-    names = ("reference float64", "reference float32", "length", "steady")
+    names = ("reference float64", "reference float32", "length", "steady", "similarity")
     part = {name: [r for r in rows if r["part"] == name] for name in names}
     text = [
         "# domains: T-Greedy and SteadyRidge beside NumPy and scikit-learn",
@@ -289,6 +305,10 @@ def report(folder: Path) -> None:
             ["", "", "CPU s", "over the first"],
             [[r["note"], r["what"], r["cpu_s"], f"**{r['ratio']:.2f}×**"] for r in part["steady"]],
         ),
+        "## SimilarityLearner",
+        "{} classes × {} rows × {:,} features, float32; {} steps. Every class and every pair of"
+        " classes is held out in turn: 46 walks.".format(*SIMILAR, N_STEPS),
+        markdown_table(["", "CPU s"], [[r["what"], r["cpu_s"]] for r in part["similarity"]]),
     ]  # fmt: skip
     for r in rows:
         if r["part"] == "wide":
@@ -327,6 +347,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("sections", nargs="*")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -336,20 +357,26 @@ def main() -> None:
     if options.wide:
         wide(options.seed)
         return
-    if not options.report:
-        jobs = (
-            lambda: length(options.seed),
-            lambda: steady(options.seed),
-            *(lambda d=d: reference(options.seed, options.repeats, d) for d in DTYPES),
-            lambda: run_wide(options.seed),
-            lambda: growth(options.seed),
-        )
-        rows = []
-        command = f"python -m benchmarks.domains --repeats {options.repeats}"
-        for job in progress(jobs, len(jobs), "domains"):
-            with threadpool_limits(1):
-                rows += job()
-            write_csv(options.out / "speed.csv", rows, command=command, seed=options.seed)
+    path = options.out / "speed.csv"
+    sections: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "length": lambda: length(options.seed),
+        "steady": lambda: steady(options.seed),
+        "similarity": lambda: similarity(options.seed),
+        **{
+            f"reference {d}": lambda d=d: reference(options.seed, options.repeats, d)
+            for d in DTYPES
+        },
+        "wide": lambda: run_wide(options.seed),
+        "growth": lambda: growth(options.seed),
+    }
+    asked = [] if options.report else options.sections or list(sections)
+    rows = read_csv(path) if path.exists() else []
+    for name in progress(asked, len(asked), "domains"):
+        with threadpool_limits(1):
+            new = sections[name]()
+        rows = [row for row in rows if not str(row["part"]).startswith(name)] + new
+        command = f"python -m benchmarks.domains {' '.join(asked)} --repeats {options.repeats}"
+        write_csv(path, rows, command=command, seed=options.seed)
     report(options.out)
     print((options.out / "README.md").read_text(encoding="utf-8"))
 

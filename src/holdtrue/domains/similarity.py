@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from holdtrue.domains import choose, kernel, plan, result
+from holdtrue.domains import kernel, plan, result
 from holdtrue.domains.base import working_memory
 from holdtrue.domains.covariances import (
     CombinedColumns,
@@ -21,13 +22,13 @@ from holdtrue.domains.covariances import (
     domains_from_rows,
 )
 from holdtrue.errors import InputError, plain, shown, speaks
-from holdtrue.path import ShowsPath, fits_whole
+from holdtrue.path import fits_whole
 from holdtrue.validation import check_magnitude, feature_names, is_number, numeric_rows
 
 _ALPHA = 0.05
 
 
-class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
+class SimilarityLearner(TransformerMixin, result.WalksDomains, BaseEstimator):
     """Learn ``s(x, x') = Σ w_i x_i x'_i``: +1 for rows of one class, -1 for rows of two.
 
     For classes that were not seen (zero-shot): the features are those whose products tell same from
@@ -192,33 +193,18 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
             pairs = AllPairs(rows, plural, max_bytes)
         else:
             pairs = SampledPairs(rows, plural, int(self.pairs), rng, max_bytes)
-        names = feature_names(self)
-        walks = {variant: choose.new_walk(pairs, settled, variant) for variant in settled.variants}
-        try:
-            selection = choose.select(walks, pairs, settled)
-        except KeyboardInterrupt:
-            self.path_ = result.interrupted_path(walks, names)
-            raise
-        walk = walks[selection.variant]
-        labels = [str(label) for label in self.domains_]
-        expected = result.new_domain(selection, _ALPHA, nested_only=True)
-        notes = result.notes_on(walk.domains, self.domains_, None, selection, expected.score)
-        evidence = result.domain_evidence(
-            walk, selection, names, domains=labels, targets=[], notes=notes, expected=expected
+        walked = self._take_walks(
+            pairs, settled, self.domains_, None, f"{n} classes as domains", nested_only=True
         )
-        counted = f"{n} classes as domains"
+        walk, selection, expected = walked
         self.plain_score_ = np.nan
         if selection.held_out is not None and selection.new_errors is not None:
             plain = plain_errors(pairs)
             self.plain_score_ = float(plain.mean())
             if not np.isnan(selection.new_errors).any():
-                counted += f"; {_beside_plain(selection.new_errors, plain)}"
-        self.path_ = result.path_of(walk, selection, names, counted, evidence)
-        self.support_ = self.path_.support(X.shape[1])
-        self.steady_ = evidence.steady
-        self.ranking_ = self.path_.ranking(X.shape[1])
-        self.rule_ = selection.variant.rule
-        self.t_statistics_, self.chance_levels_ = np.array(walk.t), np.array(walk.levels)
+                verdict = _beside_plain(selection.new_errors, plain)
+                self.path_ = replace(self.path_, reason=f"{self.path_.reason}; {verdict}")
+        evidence: Any = self.path_.evidence
         self.domain_effects_ = evidence.effects[0]
         self.held_out_scores_ = selection.held_out
         self.new_domain_score_, self.new_domain_interval_, self.mean_interval_ = expected
@@ -349,7 +335,7 @@ class AllPairs:
     """
 
     def __init__(self, rows: list[np.ndarray], plural: np.ndarray, max_bytes: float):
-        self._plural = plural
+        self._plural, self._dtype = plural, rows[0].dtype
         self.copies, self.units = np.ones(len(plural)), np.arange(len(plural))
         self._size = np.array([len(block) for block in rows], dtype=np.float64)
         self._mean = np.array([block.mean(axis=0, dtype=np.float64) for block in rows])
@@ -391,15 +377,13 @@ class AllPairs:
         other, size = self._other_classes(held), self._size[plural][:, None]
         partners = other / 2
         partners[np.arange(len(plural)), plural] = (size / (size - 1) / 2)[:, 0]
-        alone = 1 / (size - 1) / 2
-        single = [part.astype(np.float32) for part in (partners, alone)]
+        partners, itself = partners.astype(self._dtype), (0.5 / (size - 1)).astype(self._dtype)
         every = slice(None) if len(plural) == len(self._size) else plural
 
         def second(M: np.ndarray, Q: np.ndarray) -> np.ndarray:
-            by, minus = single if M.dtype == np.float32 else (partners, alone)
-            result = by @ M
+            result = partners @ M
             result *= M[every]
-            result -= minus * Q
+            result -= itself * Q
             return result
 
         m, M = self._mean, self._square
