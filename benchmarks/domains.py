@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -86,12 +87,6 @@ def cpu(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, value
 
 
-def quiet(selector: Any, X: np.ndarray, y: np.ndarray, **keywords: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return selector.fit(X, y, **keywords)
-
-
 def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
     """9 × 2,000 rows × 2,000 features, 300 steps, rows of that dtype on all sides."""
     X, y, groups = make_rows((N_DOMAINS, N_ROWS, N_FEATURES), seed)
@@ -102,7 +97,7 @@ def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
 
     def walk(rule: str, rows: Callable[[], np.ndarray]) -> list[int]:
         selector = TGreedySelector(rule, stop="max_steps", max_steps=N_STEPS)
-        return quiet(selector, rows(), y, groups=groups).path_.order.tolist()
+        return selector.fit(rows(), y, groups=groups).path_.order.tolist()
 
     for _ in range(repeats):
         for rule in ("t", "moderated", "greedy"):
@@ -120,7 +115,7 @@ def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
         if same < PLAIN_STEPS // 2:  # float32: a near tie may go the other way, late
             raise AssertionError(f"{same} of {PLAIN_STEPS} picks agree: {order} {ours[:60]}")
         omp = OrthogonalMatchingPursuit(n_nonzero_coefs=N_STEPS)
-        seconds, _ = cpu(lambda model=omp: quiet(model, X, y))
+        seconds, _ = cpu(lambda model=omp: model.fit(X, y))
         times.setdefault("scikit-learn OMP, pooled rows", []).append(seconds)
     ours_s = float(np.median(times["holdtrue, t"]))
     return [
@@ -143,13 +138,13 @@ def length(seed: int) -> list[dict[str, Any]]:
         ("holdtrue, default length", {}),
     ):  # fmt: skip
         selector = TGreedySelector("t", stop="held_out_domain", **settings)
-        seconds, _ = cpu(lambda s=selector: quiet(s, X, y, groups=groups))
+        seconds, _ = cpu(lambda s=selector: s.fit(X, y, groups=groups))
         rows.append({"part": "length", "what": label, "cpu_s": seconds})
     splits = list(LeaveOneGroupOut().split(X, groups=groups))
     sfs = SequentialFeatureSelector(
         LinearRegression(), n_features_to_select=SFS_FEATURES, cv=splits
     )
-    seconds, _ = cpu(lambda: quiet(sfs, X, y))
+    seconds, _ = cpu(lambda: sfs.fit(X, y))
     rows.append({"part": "length", "what": "SFS + LeaveOneGroupOut", "cpu_s": seconds})
     return [{**row, "ratio": row["cpu_s"] / rows[0]["cpu_s"], "note": ""} for row in rows]
 
@@ -162,13 +157,13 @@ def steady(seed: int) -> list[dict[str, Any]]:
         X, y = X.astype(float), y.astype(float)
         moments = Moments.from_arrays(X, y, groups=groups)
         fits: dict[str, Callable[[], Any]] = {
-            "SteadyRidge, from rows": lambda: quiet(SteadyRidgeRegressor(), X, y, groups=groups),  # noqa: B023
+            "SteadyRidge, from rows": lambda: SteadyRidgeRegressor().fit(X, y, groups=groups),  # noqa: B023
             "SteadyRidge, from moments": lambda: SteadyRidgeRegressor().fit_statistics(moments),  # noqa: B023
         }
         if name == "p = 100":
             splits = list(LeaveOneGroupOut().split(X, groups=groups))
             ridge = RidgeCV(alphas=np.logspace(-6, 2, 25) * len(X), cv=splits)
-            fits["RidgeCV, the same domains left out"] = lambda: quiet(ridge, X, y)  # noqa: B023
+            fits["RidgeCV, the same domains left out"] = lambda: ridge.fit(X, y)  # noqa: B023
         times = {label: min(cpu(fit)[0] for _ in range(3)) for label, fit in fits.items()}
         first = next(iter(times.values()))
         rows += [
@@ -187,7 +182,7 @@ def similarity(seed: int) -> list[dict[str, Any]]:
     rows = []
     for label, settings in fits.items():
         learner = SimilarityLearner(**settings)
-        seconds = min(cpu(lambda m=learner: quiet(m, X, groups))[0] for _ in range(3))
+        seconds = min(cpu(lambda m=learner: m.fit(X, groups))[0] for _ in range(3))
         rows.append({"part": "similarity", "what": label, "cpu_s": seconds})
     note = "{} classes × {} rows × {} features, float32".format(*SIMILAR)
     return [{**row, "ratio": row["cpu_s"] / rows[0]["cpu_s"], "note": note} for row in rows]
@@ -199,7 +194,7 @@ def wide(seed: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     selector = TGreedySelector("moderated", stop="max_steps", max_steps=100)
     with threadpool_limits(1):
-        seconds, _ = cpu(lambda: quiet(selector, X, y, groups=groups))
+        seconds, _ = cpu(lambda: selector.fit(X, y, groups=groups))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(seconds, X.nbytes / 2**20, before / 2**10, after / 2**10)
 
@@ -234,7 +229,7 @@ def growth(seed: int) -> list[dict[str, Any]]:
                     continue
                 selector = TGreedySelector("t", stop=stop, max_steps=50)
                 seconds = min(
-                    cpu(lambda s=selector: quiet(s, X, y, groups=groups))[0]  # noqa: B023
+                    cpu(lambda s=selector: s.fit(X, y, groups=groups))[0]  # noqa: B023
                     for _ in range(2)
                 )
                 at = shape[("domains", "rows in a domain", "features").index(what)]
@@ -372,10 +367,11 @@ def main() -> None:
     asked = [] if options.report else options.sections or list(sections)
     rows = read_csv(path) if path.exists() else []
     for name in progress(asked, len(asked), "domains"):
-        with threadpool_limits(1):
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # three domains are few
             new = sections[name]()
         rows = [row for row in rows if not str(row["part"]).startswith(name)] + new
-        command = f"python -m benchmarks.domains {' '.join(asked)} --repeats {options.repeats}"
+        command = f"python -m benchmarks.domains {shlex.join(asked)} --repeats {options.repeats}"
         write_csv(path, rows, command=command, seed=options.seed)
     report(options.out)
     print((options.out / "README.md").read_text(encoding="utf-8"))
