@@ -7,7 +7,7 @@ they are computed when a walk asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -54,6 +54,15 @@ class StoredColumns:
         """
         row = self._matrices[:, i]
         return row if self._share is None else row * self._share
+
+    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...]:
+        """See `kernel.Columns`."""
+        n = len(self._matrices)
+        factors = np.ones((3, n))
+        if self._share is not None:
+            factors[1] = self._share[:, 0]
+        none = np.empty((0, 1, 1), self._matrices.dtype)
+        return self._matrices, none, np.arange(n), np.empty(0), factors, shift
 
     def traces(self) -> np.ndarray:
         """``tr(C_a C_b)`` of every two undivided matrices, shape (n_domains, n_domains)."""
@@ -118,6 +127,9 @@ class RowColumns:
             self._asked.add(i)
             return self._kept[i]
 
+    def for_loops(self, shift: np.ndarray) -> None:
+        """None: what is not in memory is computed in blocks."""
+
     def _block_size(self) -> int:
         left = self._n_columns - len(self._asked)
         wanted = min(max(left // 2, _BLOCK[0]), _BLOCK[1])
@@ -153,35 +165,6 @@ class RowColumns:
             moved = part.astype(np.float64) - mean
             columns += (moved[:, wanted] * share[at, None]).T @ moved
         return columns
-
-
-class CombinedColumns:
-    """Columns that are a function of the columns of other matrices.
-
-    Parameters
-    ----------
-    parts : sequence of StoredColumns or RowColumns
-    combine : callable
-        Of one column (n_domains, n_features) per part.
-    """
-
-    def __init__(
-        self,
-        parts: Sequence[StoredColumns | RowColumns],
-        combine: Callable[..., np.ndarray],
-    ):
-        self._parts, self._combine = parts, combine
-        self.eps = max(part.eps for part in parts)
-
-    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
-        """Column i of every domain.
-
-        Parameters
-        ----------
-        i : int
-        strength : ndarray of shape (n_features,)
-        """
-        return self._combine(*(part.get(i, strength) for part in self._parts))
 
 
 def is_far(mean: np.ndarray, variance: np.ndarray, eps: float) -> bool:

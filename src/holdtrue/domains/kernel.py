@@ -79,6 +79,14 @@ class Columns(Protocol):
         ``strength`` says how likely each feature is to be asked for next.
         """
 
+    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """What `loops.take_steps` needs to make a column; None if they are not in memory.
+
+        Matrices M, further ones Q, the place of each domain in M, weights k over M (or none),
+        factors f of shape (3, n_domains), and the shift. Column i of a domain is row i of
+        ``f_1 M + shift shiftᵀ``; with weights that of ``M (f_0 Σ k M + f_1 M) - f_2 Q``.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class Domains:
@@ -312,6 +320,10 @@ class Walk:
         ``center="domain"``, since they do not say what varies within domains.
     fixed : sequence of int
         Features that enter first, by least squares.
+    alpha : float
+        Of Bonferroni's level.
+    compiled : bool
+        Whether to take steps in compiled loops where there are any for them.
 
     Attributes
     ----------
@@ -343,8 +355,9 @@ class Walk:
         unlabelled: tuple[np.ndarray, np.ndarray] | None = None,
         fixed: Sequence[int] = (),
         alpha: float = 0.05,
+        compiled: bool = False,
     ):
-        self.domains, self.weight = domains, weight
+        self.domains, self.weight, self._compiled = domains, weight, compiled
         self.rule, self.stepwise, self.alpha = rule, stepwise, alpha
         self._within = center == "domain"
         n = self._n = float(weight.sum())
@@ -475,6 +488,8 @@ class Walk:
             copies = np.where(self.weight > 0, np.rint(self.domains.copies), 0).astype(int)
             flipped = np.repeat(np.arange(len(copies)), copies)
             signs = sign_patterns(len(flipped), n_draws, rng or np.random.RandomState(0))
+        if self._compiled and test is None:
+            self._take_steps(max_steps - len(self.order))
         while len(self.order) < max_steps:
             passed = True
             if size is None and test == "sign_flip":
@@ -489,6 +504,32 @@ class Walk:
             if size is not None and (least is None or len(self.order) >= least):
                 break
         return len(self.order) if size is None else size
+
+    def _take_steps(self, n_steps: int) -> None:
+        """Stagewise steps in compiled loops, for one target and columns in memory."""
+        shift = self._shift if self._is_shifted else np.zeros_like(self._shift)
+        stored = None if self.domains.columns is None else self.domains.columns.for_loops(shift)
+        if stored is None or self.stepwise or len(self._g) > 1 or not self.usable.all():
+            return
+        from holdtrue.domains.loops import take_steps
+
+        deltas, t, df = np.empty((3, n_steps))
+        features, losses = np.empty(n_steps, np.intp), np.empty((n_steps, len(self.weight)))
+        nothing = np.where(self._open[0], self._nothing[0], np.inf)
+        moments = self.weight, self.e2, self._floor[0], nothing
+        steps, rule = (features, deltas, t, df, losses), RULES.index(self.rule)
+        taken = take_steps(self._g[0], self._loss[0], *moments, stored, rule, steps)
+        order = features[:taken].tolist()
+        for i, delta in zip(order, deltas, strict=False):
+            self.w[0, i] += delta
+            self._changes.append([(0, [i], self.w[0, [i]])])
+        self.t += t[:taken].tolist()
+        self.levels += (-stdtrit(df[:taken], self.alpha / (2 * self.n_candidates))).tolist()
+        self.losses += list(np.maximum(losses[:taken], 0.0))
+        self.targets += [0] * taken
+        self.order += order
+        self._measure(0)
+        self.ended = taken < n_steps
 
     def p_value(self, signs: np.ndarray, flipped: np.ndarray) -> float:
         """Sign-flip p-value of the step that comes next."""

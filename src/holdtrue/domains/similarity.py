@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from holdtrue.domains import kernel, plan, result
 from holdtrue.domains.base import working_memory
 from holdtrue.domains.covariances import (
-    CombinedColumns,
     RowColumns,
     StoredColumns,
     domains_from_rows,
@@ -325,6 +324,59 @@ class SimilarityLearner(TransformerMixin, result.WalksDomains, BaseEstimator):
         return tags
 
 
+class PairColumns:
+    """Second moments of the products over all pairs, from those of the classes.
+
+    ``M_d (f_0 Σ_c k_c M_c + f_1 M_d) - f_2 Q_d``, in the symbols of `AllPairs`.
+
+    Parameters
+    ----------
+    second, fourth : StoredColumns or RowColumns
+        M of every class, Q of those that are domains.
+    plural : ndarray of int, shape (n_domains,)
+        Classes that are domains.
+    kept : ndarray of shape (n_classes,)
+        k: 0 for classes that are held out, else 1.
+    size : ndarray of shape (n_domains,)
+        Rows of each domain.
+    """
+
+    def __init__(
+        self,
+        second: StoredColumns | RowColumns,
+        fourth: StoredColumns | RowColumns,
+        plural: np.ndarray,
+        kept: np.ndarray,
+        size: np.ndarray,
+    ):
+        self._second, self._fourth, self._plural, self._kept = second, fourth, plural, kept
+        among = 0.5 / (kept.sum() - kept[plural])
+        itself = 0.5 / (size - 1)
+        self._factors = np.array([among, size * itself - kept[plural] * among, itself])
+        self.eps = second.eps
+
+    def combined(self, M: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """The same of any M and Q of shape (..., n_features)."""
+        among, own, itself = self._factors.astype(M.dtype)[:, :, None]
+        row = M[self._plural] if len(M) > len(self._plural) else M
+        result = among * (self._kept.astype(M.dtype) @ M)
+        result += own * row
+        result *= row
+        result -= itself * Q
+        return result
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain; see `StoredColumns` and `RowColumns`."""
+        return self.combined(self._second.get(i, strength), self._fourth.get(i, strength))
+
+    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """See `kernel.Columns`."""
+        second, fourth = self._second.for_loops(shift), self._fourth.for_loops(shift)
+        if second is None or fourth is None:
+            return None
+        return second[0], fourth[0], self._plural, self._kept, self._factors, shift
+
+
 class AllPairs:
     """Moments of the products over all pairs, class by class, from the moments of the classes.
 
@@ -335,7 +387,7 @@ class AllPairs:
     """
 
     def __init__(self, rows: list[np.ndarray], plural: np.ndarray, max_bytes: float):
-        self._plural, self._dtype = plural, rows[0].dtype
+        self._plural = plural
         self.copies, self.units = np.ones(len(plural)), np.arange(len(plural))
         self._size = np.array([len(block) for block in rows], dtype=np.float64)
         self._mean = np.array([block.mean(axis=0, dtype=np.float64) for block in rows])
@@ -375,28 +427,20 @@ class AllPairs:
         """What a walk needs where these domains, by index, are in no other class's pairs."""
         plural = self._plural
         other, size = self._other_classes(held), self._size[plural][:, None]
-        partners = other / 2
-        partners[np.arange(len(plural)), plural] = (size / (size - 1) / 2)[:, 0]
-        partners, itself = partners.astype(self._dtype), (0.5 / (size - 1)).astype(self._dtype)
-        every = slice(None) if len(plural) == len(self._size) else plural
-
-        def second(M: np.ndarray, Q: np.ndarray) -> np.ndarray:
-            result = partners @ M
-            result *= M[every]
-            result -= itself * Q
-            return result
-
+        kept = np.ones(len(self._size))
+        kept[plural[held]] = 0.0
+        columns = PairColumns(*self._parts, plural, kept, size[:, 0])
         m, M = self._mean, self._square
         same = (size * m[plural] ** 2 - M[plural]) / (size - 1)
         different = m[plural] * (other @ m)
         zeros = np.zeros(same.shape)
         return kernel.Domains(
             mean_x=zeros,
-            var_x=second(M, self._fourth),
+            var_x=columns.combined(M, self._fourth),
             mean_y=zeros[:, 0][None],
             cov_xy=((same - different) / 2)[None],
             var_y=np.ones((1, len(plural))),
-            columns=CombinedColumns(self._parts, second),
+            columns=columns,
             n_rows=size[:, 0],
             copies=self.copies,
             units=self.units,
