@@ -7,6 +7,7 @@ features seven times a step, these loops twice. Equations and departures are tho
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -14,7 +15,7 @@ import numpy as np
 
 from holdtrue.columns.loops import compiled
 
-part: Any = numba.njit(cache=False)
+part: Callable[..., Any] = numba.njit
 
 
 @part

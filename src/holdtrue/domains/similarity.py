@@ -395,14 +395,13 @@ class AllPairs:
         self._square = np.array([block.mean(axis=0, dtype=np.float64) for block in squares])
         fourth = np.array([(block**2).mean(axis=0, dtype=np.float64) for block in squares])
         self._fourth = fourth[plural]
-        self._parts = [
-            _second_moments(rows, self._size, max_bytes / 2),
-            _second_moments([squares[c] for c in plural], self._size[plural], max_bytes / 2),
-        ]
+        self._second = _second_moments(rows, self._size, max_bytes / 2)
+        plural_squares = [squares[c] for c in plural]
+        self._mixed = _second_moments(plural_squares, self._size[plural], max_bytes / 2)
         # Of the plain product x·x': E[(x·x')²] between classes, and E[(x·x)²] within.
         self._plain_square = (
-            self._parts[0].traces()
-            if isinstance(self._parts[0], StoredColumns)
+            self._second.traces()
+            if isinstance(self._second, StoredColumns)
             else np.array([[np.mean((a @ b.T) ** 2) for b in rows] for a in rows])
         )
         self._plain_norm = np.array([np.mean(squares[c].sum(axis=1) ** 2) for c in plural])
@@ -429,7 +428,7 @@ class AllPairs:
         other, size = self._other_classes(held), self._size[plural][:, None]
         kept = np.ones(len(self._size))
         kept[plural[held]] = 0.0
-        columns = PairColumns(*self._parts, plural, kept, size[:, 0])
+        columns = PairColumns(self._second, self._mixed, plural, kept, size[:, 0])
         m, M = self._mean, self._square
         same = (size * m[plural] ** 2 - M[plural]) / (size - 1)
         different = m[plural] * (other @ m)
