@@ -121,6 +121,8 @@ def compare_models(
         raise InputError(f"needs at least 4 rows. Got {n_rows}.")
     kind = target_kind(y, target_type)
     labels = None if groups is None else check_groups(groups, n_rows)
+    if not kind.is_numeric and y.dtype.kind == "f" and (y % 1).any():
+        y = y.astype(str)  # scikit-learn's classifiers refuse 0.5 and 1.5
     classes = None if kind.is_numeric else class_codes(y)[0]
     check_level("level", level)
     field = named_models(models, is_classes=classes is not None)
