@@ -43,6 +43,11 @@ class TargetKind(NamedTuple):
     n_values: int
     is_decided: bool
 
+    @property
+    def target_type(self) -> str:
+        """The reading as an option: "classes" or "numeric"."""
+        return "numeric" if self.is_numeric else "classes"
+
     def sentence(self, name: str, option: str = "target_type='{}'") -> str:
         """How the target is read and how to have it otherwise; nothing where the caller said so.
 

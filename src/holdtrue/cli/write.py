@@ -149,7 +149,7 @@ def complete_summary(answer: Answer) -> Summary:
     """The summary with what was asked and how to do it again."""
     data = answer.data
     settings = {
-        "data": data.description,
+        "data": data.table.description,
         **answer.settings,
         "weights": data.weight,
         "left out": ", ".join(data.dropped),
@@ -163,7 +163,7 @@ def complete_summary(answer: Answer) -> Summary:
             "command": shlex.join(["holdtrue", *map(without_folders, sys.argv[1:])]),
             "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
             "seed": str(data.seed),
-            "data": str(data.fingerprint()),
+            "data": str(data.table.fingerprint()),
             **({"python": answer.python} if answer.python else {}),
         },
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from holdtrue.columns.counting import rows_by_value, sum_between
 
@@ -86,8 +87,6 @@ def missing_rows(values: Any, table: np.ndarray) -> np.ndarray:
 
 def value_order(values: Any) -> Any:
     """Indices, or a slice, that sort the values that are not missing."""
-    import pyarrow.compute as pc
-
     n_present = len(values) - values.null_count
     start = values.slice(0, n_present)
     if not start.null_count:

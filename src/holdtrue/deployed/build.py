@@ -76,15 +76,8 @@ def deploy(
     rows = rows_of(table, target, groups, target_type=target_type, max_levels=max_levels)
     used = [column for column in rows.columns if column.features]
     promise = promise_of(model, rows.X, rows.y, rows.groups, groups, random_state=random_state)
-    return saved_model(
-        type(model).__name__,
-        TableEncoder.from_columns(used),
-        fit_with_groups(model, rows.X, rows.y, rows.groups),
-        used,
-        table,
-        target,
-        promise,
-    )
+    fitted = fit_with_groups(model, rows.X, rows.y, rows.groups)
+    return saved_model(type(model).__name__, fitted, used, table, target, promise)
 
 
 def promise_of(
@@ -133,18 +126,20 @@ def promise_of(
 
 
 def saved_model(
-    label: str,
-    encoder: Any,
+    name: str,
     estimator: Any,
     columns: Sequence[FeatureColumn],
     table: Table,
     target: str,
     promise: Promise,
+    encoder: Any = None,
     *,
-    made_by: Mapping[str, str] | None = None,
     sources: Mapping[str, bytes] | None = None,
 ) -> SavedModel:
-    """A fitted model as it is saved; ``table`` has the target of every row of the fit."""
+    """A fitted model as it is saved.
+
+    ``table`` has the target of every row of the fit. The default encoder is that of the columns.
+    """
     estimator = slim(estimator)
     column = table.column(target)
     kind = stored_kind(column.type)
@@ -160,9 +155,12 @@ def saved_model(
         baseline = by_text[str(texts[counts.argmax()])]
     else:
         baseline = float(np.mean(as_numbers(one_array(column))))
+    used = f"{len(columns):,} column{'s' * (len(columns) != 1)}"
+    if sources is not None:
+        used = f"{len(sources)} source{'s' * (len(sources) != 1)}"
     return SavedModel(
-        label=label,
-        encoder=encoder,
+        label=f"{name} {'on' if sources is None else 'with'} {used}",
+        encoder=encoder or TableEncoder.from_columns(columns),
         estimator=estimator,
         columns=tuple(columns),
         target=target,
@@ -170,7 +168,7 @@ def saved_model(
         classes=classes,
         baseline=baseline,
         promise=promise,
-        made_by=dict(made_by or {}),
+        made_by={},
         sources=dict(sources or {}),
     )
 

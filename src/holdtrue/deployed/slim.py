@@ -62,7 +62,7 @@ def on_needed_columns(estimator: Any, columns: Sequence[Any]) -> tuple[Any, list
     ----------
     estimator : slim fitted estimator
     columns : sequence of FeatureColumn
-        In the order of the estimator's features.
+        In the order of the estimator's features; those that were left out have none.
 
     Returns
     -------
@@ -70,8 +70,9 @@ def on_needed_columns(estimator: Any, columns: Sequence[Any]) -> tuple[Any, list
     columns : list of FeatureColumn
         Those that are left; at least one, because a table without columns has no rows.
     """
+    columns = [column for column in columns if column.features]
     if not (hasattr(estimator, "coef_") and type(estimator).__module__.startswith("holdtrue.")):
-        return estimator, list(columns)
+        return estimator, columns
     column_of = np.repeat(np.arange(len(columns)), [len(c.features) for c in columns])
     needed = np.unique(column_of[np.atleast_2d(estimator.coef_).any(axis=0)])
     needed = needed if len(needed) else np.array([0])

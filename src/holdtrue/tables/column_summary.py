@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.counting import label_order
 from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import InputError, check_choice
 from holdtrue.records import Record
+from holdtrue.tables.table import Table
 from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
 from holdtrue.validation import is_number
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from holdtrue.tables import Table
 
 # Columns with more different values than this are not counted value by value.
 MAX_VALUES = 10_000
@@ -319,15 +317,11 @@ def _as_text(label: Any) -> str:
 
 def holds_quantities(kind: Any) -> bool:
     """Whether a type holds numbers, dates or truth values."""
-    import pyarrow as pa
-
     return holds_numbers(kind) or bool(pa.types.is_temporal(kind))
 
 
 def stored_kind(kind: Any) -> str:
     """How a column of an Arrow type is read: "text", "number", "date", "time" or "bool"."""
-    import pyarrow as pa
-
     if not holds_quantities(kind):
         return CATEGORY
     if pa.types.is_boolean(kind):
@@ -339,9 +333,6 @@ def stored_kind(kind: Any) -> str:
 
 def as_numbers(column: pa.Array) -> np.ndarray:
     """Values as float64; missing ones are NaN, dates and times are in days."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_date(kind):
         column = pc.cast(pc.cast(column, pa.date32()), pa.int32())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.errors import InputError, speaks
 from holdtrue.sums.moments import Moments
@@ -29,12 +31,8 @@ from holdtrue.tables.column_summary import (
     holds_quantities,
     stored_kind,
 )
+from holdtrue.tables.table import Table
 from holdtrue.targets import TargetKind
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from holdtrue.tables import Table
 
 __all__ = [
     "FeatureColumn",
@@ -280,8 +278,6 @@ def encoded_batch(columns: Iterable[FeatureColumn], arrays: Iterable[pa.Array]) 
 
 def _encoded(column: FeatureColumn, values: pa.Array) -> np.ndarray:
     """Features of a column, shape (n_rows, n_features)."""
-    import pyarrow as pa
-
     is_text = column.kind == "text"
     if pa.types.is_null(values.type):
         values = values.cast(pa.string() if is_text else pa.float64())
@@ -319,8 +315,5 @@ def _as_labels(values: pa.Array, labels: tuple[Any, ...]) -> np.ndarray:
 
 def codes_of(values: pa.Array, labels: tuple[Any, ...]) -> np.ndarray:
     """Index of each value among the labels; the number of labels where it is not one of them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     place = pc.index_in(values, value_set=pa.array(labels, values.type))
     return np.asarray(place.fill_null(len(labels)))

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from scipy.linalg import block_diag
 
 from holdtrue.errors import InputError, speaks
@@ -35,11 +36,7 @@ from holdtrue.tables.column_summary import (
     kind_of_target,
 )
 from holdtrue.tables.encode import codes_of, summed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from holdtrue.tables import Table
+from holdtrue.tables.table import Table
 
 __all__ = ["SiteSums", "site_sums"]
 

@@ -6,9 +6,11 @@ import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.values import is_plain, missing_objects, python_values, refused, type_kind
 from holdtrue.errors import InputError, did_you_mean, speaking_as, speaks
@@ -16,9 +18,6 @@ from holdtrue.tables import text_types
 from holdtrue.tables.date_parts import date_parts
 from holdtrue.tables.files import Files
 from holdtrue.tables.spill import widened
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["Fingerprint", "Source", "Table", "as_text", "one_array"]
 
@@ -224,8 +223,6 @@ class Table:
             yield from self._batches(columns, rows)
 
     def _batches(self, columns: Iterable[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         if columns is None:
             names = self.plain_names
         else:
@@ -277,8 +274,6 @@ class Table:
 
     def _as_wanted(self, name: str, column: Any, first_row: int) -> Any:
         """A column in the type that the caller asked for; what does not fit is named."""
-        import pyarrow as pa
-
         wanted, kind = self._wanted[name], self.types[name]
         if isinstance(column, np.ndarray):
             column = as_text(name, column)
@@ -342,13 +337,9 @@ class _CompleteRows:
             return column
         if isinstance(column, np.ndarray):
             return column[self._rows]
-        import pyarrow as pa
-
         return column.filter(pa.array(self._rows))
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         schema = pa.schema(list(kinds.items()))
         read = [name for name in kinds if name not in self._held]
         start = 0
@@ -369,17 +360,12 @@ def _has_value(column: Any) -> np.ndarray:
     """Which rows have a value; nan is none."""
     if isinstance(column, np.ndarray):
         return ~missing_objects(column)
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     missing = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
     return ~np.asarray(missing)
 
 
 def as_text(name: str, column: np.ndarray) -> Any:
     """Objects of several types as text; lists and the like are refused."""
-    import pyarrow as pa
-
     for value in column:
         try:
             hash(value)
@@ -392,14 +378,10 @@ def as_text(name: str, column: np.ndarray) -> Any:
 
 def one_array(column: Any) -> Any:
     """A chunked array as one array."""
-    import pyarrow as pa
-
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _decoded(kind: Any) -> Any:
-    import pyarrow as pa
-
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -407,15 +389,11 @@ def _decoded(kind: Any) -> Any:
 
 
 def _is_time(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_time(_decoded(kind)))
 
 
 def _wanted_type(kind: Any, wanted: str) -> Any:
     """Arrow type of a column that is wanted as such; the stored one if that fits."""
-    import pyarrow as pa
-
     kind = _decoded(kind)
     if wanted == "duration":
         return pa.duration(kind.unit)
@@ -437,8 +415,6 @@ def _wanted_type(kind: Any, wanted: str) -> Any:
 
 def _cast(column: Any, wanted: str, kind: Any) -> Any:
     """A column in the wanted type. Raises pyarrow.ArrowInvalid where a value does not fit."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if column.type == kind:
@@ -458,8 +434,6 @@ def _cast(column: Any, wanted: str, kind: Any) -> Any:
 
 
 def _first_bad(column: Any, wanted: str, kind: Any) -> int:
-    import pyarrow as pa
-
     for place in range(len(column)):
         try:
             _cast(column.slice(place, 1), wanted, kind)

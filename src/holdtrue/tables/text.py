@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.errors import InputError
 from holdtrue.tables.files import FILES, check_unpacked
@@ -49,8 +50,6 @@ class Block(NamedTuple):
 
     def reader(self) -> Any:
         """The content as a file of Arrow's, in memory that its threads can free by themselves."""
-        import pyarrow as pa
-
         buffer = pa.allocate_buffer(len(self.content))
         with pa.FixedSizeBufferWriter(buffer) as writer:
             writer.write(self.content)
