@@ -25,8 +25,6 @@ from holdtrue.errors import (
 from holdtrue.evidence import Evidence
 from holdtrue.records import Document
 
-__all__ = ["SelectionPath", "ShowsPath", "data_frame", "fits_whole", "skill_of"]
-
 _Evidence = TypeVar("_Evidence", bound=Evidence)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _FRAMES = ("pandas", "polars", "pyarrow")

@@ -19,8 +19,6 @@ from typing import Any, ClassVar, TypeVar
 
 from holdtrue.errors import InputError, plain, shown, speaks
 
-__all__ = ["Document", "Record", "parse_json", "read"]
-
 _Self = TypeVar("_Self", bound="Record")
 _Document = TypeVar("_Document", bound="Document")
 _SCALARS = {

@@ -16,8 +16,6 @@ from typing import Any
 from holdtrue.errors import MissingPackageError
 from holdtrue.files import written_whole
 
-__all__ = ["UnfitFile", "dump_skops", "load_skops"]
-
 _SCHEMA = "schema.json"
 _MAX_SCHEMA = 1 << 27
 # Bytes that a file may unpack to, and times its own size where it is larger than the second.

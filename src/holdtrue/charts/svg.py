@@ -17,8 +17,6 @@ from holdtrue.charts.chart import Chart, Dots, Heat, Lines, Series
 from holdtrue.charts.layout import Style
 from holdtrue.charts.words import number, printable, shortened
 
-__all__ = ["draw"]
-
 _WIDTH = 720
 _NARROW = 480  # a narrower chart is lower, and gives names less room
 _ROW = 22  # height of a row of dots or of a heat map

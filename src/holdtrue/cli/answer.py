@@ -16,31 +16,18 @@ from holdtrue.targets import TargetKind
 if TYPE_CHECKING:
     from holdtrue.deployed import SavedModel
 
-__all__ = ["Answer", "answered", "kept_warnings", "number_columns", "repeated", "without_values"]
-
 _MAX_REPEATED = 10_000_000  # rows, with their repetitions
 
 
 class Answer(NamedTuple):
-    """What a command found.
-
-    Attributes
-    ----------
-    summary : Summary
-    data : Data
-    settings : dict
-        What was asked, in words; None where it does not apply.
-    deployed : callable, optional
-        Gives the model behind the answer, for ``--save``.
-    python : str
-        Lines that do the same.
-    """
+    """What a command found."""
 
     summary: Summary
     data: Data
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # what was asked, in words; None where it does not apply
+    # Gives the model behind the answer, for ``--save``
     deployed: Callable[[], SavedModel] | None = None
-    python: str = ""
+    python: str = ""  # lines that do the same
 
 
 def answered(

@@ -23,8 +23,6 @@ from holdtrue.cli.options import ASK, WRITE, Debug
 from holdtrue.errors import InputError, SpokenError, did_you_mean
 from holdtrue.progress import silent
 
-__all__ = ["asks", "command", "main"]
-
 _INTERRUPTED = 130  # exit code, of typer too
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the typer that has its own
 

@@ -17,53 +17,31 @@ import pyarrow.compute as pc
 from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import FileError, InputError, check_choice, did_you_mean
 from holdtrue.tables import Fingerprint, Table, open_table
-from holdtrue.tables.table import one_array
 from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
 
 if TYPE_CHECKING:
     from holdtrue.tables.site_sums import SiteSums
-
-__all__ = ["Ask", "Data"]
 
 _YEARS = (1500, 2200)
 
 
 @dataclass(frozen=True)
 class Data:
-    """An opened table and the part of it that a command works on.
+    """An opened table and the part of it that a command works on."""
 
-    Attributes
-    ----------
-    table : Table
-        Without the rows that lack a target, domain or weight; of the columns, those to choose
-        from, those that options name, and those that --drop leaves out.
-    names : list of str
-        Columns to choose from, with the parts of dates.
-    dropped : tuple of str
-        Columns that --drop leaves out.
-    n_rows_in_file : int
-    incomplete : dict from str to int
-        Columns that must have a value in every row, with the number of rows that lacked one.
-    seed : int
-    no_values : bool
-        Whether values of the data are kept out of the answer.
-    nested : sequence of str
-        Columns of lists and the like, which are left out.
-    weight : str or None
-        Column of the rows' weights, and
-    weights : ndarray of shape (n_rows,) or None
-    """
-
+    # Without the rows that lack a target, domain or weight; of the columns, those to choose from,
+    # those that options name, and those that --drop leaves out
     table: Table
-    names: list[str]
-    dropped: tuple[str, ...]
+    names: list[str]  # columns to choose from, with the parts of dates
+    dropped: tuple[str, ...]  # columns that --drop leaves out
     n_rows_in_file: int
+    # Columns that must have a value in every row, with the number of rows that lacked one
     incomplete: dict[str, int]
     seed: int
-    no_values: bool
-    nested: Sequence[str] = ()
-    weight: str | None = None
-    weights: np.ndarray | None = None
+    no_values: bool  # whether values of the data are kept out of the answer
+    nested: Sequence[str] = ()  # columns of lists and the like, which are left out
+    weight: str | None = None  # column of the rows' weights
+    weights: np.ndarray | None = None  # shape (n_rows,)
 
     @property
     def notes(self) -> list[tuple[str, str]]:
@@ -169,7 +147,7 @@ class Data:
                     f"column {name!r} must hold numbers. Got {self.table.types[name]}. Leave it "
                     f"out with --drop {shlex.quote(name)}, or say how to read it with --type."
                 )
-            numbers = as_numbers(one_array(column))
+            numbers = as_numbers(column)
             if not allow_missing and not np.isfinite(numbers).all():
                 row = int(np.flatnonzero(~np.isfinite(numbers))[0]) + 1
                 raise InputError(
@@ -197,35 +175,19 @@ class SumsFiles:
 
 @dataclass(frozen=True)
 class Ask:
-    """Options that say what to read; those of every command that reads a table.
-
-    Attributes
-    ----------
-    file : str
-    types : dict from column to kind
-    drop, only : tuple of str
-        Names of columns, or several with commas between them.
-    weights : str or None
-        Column of the rows' weights.
-    target : str
-        Column to predict, or several with commas between them.
-    table, encoding : str or None
-        As in `open_table`.
-    seed : int
-    missing_target : {"drop", "error"}
-        What to do with rows that lack a target or domain.
-    no_values : bool
-    """
+    """Options that say what to read; those of every command that reads a table."""
 
     file: str
     types: Mapping[str, str]
+    # drop, only: names of columns, or several with commas between them
     drop: tuple[str, ...]
     only: tuple[str, ...]
-    target: str | None
+    target: str | None  # column to predict, or several with commas between them
+    # table, encoding: as in `open_table`
     table: str | None
     encoding: str | None
-    missing_target: str
-    weights: str | None = None
+    missing_target: str  # "drop" or "error": rows that lack a target or domain
+    weights: str | None = None  # column of the rows' weights
     seed: int = 0
     no_values: bool = False
 

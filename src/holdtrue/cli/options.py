@@ -7,34 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "ASK",
-    "Alpha",
-    "Csv",
-    "Debug",
-    "Drop",
-    "Encoding",
-    "File",
-    "Force",
-    "From",
-    "Groups",
-    "Json",
-    "MissingTarget",
-    "NoValues",
-    "Only",
-    "Out",
-    "Quiet",
-    "Save",
-    "Seed",
-    "Target",
-    "TargetType",
-    "Top",
-    "Types",
-    "WRITE",
-    "Weights",
-    "column_names",
-]
-
 _TABLE = (
     "CSV, Parquet (file or folder), Feather, JSON, Excel or DuckDB file, a pattern such as "
     "'data/*.csv', or - for standard input."

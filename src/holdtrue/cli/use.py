@@ -13,8 +13,6 @@ from holdtrue.cli.app import command
 from holdtrue.cli.options import Csv, Encoding, File, Force, From, Json, Out, Quiet, Top
 from holdtrue.errors import InputError
 
-__all__ = ["check", "predict"]
-
 Model = Annotated[
     str, typer.Argument(help="What --save has written.", metavar="MODEL.skops", show_default=False)
 ]

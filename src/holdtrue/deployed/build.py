@@ -15,10 +15,7 @@ from holdtrue.deployed.promise import Promise
 from holdtrue.deployed.slim import slim
 from holdtrue.errors import InputError, speaks
 from holdtrue.tables import Table, TableEncoder, open_table, rows_of
-from holdtrue.tables.encode import FeatureColumn, as_numbers, stored_kind
-from holdtrue.tables.table import one_array
-
-__all__ = ["deploy", "promise_of", "saved_model", "target_labels"]
+from holdtrue.tables.column_summary import FeatureColumn, as_numbers, stored_kind
 
 _PARTS = 10
 
@@ -154,7 +151,7 @@ def saved_model(
         texts, counts = np.unique([str(value) for value in values], return_counts=True)
         baseline = by_text[str(texts[counts.argmax()])]
     else:
-        baseline = float(np.mean(as_numbers(one_array(column))))
+        baseline = float(np.mean(as_numbers(column)))
     used = f"{len(columns):,} column{'s' * (len(columns) != 1)}"
     if sources is not None:
         used = f"{len(sources)} source{'s' * (len(sources) != 1)}"
@@ -176,5 +173,5 @@ def saved_model(
 def target_labels(column: Any, *, is_numeric: bool = False) -> np.ndarray:
     """A column without missing values as numbers, or as text."""
     if is_numeric:
-        return as_numbers(one_array(column))
+        return as_numbers(column)
     return np.array([str(value) for value in python_values(column)])

@@ -16,8 +16,6 @@ from sklearn.pipeline import Pipeline
 
 from holdtrue.compare.field import GroupTuned
 
-__all__ = ["on_needed_columns", "parts_of", "slim", "with_features"]
-
 # Attributes of our estimators that `predict` and `transform` read.
 _PREDICT = {
     "_average", "_calibrations", "_encodings", "_kept", "_settings", "basis_", "classes_", "coef_",

@@ -13,8 +13,6 @@ from holdtrue.errors import InputError, speaks
 from holdtrue.path import SelectionPath
 from holdtrue.records import Document, Record, parse_json, read
 
-__all__ = ["Summary", "Table"]
-
 _READS = (
     "Pass a file that `holdtrue rank`, select, compare, transfer or size wrote with --json, or the "
     "text of SelectionPath.to_json."
@@ -24,27 +22,15 @@ _CELL = (str, int, float, bool, type(None))
 
 @dataclass(frozen=True, eq=False)
 class Table(Record):
-    """Rows under labelled columns.
-
-    Parameters
-    ----------
-    caption : str
-    columns : mapping of str to str
-        From the keys of the rows to what stands above the column.
-    rows : sequence of mappings
-        Text, numbers, truth values or None.
-    brief : sequence of str
-        Keys of the columns that matter most; a terminal has no room for the others, and a page
-        folds them.
-    n_left_out : int
-        Further rows, which are not here.
-    """
+    """Rows under labelled columns."""
 
     caption: str
-    columns: Mapping[str, str]
-    rows: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, str]  # from the keys of the rows to what stands above the column
+    rows: Sequence[Mapping[str, Any]]  # text, numbers, truth values or None
+    # Keys of the columns that matter most; a terminal has no room for the others, and a page folds
+    # them
     brief: Sequence[str]
-    n_left_out: int = 0
+    n_left_out: int = 0  # further rows, which are not here
 
     def __post_init__(self) -> None:
         if not set(self.brief) <= set(self.columns):

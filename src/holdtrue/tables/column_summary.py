@@ -18,7 +18,7 @@ from holdtrue.columns.counting import label_order
 from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import InputError, check_choice
 from holdtrue.records import Record
-from holdtrue.tables.table import Table
+from holdtrue.tables.table import Table, one_array
 from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
 from holdtrue.validation import is_number
 
@@ -41,38 +41,21 @@ _OTHER, _MISSING = "(other)", "(missing)"
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumn(Record):
-    """How a column was encoded, and what it held.
-
-    Attributes
-    ----------
-    name : str
-    features : tuple of str
-        Names of its features: the column's name for a number, ``plan=paid`` for a value of a
-        category; none if the column was left out.
-    note : str
-        What was done, in words.
-    n_missing : int
-    fill : float or None
-        Replaces missing numbers: the mean over all rows that have one.
-    levels : tuple
-        Values that have a feature each; None is the missing value.
-    kind : str
-        How the column is read: "text", "number", "date", "time" or "bool".
-    low, high : float or None
-        Range of numbers, as they are encoded.
-    seen : tuple
-        All values of a category; none where they were too many to be kept.
-    """
+    """How a column was encoded, and what it held."""
 
     name: str
+    # Names of its features: the column's name for a number, ``plan=paid`` for a value of a
+    # category; none if the column was left out
     features: tuple[str, ...]
-    note: str
+    note: str  # what was done, in words
     n_missing: int
-    fill: float | None = None
-    levels: tuple[object, ...] = ()
-    kind: str = "number"
+    fill: float | None = None  # replaces missing numbers: the mean over all rows that have one
+    levels: tuple[object, ...] = ()  # values that have a feature each; None is the missing value
+    kind: str = "number"  # how the column is read: "text", "number", "date", "time" or "bool"
+    # low, high: range of numbers, as they are encoded
     low: float | None = None
     high: float | None = None
+    # All values of a category; none where they were too many to be kept
     seen: tuple[object, ...] = ()
 
 
@@ -85,6 +68,20 @@ class Encoding:
     domains: tuple[Any, ...]  # empty where there are none, or too many
     columns: tuple[FeatureColumn, ...]
     features: list[str]
+
+
+def table_encoding(
+    table: Table,
+    target: str,
+    domain: str | None,
+    target_type: str,
+    leave_out: Iterable[str],
+    max_levels: int,
+) -> Encoding:
+    """How each column of a table becomes numbers: the first pass."""
+    check_options(target_type, max_levels)
+    summaries = column_summaries(table, target, domain, leave_out)
+    return encoding_of(summaries, table.n_rows, target, domain, target_type, max_levels)
 
 
 def column_summaries(
@@ -139,9 +136,8 @@ def encoding_of(
     n_rows: int,
     target: str,
     domain: str | None,
-    *,
-    target_type: str = "auto",
-    max_levels: int = MAX_LEVELS,
+    target_type: str,
+    max_levels: int,
 ) -> Encoding:
     """How each column becomes numbers; what cannot be fitted is refused."""
     kind = kind_of_target(target, summaries[target], target_type)
@@ -331,8 +327,9 @@ def stored_kind(kind: Any) -> str:
     return "date" if pa.types.is_temporal(kind) else "number"
 
 
-def as_numbers(column: pa.Array) -> np.ndarray:
+def as_numbers(column: Any) -> np.ndarray:
     """Values as float64; missing ones are NaN, dates and times are in days."""
+    column = one_array(column)
     kind = column.type
     if pa.types.is_date(kind):
         column = pc.cast(pc.cast(column, pa.date32()), pa.int32())

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["MONTHS", "DatePart", "date_parts"]
-
 # Not those of the calendar module, which depend on the locale.
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -27,17 +25,10 @@ _LABELS = {
 
 
 class DatePart(NamedTuple):
-    """A part of a column of dates.
+    """A part of a column of dates."""
 
-    Attributes
-    ----------
-    column : str
-        Of the dates.
-    part : {"year", "month", "weekday", "hour"}
-    """
-
-    column: str
-    part: str
+    column: str  # of the dates
+    part: str  # "year", "month", "weekday" or "hour"
 
     @property
     def type(self) -> Any:

@@ -23,29 +23,11 @@ from holdtrue.tables.column_summary import (
     Encoding,
     FeatureColumn,
     as_numbers,
-    check_options,
-    checked_features,
-    column_summaries,
-    encoding_of,
-    feature_columns,
     holds_quantities,
-    stored_kind,
+    table_encoding,
 )
 from holdtrue.tables.table import Table
 from holdtrue.targets import TargetKind
-
-__all__ = [
-    "FeatureColumn",
-    "TableMoments",
-    "TableRows",
-    "as_numbers",
-    "checked_features",
-    "encoded_batch",
-    "feature_columns",
-    "moments_of",
-    "rows_of",
-    "stored_kind",
-]
 
 _MAX_BYTES = 1 << 31
 _CELLS = 1 << 23
@@ -124,11 +106,7 @@ def moments_of(
     >>> sums.columns[0].note
     'number; 1 missing, filled with the mean 2'
     """
-    check_options(target_type, max_levels)
-    summaries = column_summaries(table, target, domain, leave_out)
-    encoding = encoding_of(
-        summaries, table.n_rows, target, domain, target_type=target_type, max_levels=max_levels
-    )
+    encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
     moments = summed(table, target, domain, encoding, _coded_target, sample_weight)
     return TableMoments(moments, encoding.classes, encoding.kind, encoding.columns, table.n_rows)
 
@@ -212,11 +190,7 @@ def rows_of(
     >>> rows.X.ravel().tolist(), rows.y.tolist(), rows.groups
     ([1.0, 2.0, 3.0], [1.5, 2.5, 9.0], None)
     """
-    check_options(target_type, max_levels)
-    summaries = column_summaries(table, target, domain, leave_out)
-    encoding = encoding_of(
-        summaries, table.n_rows, target, domain, target_type=target_type, max_levels=max_levels
-    )
+    encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
     n_bytes = 8 * table.n_rows * len(encoding.features)
     if n_bytes > _MAX_BYTES:
         raise InputError(

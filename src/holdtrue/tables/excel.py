@@ -15,8 +15,6 @@ from typing import Any
 from holdtrue.errors import InputError, MissingPackageError, did_you_mean
 from holdtrue.tables.files import check_unpacked
 
-__all__ = ["sheet_as_csv"]
-
 _CHUNK = 1 << 20
 _WRONG = frozenset(("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"))
 

@@ -19,8 +19,6 @@ from holdtrue.tables.date_parts import date_parts
 from holdtrue.tables.files import Files
 from holdtrue.tables.spill import widened
 
-__all__ = ["Fingerprint", "Source", "Table", "as_text", "one_array"]
-
 # Files above this size are told apart by their size and their ends.
 WHOLE = 1 << 30
 _END = 1 << 24
@@ -29,18 +27,10 @@ _LISTED = 20  # most names in a message
 
 
 class Fingerprint(NamedTuple):
-    """What tells the data of one run from those of another.
+    """What tells the data of one run from those of another."""
 
-    Attributes
-    ----------
-    digest : str
-        SHA-256, in hexadecimal.
-    covers : str
-        Of what, in words.
-    """
-
-    digest: str
-    covers: str
+    digest: str  # SHA-256, in hexadecimal
+    covers: str  # of what, in words
 
     def __str__(self) -> str:
         return f"sha256 {self.digest} of {self.covers}"

@@ -22,8 +22,6 @@ from holdtrue.tables.spill import widened
 from holdtrue.tables.table import Source
 from holdtrue.tables.text_types import classified, converted, without_marks
 
-__all__ = ["AsWritten", "Reading"]
-
 _SAMPLE = 64
 _NUMBER = (
     r"^(?P<minus>[-(]?)\+?(?P<unit>[$€£¥]?) ?(?P<minus2>-?)"
@@ -52,17 +50,10 @@ _ISO_KINDS = ("date", "timestamp", "precise", "zoned")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column of text was read.
+    """How a column of text was read."""
 
-    Attributes
-    ----------
-    what : str
-        ``"numbers"`` or ``"dates"``.
-    written, meant : str
-        A value of it, as it stands in the file and as it was read.
-    """
-
-    what: str
+    what: str  # ``"numbers"`` or ``"dates"``
+    # written, meant: a value of it, as it stands in the file and as it was read
     written: str
     meant: str
 
