@@ -125,14 +125,8 @@ class Document(Record):
 def read(kind: Any, value: Any, name: str) -> Any:
     """The value as the declared type; a sequence as a tuple, an array as a read-only copy.
 
-    Parameters
-    ----------
-    kind : type
-        str, bool, int, float, a literal, an array, a record, object for anything, or an optional,
-        a sequence or a mapping of these.
-    value : object
-    name : str
-        For the error, which is an `InputError`.
+    A ``kind`` is str, bool, int, float, a literal, an array, a record, object for anything, or an
+    optional, a sequence or a mapping of these. ``name`` is for the error, an `InputError`.
     """
     if kind is object or kind is Any:
         return value

@@ -32,15 +32,7 @@ class UnfitFile(Exception):  # noqa: N818  (the caller names the file)
 
 
 def dump_skops(model: Any, path: str | Path, known: Collection[str]) -> None:
-    """Write a model whole or not at all, if `load_skops` will read it.
-
-    Parameters
-    ----------
-    model : object
-    path : path
-    known : collection of str
-        Full names of the types that will be known then.
-    """
+    """Write a model whole or not at all, if `load_skops` will read it with these known types."""
     io = _skops()
     try:
         data = io.dumps(model, compression=zipfile.ZIP_DEFLATED)
@@ -55,11 +47,8 @@ def dump_skops(model: Any, path: str | Path, known: Collection[str]) -> None:
 def load_skops(path: str | Path, known: Collection[str] | None = None) -> Any:
     """The model in a file, if it holds only types that are known.
 
-    Parameters
-    ----------
-    path : path
-    known : collection of str, optional
-        Full names of all types that may be in the file. Default: those that skops knows as safe.
+    ``known`` has the full names of all types that may be in the file. Default: those that skops
+    knows as safe.
     """
     path = Path(path)
     try:

@@ -40,12 +40,7 @@ class TargetKind(NamedTuple):
     def sentence(self, name: str, option: str = "target_type='{}'") -> str:
         """How the target is read and how to have it otherwise; nothing where the caller said so.
 
-        Parameters
-        ----------
-        name : str
-            Of the target.
-        option : str
-            How the caller writes the other reading, such as ``"--target-type {}"``.
+        ``option`` is how the caller writes the other reading, such as ``"--target-type {}"``.
         """
         if self.is_decided:
             return ""

@@ -30,11 +30,7 @@ _VARIABLES = {layout.BLUE: "--ht-blue", layout.ORANGE: "--ht-orange"}
 def draw(chart: Chart, width: int = _WIDTH) -> str:
     """The chart as one ``<svg>`` element, as wide as the page lets it be.
 
-    Parameters
-    ----------
-    chart : Chart
-    width : int
-        In pixels at which letters have the size of small print; a page may stretch it.
+    At a ``width`` in pixels letters have the size of small print; a page may stretch it.
     """
     raise NotImplementedError(type(chart).__name__)
 

@@ -88,17 +88,8 @@ def promise_of(
 ) -> Promise:
     """The error of a model, everything about it chosen anew without the rows that judge it.
 
-    Parameters
-    ----------
-    model : estimator
-    X : array-like or data frame of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-        Numbers, or classes as text.
-    labels : ndarray of shape (n_rows,), or None
-        Groups, which are left out as a whole.
-    groups : str or None
-        What they are called.
-    random_state : int, RandomState or None
+    ``y`` holds numbers, or classes as text; ``labels`` the group of each row, which are left out as
+    a whole and called ``groups``.
     """
     is_numeric = y.dtype.kind == "f"
     parts = None

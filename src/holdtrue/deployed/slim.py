@@ -54,19 +54,10 @@ def _forget(estimator: Any, names: set[str]) -> None:
 
 
 def on_needed_columns(estimator: Any, columns: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """A slim estimator of ours without the columns whose features all have weight 0.
+    """A slim estimator of ours, and its columns without those whose features all have weight 0.
 
-    Parameters
-    ----------
-    estimator : slim fitted estimator
-    columns : sequence of FeatureColumn
-        In the order of the estimator's features; those that were left out have none.
-
-    Returns
-    -------
-    estimator
-    columns : list of FeatureColumn
-        Those that are left; at least one, because a table without columns has no rows.
+    ``columns`` are in the order of the estimator's features; those that were left out have none. At
+    least one is left, because a table without columns has no rows.
     """
     columns = [column for column in columns if column.features]
     if not (hasattr(estimator, "coef_") and type(estimator).__module__.startswith("holdtrue.")):

@@ -6,7 +6,7 @@ counts), the second encodes batch by batch. For moments the table is never in me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,7 +107,7 @@ def moments_of(
     'number; 1 missing, filled with the mean 2'
     """
     encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
-    moments = summed(table, target, domain, encoding, _coded_target, sample_weight)
+    moments = summed(table, target, domain, encoding, sample_weight)
     return TableMoments(moments, encoding.classes, encoding.kind, encoding.columns, table.n_rows)
 
 
@@ -116,10 +116,11 @@ def summed(
     target: str,
     domain: str,
     encoding: Encoding,
-    coded: Callable[[pa.Array, tuple[Any, ...] | None], np.ndarray],
     sample_weight: np.ndarray | None = None,
+    *,
+    every_class: bool = False,
 ) -> Moments:
-    """Second pass: moments of the encoded rows; ``coded`` turns the target into numbers."""
+    """Second pass: moments of the encoded rows; ``every_class`` has a target, also one of two."""
     check_memory(domain, len(encoding.domains), len(encoding.features))
     total: Moments | None = None
     start = 0
@@ -128,7 +129,7 @@ def summed(
         start += len(X)
         part = Moments.from_arrays(
             X,
-            coded(target_batch, encoding.classes),
+            _coded_target(target_batch, encoding.classes, every_class=every_class),
             groups=codes_of(domain_batch, encoding.domains),
             sample_weight=weight,
             feature_names=encoding.features,
@@ -272,12 +273,14 @@ def _encoded(column: FeatureColumn, values: pa.Array) -> np.ndarray:
     return hot[:, : len(column.features)]
 
 
-def _coded_target(values: pa.Array, classes: tuple[Any, ...] | None) -> np.ndarray:
+def _coded_target(
+    values: pa.Array, classes: tuple[Any, ...] | None, *, every_class: bool
+) -> np.ndarray:
     """The target as numbers: +1 for a class and -1 for the rest."""
     if classes is None:
         return as_numbers(values)
     codes = codes_of(values, classes)
-    if len(classes) == 2:
+    if len(classes) == 2 and not every_class:
         return np.where(codes == 1, 1.0, -1.0)
     return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from scipy.linalg import block_diag
 
 from holdtrue.errors import InputError, speaks
@@ -29,13 +28,12 @@ from holdtrue.tables.column_summary import (
     ColumnSummary,
     Encoding,
     FeatureColumn,
-    as_numbers,
     check_options,
     check_target_size,
     column_summaries,
     kind_of_target,
 )
-from holdtrue.tables.encode import codes_of, summed
+from holdtrue.tables.encode import summed
 from holdtrue.tables.table import Table
 
 _NAMED = 100  # most values of a category that a site names
@@ -231,7 +229,8 @@ def site_sums(
         tuple(_finer(column) for column in columns),
         [column.name for column in columns for _ in range(column.n_features)],
     )
-    moments = replace(summed(table, target, domain, encoding, _class_marks), feature_names=None)
+    moments = summed(table, target, domain, encoding, every_class=True)
+    moments = replace(moments, feature_names=None)
     if min_count > 1:
         _check_floor(moments, encoding, target, domain, min_count)
         columns, moments = _with_floor(columns, moments, min_count)
@@ -289,13 +288,6 @@ def _finer(column: SiteColumn) -> FeatureColumn:
     levels = tuple(column.labels)
     kind = CATEGORY if column.read_as == EMPTY else column.read_as
     return FeatureColumn(column.name, features, "", column.n_missing, column.mean, levels, kind)
-
-
-def _class_marks(values: pa.Array, classes: tuple[Any, ...] | None) -> np.ndarray:
-    """A number as it is; of classes one column each, +1 or -1, also where there are but two."""
-    if classes is None:
-        return as_numbers(values)
-    return np.where(codes_of(values, classes)[:, None] == np.arange(len(classes)), 1.0, -1.0)
 
 
 # --- floor on small counts ------------------------------------------------------------------------

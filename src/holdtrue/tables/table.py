@@ -284,12 +284,7 @@ class Table:
 
 
 class _OfColumns(dict[str, Any]):
-    """Types or kinds of columns by name, and those of the parts of dates where they are asked for.
-
-    Parameters
-    ----------
-    columns, parts : dict
-    """
+    """Types or kinds of columns by name, and of the parts of dates where they are asked for."""
 
     def __init__(self, columns: Mapping[str, Any], parts: Mapping[str, Any]):
         super().__init__(columns)
@@ -300,16 +295,7 @@ class _OfColumns(dict[str, Any]):
 
 
 class _CompleteRows:
-    """Some rows of a table, and some of its columns in memory.
-
-    Parameters
-    ----------
-    table : Table
-    held : dict from name to column
-        All rows of these columns.
-    rows : ndarray of bool, shape (n_rows,), or None
-        Rows to keep; None for all.
-    """
+    """Some rows of a table (None for all), and all rows of some of its columns in memory."""
 
     def __init__(self, table: Table, held: dict[str, Any], rows: np.ndarray | None):
         self._table, self._held, self._rows = table, held, rows

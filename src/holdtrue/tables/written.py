@@ -61,15 +61,8 @@ class Reading:
 class AsWritten:
     """Columns of another source, those that are written numbers and dates as such.
 
-    Parameters
-    ----------
-    source : Source
-    leave : collection of str
-        Columns that the caller has given a type.
-
-    Attributes
-    ----------
-    readings : dict from name to Reading
+    ``leave`` are columns that the caller has given a type; ``readings`` tell how the others were
+    read, by name.
     """
 
     def __init__(self, source: Source, leave: Collection[str] = ()):
