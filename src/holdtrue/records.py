@@ -193,6 +193,8 @@ def _field_types(cls: Any) -> dict[str, Any]:
 
 
 def _scalar(kind: type, value: Any, name: str) -> Any:
+    if type(value) is kind:
+        return value
     value = plain(value)
     expected, word = _SCALARS[kind]
     if kind is float and isinstance(value, str) and value in _NOT_FINITE:
