@@ -68,8 +68,8 @@ def load_skops(path: str | Path, known: Collection[str] | None = None) -> Any:
     except (MissingPackageError, UnfitFile):
         raise
     except Exception as error:  # a damaged file may fail with anything
-        told = getattr(error, "strerror", None) or str(error)
-        reason = " ".join(told.split())[:200].rstrip(".") or type(error).__name__
+        message = getattr(error, "strerror", None) or str(error)
+        reason = " ".join(message.split())[:200].rstrip(".") or type(error).__name__
         what = "read" if isinstance(error, OSError) else "loaded"
         raise UnfitFile(f"cannot be {what}: {reason}.") from error
 

@@ -9,6 +9,7 @@ import typer
 
 from holdtrue.cli.app import asks, command
 from holdtrue.cli.options import (
+    DOMAIN,
     Alpha,
     Csv,
     Force,
@@ -75,16 +76,7 @@ def select(
         typer.Argument(metavar="FILE", help="Further files, of --sums.", show_default=False),
     ] = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict.")] = None,
-    domain: Annotated[
-        str | None,
-        typer.Option(
-            "--domain",
-            "--groups",
-            "-d",
-            help="Column that tells hospitals, users or years apart.",
-            autocompletion=column_names,
-        ),
-    ] = None,
+    domain: Annotated[str | None, DOMAIN] = None,
     sums: Annotated[
         bool, typer.Option("--sums", help="The files are what holdtrue sums wrote at each site.")
     ] = False,

@@ -44,6 +44,13 @@ Groups = Annotated[
         autocompletion=column_names,
     ),
 ]
+DOMAIN = typer.Option(
+    "--domain",
+    "--groups",
+    "-d",
+    help="Column that tells hospitals, users or years apart.",
+    autocompletion=column_names,
+)
 Types = Annotated[
     list[str] | None,
     typer.Option(

@@ -64,8 +64,8 @@ def answer(
     encoded = replace(encoded, target_kind=kind)
     notes = [*data.time_notes(domain), *notes]
     rows = repeated(rows_of(data.table, target, domain, **reading), data) if average else None
-    found, fits = _selected(data, encoded, target, domain, notes, rows, **settings)
-    return found._replace(
+    selected, fits = _selected(data, encoded, target, domain, notes, rows, **settings)
+    return selected._replace(
         deployed=partial(_model, data, target, domain, fits, encoded),
         python=_lines(ask, data, target, domain, fits.models["T-Greedy"], target_type),
     )

@@ -10,6 +10,7 @@ import typer
 
 from holdtrue.cli.app import command
 from holdtrue.cli.options import (
+    DOMAIN,
     Drop,
     Encoding,
     File,
@@ -21,7 +22,6 @@ from holdtrue.cli.options import (
     Target,
     TargetType,
     Types,
-    column_names,
 )
 
 if TYPE_CHECKING:
@@ -32,16 +32,7 @@ if TYPE_CHECKING:
 def sums(
     file: File,
     target: Target,
-    domain: Annotated[
-        str,
-        typer.Option(
-            "--domain",
-            "--groups",
-            "-d",
-            help="Column that tells hospitals, users or years apart.",
-            autocompletion=column_names,
-        ),
-    ],
+    domain: Annotated[str, DOMAIN],
     out: Annotated[str, typer.Option("--out", "-o", help="File to write, such as site.sums.")],
     target_type: TargetType = "auto",
     min_count: Annotated[
@@ -109,7 +100,7 @@ def _contents(sums: SiteSums) -> list[str]:
     """What the sums tell, line by line."""
     names: dict[str, list[str]] = {}
     for column in (sums.site.target, *sums.site.columns):
-        names.setdefault(column.told, []).append(column.name)
+        names.setdefault(column.contents, []).append(column.name)
     n_domains, n_features = len(sums.moments.domains), sums.moments.n_features
     return [
         f"Sums of {sums.site.n_rows:,} rows tell, for each of {n_domains:,} domains, its rows, and "

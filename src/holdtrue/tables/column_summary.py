@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -251,36 +251,60 @@ class ColumnSummary:
 
     def encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
         """How the column is encoded, and what it holds."""
-        column = self._encoding(name, n_rows, max_levels)
-        seen = tuple(self.values) if self.is_category else ()
-        low, high = (self.low, self.high) if self.n_numbers else (None, None)
-        return replace(column, kind=self.kind, low=low, high=high, seen=seen)
-
-    def _encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
         missing = f"; {self.n_missing:,} missing" if self.n_missing else ""
+        features, levels, fill = [name], [], None
+        if reason := self._unfit(n_rows, max_levels, missing):
+            features, note = [], f"left out: {reason}"
+        elif self.is_category:
+            levels, n_rest = self._levels(max_levels)
+            features = [f"{name}={_as_text(label)}" for label in levels]
+            note = f"category of {self.n_values} values{missing}"
+            if n_rest:
+                features.append(f"{name}={_OTHER}")
+                note += f"; the {n_rest:,} least frequent are taken together"
+        else:
+            fill, note = self.mean, NOTES[self.kind]
+            note += f"{missing}, filled with the mean {fill:.4g}" if missing else ""
+        low, high = (self.low, self.high) if self.n_numbers else (None, None)
+        seen = tuple(self.values) if self.is_category else ()
+        return FeatureColumn(
+            name,
+            tuple(features),
+            note,
+            self.n_missing,
+            fill,
+            tuple(levels),
+            self.kind,
+            low,
+            high,
+            seen,
+        )
+
+    def _unfit(self, n_rows: int, max_levels: int, missing: str) -> str:
+        """Why the column is left out; empty if it is not."""
         if self.withheld:
-            return FeatureColumn(name, (), f"left out: {self.withheld}", self.n_missing)
+            return self.withheld
         if self.n_missing == n_rows:
-            return FeatureColumn(name, (), "left out: all values are missing", n_rows)
+            return "all values are missing"
         if not self.is_category:
             if self.is_constant:
-                note = f"left out: its only value is {self.low:g}{missing}"
-                return FeatureColumn(name, (), note, self.n_missing)
-            if self.largest > LARGEST:
-                note = f"left out: {self.largest:g} is too large to be squared"
-                return FeatureColumn(name, (), note, self.n_missing)
-            filled = f"{missing}, filled with the mean {self.mean:.4g}" if missing else ""
-            return FeatureColumn(
-                name, (name,), f"{NOTES[self.kind]}{filled}", self.n_missing, self.mean
-            )
+                return f"its only value is {self.low:g}{missing}"
+            too_large = self.largest > LARGEST
+            return f"{self.largest:g} is too large to be squared" if too_large else ""
         if self.looks_like_an_id(n_rows, max_levels):
             count = f"more than {MAX_VALUES:,}" if self.too_many else f"{self.n_values:,}"
-            note = f"left out: {count} values in {n_rows:,} rows look like an id"
-            return FeatureColumn(name, (), note, self.n_missing)
+            return f"{count} values in {n_rows:,} rows look like an id"
         if self.n_values == 1:
             only = repr(next(iter(self.values))) if self.values else "not named"
-            return FeatureColumn(name, (), f"left out: its only value is {only}", self.n_missing)
-        return self._category(name, max_levels, missing)
+            return f"its only value is {only}"
+        return ""
+
+    def _levels(self, max_levels: int) -> tuple[list[Any], int]:
+        """Values of a category that have a feature each, and how many others share one."""
+        values = self.frequent_values()
+        if self.n_values == 2 and not self.n_joined:
+            return [label for label in values if label is not None][-1:], 0
+        return values[:max_levels], self.n_values - len(values[:max_levels])
 
     def frequent_values(self) -> list[Any]:
         """The values, the most frequent first, ties in the order of the values."""
@@ -292,19 +316,6 @@ class ColumnSummary:
         """The values in their own order."""
         labels = list(self.values)
         return tuple(labels[i] for i in label_order(labels))
-
-    def _category(self, name: str, max_levels: int, missing: str) -> FeatureColumn:
-        kept = self.frequent_values()[:max_levels]
-        n_rest = self.n_values - len(kept)
-        if self.n_values == 2 and not self.n_joined:
-            kept, n_rest = [label for label in self.frequent_values() if label is not None][-1:], 0
-        note = f"category of {self.n_values} values{missing}"
-        if n_rest:
-            note += f"; the {n_rest:,} least frequent are taken together"
-        features = [f"{name}={_as_text(label)}" for label in kept]
-        if n_rest:
-            features.append(f"{name}={_OTHER}")
-        return FeatureColumn(name, tuple(features), note, self.n_missing, levels=tuple(kept))
 
 
 def _as_text(label: Any) -> str:

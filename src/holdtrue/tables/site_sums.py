@@ -76,7 +76,7 @@ class SiteColumn(Record):
         return 1 + self.marks_missing
 
     @property
-    def told(self) -> str:
+    def contents(self) -> str:
         """What the sums tell of the column, in words."""
         if self.withheld:
             return f"nothing, {_WITHHELD[self.withheld]}"
