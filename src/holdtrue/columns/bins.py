@@ -16,20 +16,13 @@ from holdtrue.columns.counting import rows_by_value, sum_between
 
 
 class Reading(NamedTuple):
-    """One way to read a column.
+    """One way to read a column."""
 
-    Attributes
-    ----------
-    n_bins : int
-        0 where the column is read by value.
-    ends : ndarray of int, shape (n_bins,)
-        Index of the last value of each bin among the values in order; empty without bins.
-    table : ndarray of shape (n_groups, width)
-        Of values or bins; a missing value has the last row to itself.
-    """
-
-    n_bins: int
+    n_bins: int  # 0 where the column is read by value
+    # shape (n_bins,): index of the last value of each bin among the values in order; empty without
+    # bins
     ends: np.ndarray
+    # shape (n_groups, width): of values or bins; a missing value has the last row to itself
     table: np.ndarray
 
     def groups(self, values: Any) -> np.ndarray:

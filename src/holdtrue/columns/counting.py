@@ -42,19 +42,12 @@ def loops_pay(n_rows: int) -> bool:
 
 
 class Target(NamedTuple):
-    """The target of every row, and how often each row counts.
+    """The target of every row, and how often each row counts."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Index of the row's class among the classes, or the number itself.
-    classes : tuple or None
-    weight : ndarray of int, shape (n_rows,), or None
-    """
-
+    # shape (n_rows,): index of the row's class among the classes, or the number itself
     codes: np.ndarray
     classes: tuple[Any, ...] | None
-    weight: np.ndarray | None
+    weight: np.ndarray | None  # shape (n_rows,)
 
     @classmethod
     def from_column(cls, y: Any, numeric: bool, sample_weight: Any = None) -> Target:
@@ -98,18 +91,10 @@ class Target(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The group of every row: a patient, a site, a user.
+    """The group of every row: a patient, a site, a user."""
 
-    Attributes
-    ----------
-    labels : pyarrow.Array or ndarray of object
-        The groups.
-    codes : ndarray of int32, shape (n_rows,)
-        Index of the row's group among them.
-    """
-
-    labels: Any
-    codes: np.ndarray
+    labels: Any  # the groups
+    codes: np.ndarray  # shape (n_rows,): index of the row's group among them
 
     @classmethod
     def from_column(cls, column: Any, target: Target) -> Groups:

@@ -19,17 +19,10 @@ _SAMPLE = 1 << 15
 
 
 class Distinct(NamedTuple):
-    """Distinct values of a column, and each row's place among them.
+    """Distinct values of a column, and each row's place among them."""
 
-    Attributes
-    ----------
-    values : pyarrow.Array, or ndarray of object where one column mixes types
-        A missing value is null, or None. Some values may belong to no row.
-    codes : ndarray of int, shape (n_rows,)
-    """
-
-    values: Any
-    codes: np.ndarray
+    values: Any  # a missing value is null, or None. Some values may belong to no row.
+    codes: np.ndarray  # shape (n_rows,)
 
 
 def distinct(name: Any, column: Any) -> Distinct:

@@ -31,22 +31,13 @@ DUCKDB_MEMORY = "900MB"
 
 
 class Part(NamedTuple):
-    """Tables of some values of a column.
+    """Tables of some values of a column."""
 
-    Attributes
-    ----------
-    table : ndarray of shape (n_values, width)
-        Of values that are not missing; those of numbers in order, part after part.
-    missing : ndarray of shape (0, width) or (1, width)
-        Of the missing value.
-    values : pyarrow.Array or ndarray of object, optional
-        Of the rows of the table, or numbers of rows that have them in ``column``.
-    column : pyarrow.Array or pyarrow.ChunkedArray, optional
-    """
-
+    # shape (n_values, width): of values that are not missing; those of numbers in order, part after
+    # part
     table: np.ndarray
-    missing: np.ndarray
-    values: Any = None
+    missing: np.ndarray  # shape (0, width) or (1, width): of the missing value
+    values: Any = None  # of the rows of the table, or numbers of rows that have them in ``column``
     column: Any = None
 
 

@@ -255,18 +255,10 @@ def _units(
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs.
-
-    Attributes
-    ----------
-    name : str
-    scorer : callable or None
-        scikit-learn's, greater is better; None for the loss of each row.
-    is_classes : bool
-    """
+    """What a prediction costs."""
 
     name: str
-    scorer: Any
+    scorer: Any  # scikit-learn's, greater is better; None for the loss of each row
     is_classes: bool
 
     @classmethod

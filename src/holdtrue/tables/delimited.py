@@ -46,23 +46,13 @@ _Parsed = tuple[list[Any], list[int]]
 
 @dataclass
 class _Column:
-    """What is known of a column.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        Of `text_types`.
-    marks : bool
-        Whether a mark stands for a missing value, so that Arrow alone cannot read it.
-    wanted : str or None
-        What the caller wants it to be.
-    """
+    """What is known of a column."""
 
     name: str
-    kind: str = "empty"
+    kind: str = "empty"  # of `text_types`
+    # Whether a mark stands for a missing value, so that Arrow alone cannot read it
     marks: bool = False
-    wanted: str | None = None
+    wanted: str | None = None  # what the caller wants it to be
 
     @property
     def by_hand(self) -> bool:

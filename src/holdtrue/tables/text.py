@@ -33,19 +33,10 @@ _BOMS = {
 
 
 class Block(NamedTuple):
-    """Whole records of a text file.
+    """Whole records of a text file."""
 
-    Attributes
-    ----------
-    content : bytes
-        UTF-8.
-    offset : int
-        Place of the first byte in the text as UTF-8, without a byte order mark.
-    file : TextFile
-    """
-
-    content: bytes
-    offset: int
+    content: bytes  # UTF-8
+    offset: int  # place of the first byte in the text as UTF-8, without a byte order mark
     file: TextFile
 
     def reader(self) -> Any:
