@@ -117,8 +117,8 @@ class Tree:
     # (n_nodes, 3)
     counts: np.ndarray
     criterion: str
-    # Why growing ended: "gain", no split (clearly) lowers the estimate; "max_splits", as many splits
-    # as asked for; "leaves", no leaf can be split; or "interrupted"
+    # Why growing ended: "gain", no split (clearly) lowers the estimate; "max_splits", as many as
+    # asked for; "leaves", no leaf can be split; or "interrupted"
     stopped: str
     withheld: tuple[str, ...] = ()  # limits that kept some leaf of several classes from being tried
     # shape (n_nodes,): with groups: loss of each node's rows, their group left out of the node and
