@@ -42,10 +42,10 @@ def main() -> None:
     try:
         code = app(args=arguments, prog_name="holdtrue", standalone_mode=False)
         if code == _INTERRUPTED:
-            _print_error(f"holdtrue {arguments[0]}: interrupted. No file was left half-written.")
+            print_error(f"holdtrue {arguments[0]}: interrupted. No file was left half-written.")
         sys.exit(code)
     except _UsageError as error:
-        _print_error(_usage_sentence(error, arguments[0]))
+        print_error(_usage_sentence(error, arguments[0]))
         sys.exit(2)
 
 
@@ -130,7 +130,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             is_mistake = isinstance(
                 error, (SpokenError, ValueError, TypeError, OSError, ImportError, MemoryError)
             )
-            _print_error(f"{who}: {_sentence(error) if is_mistake else _bug(error)}")
+            print_error(f"{who}: {_sentence(error) if is_mistake else _bug(error)}")
             raise typer.Exit(2 if is_mistake else 1) from None
         finally:
             silent.reset(silenced)
@@ -200,7 +200,8 @@ def _is_interrupted() -> bool:
     return getattr(signal.getsignal(signal.SIGINT), "came", False)
 
 
-def _print_error(text: str) -> None:
+def print_error(text: str) -> None:
+    """Print a line on standard error, without control characters."""
     from holdtrue.charts import printable
 
     print(printable(text), file=sys.stderr)
