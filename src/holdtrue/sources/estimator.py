@@ -25,7 +25,7 @@ from holdtrue.sources.base import (
 from holdtrue.sources.calibrate import calibrated, truncate
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import LAMBDAS, Choice, Search, Task, choose, make_search
-from holdtrue.sources.kernel import standardised
+from holdtrue.sources.scale import standardised
 from holdtrue.validation import check_magnitude, is_number
 
 # With so few rows of a class, a fit without one of them has learned something else.
@@ -412,8 +412,10 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         effects = np.concatenate([self.feature_weights_, self.source_weights_])
         effects = effects[candidates.indices]
         searched = search.searched if search.matrix is not None else np.flatnonzero(effects)
-        columns = candidates.columns(searched) if search.matrix is None else search.matrix
-        Z, _, _ = standardised(columns.astype(np.float64, copy=False), weight)
+        if search.matrix is None:
+            Z, _, _ = standardised(candidates.columns(searched).astype(np.float64), weight)
+        else:
+            Z = search.at(weight).matrix(np.float64)
         n_features = int((searched < candidates.n_features).sum())
         weights = effects[searched] / float(y_scale[0])
         return bounds.guarantees(Z, target[:, 0], weight, weights, n_features, self.lam_)

@@ -23,7 +23,7 @@ from holdtrue.sources.base import (
 )
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import LAMBDAS, Search, fit_target, one_at_a_time
-from holdtrue.sources.kernel import standardised
+from holdtrue.sources.scale import standardised
 from holdtrue.sources.ridge import (
     least_hinge,
     left_out_scale,
