@@ -178,7 +178,7 @@ def test_leaving_out_single_rows_is_corrected_for_the_row_that_each_fit_lacks():
 
 
 def test_the_estimate_of_classes_is_that_of_scores_less_the_threshold_of_the_others():
-    X, y, rng = raw(m=16)
+    X = raw(m=16)[0]
     sign = np.where(np.arange(16) < 4, 1.0, -1.0)
     task = Task(sign[:, None], np.ones(16), balanced=True, truncated=True)
     choice = choose.choose(Stored(X), task, [0.5], search(X), stop_by_error=False, estimate=True)

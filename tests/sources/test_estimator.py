@@ -152,17 +152,48 @@ def test_without_the_estimate_the_selection_is_the_same_and_scores_are_nan(task)
 
 def test_copies_of_a_column_count_once(task):
     S = np.column_stack([source(task.X) for _, source in task.sources])
-    copies = np.column_stack([S, *(S[:, [3]] * f + 1 for f in np.linspace(-2, 2, 51) if f)])
     one = GreedyTLClassifier(lam=0.5).fit(S, task.y)
+    copied = int(one.path_.order[2])
+    factors = [f for f in np.linspace(-2, 2, 51) if f]
+    copies = np.column_stack([S, *(S[:, [copied]] * f + 1 for f in factors)])
     many = GreedyTLClassifier(lam=0.5).fit(copies, task.y)
     np.testing.assert_array_equal(one.path_.order, many.path_.order)
-    np.testing.assert_allclose(many.coef_[: S.shape[1]], one.coef_)
+    assert many.selected_ == one.selected_
+    np.testing.assert_allclose(many.decision_function(copies), one.decision_function(S), rtol=1e-6)
+    # They share the weight, so that one standard deviation of each adds as much, or takes it off.
+    shared = many.feature_weights_[[copied, *range(200, 250)]]
+    np.testing.assert_allclose(np.abs(shared), abs(one.feature_weights_[copied]) / 51)
+    assert shared[0] * shared[1] < 0 < shared[0] * shared[-1]  # factors -2 and 2
+    np.testing.assert_allclose(many.path_.evidence.weights[0, :200], one.feature_weights_)
+    assert "50 more equal one of them on these rows and share its weight" in many.path_.reason
     drawn = GreedyTLClassifier(
         SourcePool([(f"s{j}", lambda X, j=j: copies[:, j]) for j in range(copies.shape[1])]),
         passthrough=False, n_candidates=120, random_state=0,
     ).fit(task.X, task.y)  # fmt: skip
-    families = [3 if j >= S.shape[1] else j for j in drawn.path_.order - task.X.shape[1]]
+    families = [copied if j >= S.shape[1] else j for j in drawn.path_.order - task.X.shape[1]]
     assert len(set(families)) == len(families)
+
+
+def test_with_one_row_of_each_class_all_columns_share_the_weight():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(2, 30)), rng.normal(size=(50, 30))
+    model = GreedyTLClassifier().fit(X, [0, 1])
+    assert model.selected_ == ["x0"]
+    ridge = RegularizedLeastSquares(lam=1.0).fit(X, [0, 1])
+    assert np.corrcoef(model.decision_function(new), ridge.decision_function(new))[0, 1] > 1 - 1e-9
+
+
+def test_sources_that_are_equal_on_the_rows_of_the_fit_share_the_weight(task):
+    votes = [(f"v{j}", lambda X, j=j: np.sign(task.sources[j][1](X))) for j in range(200)]
+    for options in ({}, {"n_candidates": 59, "max_selected": 4, "random_state": 0}):
+        model = GreedyTLClassifier(votes, passthrough=False, **options).fit(task.X, task.y)
+        scores = np.column_stack([vote(task.X) for _, vote in votes])
+        np.testing.assert_allclose(
+            model.decision_function(task.X), model.intercept_ + scores @ model.coef_[40:]
+        )
+        chosen = model.path_.chosen - 40
+        families = np.unique(scores[:, chosen], axis=1)
+        assert families.shape[1] == len(chosen)
 
 
 def test_groups_are_left_out_whole_and_the_reason_says_so():

@@ -257,6 +257,29 @@ class TargetFit:
         return self.greedy.regularised_errors * self.y_scale**2
 
 
+def shared_weights(
+    candidates: Candidates, fit: TargetFit, weight: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Intercept; the chosen candidates and all that equal them; their raw weights and effects.
+
+    Candidates that are equal on the rows of the fit share the weight of the chosen one evenly. On
+    new rows they may differ, and nothing says which of them is right.
+    """
+    if (candidates.equal_to == np.arange(len(candidates))).all():
+        intercept, raw = fit.raw()
+        return intercept, fit.order, raw, fit.effects
+    family = candidates.equal_to[fit.order]
+    by_family = np.argsort(family)
+    members = np.flatnonzero(np.isin(candidates.equal_to, family))
+    place = by_family[np.searchsorted(family[by_family], candidates.equal_to[members])]
+    Z, mean, scale = standardised(candidates.columns(members), weight)
+    chosen = Z[:, np.searchsorted(members, fit.order)[place]]
+    sign = np.where(np.einsum("ij,ij->j", Z, chosen) < 0, -1.0, 1.0)
+    effects = fit.effects[place] * sign / np.bincount(place)[place]
+    raw = effects / scale
+    return fit.y_mean - float(raw @ mean), members, raw, effects
+
+
 def fit_target(
     candidates: Candidates,
     y: np.ndarray,
