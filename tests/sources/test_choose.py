@@ -5,8 +5,9 @@ from holdtrue import SourcePool
 from holdtrue.sources import choose, ridge
 from holdtrue.sources.calibrate import thresholds
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import Search, Task
+from holdtrue.sources.choose import Search
 from holdtrue.sources.draws import CandidateDraws
+from holdtrue.sources.folds import Task, make_folds
 from holdtrue.sources.pool import PoolOn
 from holdtrue.sources.scale import standardised
 
@@ -77,7 +78,7 @@ def test_many_targets_through_one_gram_are_the_targets_one_by_one():
 
 def left_out_errors(X, y, lams, **changes):
     task = Task(y[:, None], np.ones(len(y)))
-    folds = choose.make_folds(task)
+    folds = make_folds(task)
     return choose.leave_out(Stored(X), task, folds, lams, search(X, **changes))
 
 
@@ -112,7 +113,7 @@ def test_honest_leave_one_out_does_not_fall_on_pure_noise():
 
 def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
     y = np.random.default_rng(0).normal(size=80)
-    folds = choose.make_folds(Task(y[:, None], np.ones(80)))
+    folds = make_folds(Task(y[:, None], np.ones(80)))
     assert len(folds) == 10
     np.testing.assert_array_equal(sum(fold.left_out for fold in folds), np.ones(80))
     assert all(not (fold.train * fold.left_out).any() for fold in folds)
@@ -122,7 +123,7 @@ def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
 def test_many_copies_of_a_row_are_left_out_together(n_rows):
     weight = np.full(n_rows, 20.0)
     y = np.random.default_rng(0).normal(size=n_rows)
-    folds = choose.make_folds(Task(y[:, None], weight))
+    folds = make_folds(Task(y[:, None], weight))
     assert len(folds) == min(n_rows, 10)
     np.testing.assert_array_equal(sum(fold.left_out for fold in folds), weight)
     assert all(fold.left_out.any() and not (fold.train * fold.left_out).any() for fold in folds)
@@ -133,7 +134,7 @@ def test_groups_are_left_out_whole(n_groups, n_folds):
     rng = np.random.default_rng(0)
     groups = np.append(np.arange(n_groups), rng.integers(n_groups, size=100))
     y = rng.normal(size=len(groups))
-    folds = choose.make_folds(Task(y[:, None], np.ones(len(y)), groups=groups))
+    folds = make_folds(Task(y[:, None], np.ones(len(y)), groups=groups))
     assert len(folds) == n_folds
     np.testing.assert_array_equal(sum(fold.left_out for fold in folds), np.ones(len(y)))
     for fold in folds:
@@ -146,7 +147,7 @@ def test_the_estimate_repeats_the_choice_of_penalty_and_size_without_each_part()
     find = search(X, max_selected=8)
     for stop in (False, True):
         choice = choose.choose(Stored(X), task, lams, find, stop_by_error=stop, estimate=True)
-        folds = choose.make_folds(task, in_parts=True)
+        folds = make_folds(task, in_parts=True)
         assert len(folds) == 10
         outcomes = choose.leave_out(Stored(X), task, folds, lams, find)
         expected = 0.0
@@ -198,7 +199,7 @@ def test_tenths_and_groups_are_not_corrected(n_rows):
     groups = None if n_rows > 50 else np.arange(14) // 2
     task = Task(y[:, None], np.ones(n_rows), groups=groups)
     choice = choose.choose(Stored(X), task, [0.5], search(X), stop_by_error=False, estimate=True)
-    (outcome,) = choose.leave_out(Stored(X), task, choose.make_folds(task), [0.5], search(X))
+    (outcome,) = choose.leave_out(Stored(X), task, make_folds(task), [0.5], search(X))
     np.testing.assert_allclose(choice.scores, outcome.path)
 
 

@@ -26,6 +26,7 @@ from holdtrue import (
 from holdtrue.datasets import make_sources
 from holdtrue.sources import DAM, AverageKT, RegularizedLeastSquares, choose
 from holdtrue.sources.choose import LAMBDAS
+from holdtrue.sources.folds import Task, make_folds
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +219,7 @@ def test_the_penalty_can_be_chosen_by_left_out_rows(task):
     S = np.column_stack([source(task.X) for _, source in task.sources])
     model = GreedyTLClassifier(lam="loo", max_selected=5).fit(S, task.y)
     search = choose.Search(5, 1e-4, S, np.arange(200))
-    target = choose.Task(
+    target = Task(
         np.where(task.y == 1, 1.0, -1.0)[:, None], np.ones(20), balanced=True, truncated=True
     )
 
@@ -226,7 +227,7 @@ def test_the_penalty_can_be_chosen_by_left_out_rows(task):
         def columns(self, wanted):
             return S[:, wanted]
 
-    folds = choose.make_folds(target, in_parts=True)
+    folds = make_folds(target, in_parts=True)
     outcomes = choose.leave_out(Stored(), target, folds, LAMBDAS, search)
     errors = [outcome.path[-1] for outcome in outcomes]
     assert model.lam_ == LAMBDAS[int(np.argmin(errors))]

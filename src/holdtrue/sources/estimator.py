@@ -30,11 +30,11 @@ from holdtrue.sources.choose import (
     LAMBDAS,
     Choice,
     Search,
-    Task,
     choose,
     make_search,
     shared_weights,
 )
+from holdtrue.sources.folds import Task
 from holdtrue.sources.scale import standardised
 from holdtrue.validation import check_magnitude
 

@@ -102,21 +102,10 @@ class GreedyFit:
         """Weights in order of entry, shape (k,): ``R⁻¹ q``."""
         return dtrtrs(self.R, self.q)[0] if len(self.order) else np.empty(0)
 
-    @property
-    def weight_path(self) -> np.ndarray:
-        """Weights of the sizes 0..k, shape (k + 1, k), in order of entry: ``R_t⁻¹ q_t``."""
-        k = len(self.order)
-        path = np.zeros((k + 1, k))
-        if k:
-            # R is triangular, so the inverse of its leading block is the leading block.
-            inverse = dtrtrs(self.R, np.eye(k))[0]
-            path[1:] = np.cumsum(inverse * self.q, axis=1).T
-        return path
-
     def predictions(self, Z: np.ndarray) -> np.ndarray:
         """Of every size 0..k for rows of the chosen columns, shape (k + 1, n_rows).
 
-        ``weight_path @ Z.T``, as sums of ``q`` times the rows of ``R⁻ᵀ Zᵀ``.
+        Sums of ``q`` times the rows of ``R⁻ᵀ Zᵀ``.
         """
         steps = np.zeros((len(self.order) + 1, len(Z)))
         if len(self.order):

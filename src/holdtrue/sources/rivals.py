@@ -24,7 +24,8 @@ from holdtrue.sources.base import (
     class_task,
 )
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import LAMBDAS, Search, fit_target, one_at_a_time
+from holdtrue.sources.choose import LAMBDAS, Search, fit_target
+from holdtrue.sources.folds import one_at_a_time
 from holdtrue.sources.ridge import (
     least_hinge,
     left_out_scale,
