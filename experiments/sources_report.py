@@ -242,8 +242,8 @@ def again(rows: list[dict[str, Any]], folder: Path) -> str:
     return "\n\n".join(
         [
             "### GreedyTL again, with the code as it is",
-            "Figure 1 was made before the threshold came from left-out rows, before the guard became"
-            " a report and before equal candidates shared their weight. The same draws again:",
+            "Figure 1 was made before the threshold came from left-out rows, the guard became a"
+            " report and equal candidates shared their weight. The same draws again:",
             markdown_table(header, lines),
         ]
     )
@@ -609,8 +609,8 @@ def rivals(rows: list[dict[str, Any]], folder: Path) -> str:
             " are. Rows are positives + negatives. *Level*: GreedyTL is first, or behind the best"
             " rival by no more than one standard error of the paired differences (over targets, or"
             " over draws where there is one target). Pools with * took part in choosing GreedyTL's"
-            " calibration, its estimate, and that equal candidates share a weight, with other draws."
-            " GreedyTL's lines were run again with later code beside the others' as they were.",
+            " calibration and its estimate, and that equal candidates share a weight, with other"
+            " draws. GreedyTL's lines were run again with later code beside the others' as they were.",
             f"First or level in **{share(list(level))}** cells ({counted}); {aside} on the pools"
             " that had no part in any choice.",
             *sections,

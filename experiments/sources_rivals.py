@@ -127,8 +127,10 @@ def outcomes(
         task = draw(name, target, number, positives, seed, negatives)
         weight = compute_sample_weight("balanced", task.y_test)
         for method, run in METHODS.items():
-            row = {"pool": name, "decided": int(name in DECIDED), "rows": f"{positives}+{negatives}",
-                   "target": target, "draw": number, "method": method}  # fmt: skip
+            row = {
+                "pool": name, "decided": int(name in DECIDED), "rows": f"{positives}+{negatives}",
+                "target": target, "draw": number, "method": method,
+            }  # fmt: skip
             if key_of(row) in done or (method == "MultiKT" and not len(task.pool)):
                 continue  # without sources MultiKT would take every column for one
             with warnings.catch_warnings():
