@@ -610,7 +610,7 @@ def rivals(rows: list[dict[str, Any]], folder: Path) -> str:
             " rival by no more than one standard error of the paired differences (over targets, or"
             " over draws where there is one target). Pools with * took part in choosing GreedyTL's"
             " calibration and its estimate, and that equal candidates share a weight, with other"
-            " draws. GreedyTL's lines were run again with later code beside the others' as they were.",
+            " draws. GreedyTL's lines were run again with later code, beside the others' as kept.",
             f"First or level in **{share(list(level))}** cells ({counted}); {aside} on the pools"
             " that had no part in any choice.",
             *sections,
