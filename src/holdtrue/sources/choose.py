@@ -285,7 +285,7 @@ class LeftOut:
         Weighted sums of squared errors of the targets, mean over the targets. Paths that stop
         earlier stay as they are, so that the last entry is the error of the whole procedure.
     errors_on_all : ndarray of shape (n_sizes,)
-        The same of all rows, those of the fit too, mean over the folds.
+        The same of all rows, those of the fit too, mean over the folds; nan if not asked for.
     total : float
         Sum of the weights of left-out rows.
     """
@@ -311,10 +311,12 @@ class LeftOut:
         return self.errors + (whole - self.errors_on_all) / len(self.errors)
 
 
-def row_errors(task: Task, t: int, predictions: np.ndarray) -> np.ndarray:
-    """Squared errors for target t, predictions of all rows last; classes are cut to [-1, 1]."""
+def row_errors(
+    task: Task, t: int, predictions: np.ndarray, rows: np.ndarray | slice = slice(None)
+) -> np.ndarray:
+    """Squared errors for target t of predictions, rows last; scores of classes are cut to ±1."""
     judged = truncate(predictions) if task.truncated else predictions
-    return np.square(judged - task.targets[:, t])
+    return np.square(judged - task.targets[rows, t])
 
 
 def leave_out(
@@ -323,6 +325,8 @@ def leave_out(
     folds: Sequence[Fold],
     lams: Sequence[float],
     search: Search,
+    *,
+    on_all_rows: bool = False,
 ) -> list[LeftOut]:
     """Predictions and errors on left-out rows, for each λ."""
     predictions: list[list[list[np.ndarray]]] = [[] for _ in lams]
@@ -339,15 +343,27 @@ def leave_out(
                 for t, y in enumerate(task.targets.T)
             ]
             for k, of_lam in enumerate(zip(*fits, strict=True)):
-                paths = [fit.predictions(candidates.columns(fit.order)) for fit in of_lam]
-                squares = [row_errors(task, t, path) * full[t] for t, path in enumerate(paths)]
-                predictions[k].append([path[:, rows] for path in paths])
-                errors[k].append(_mean_path([each[:, rows].sum(axis=1) for each in squares]))
-                on_all[k].append(left_out * _mean_path([each.sum(axis=1) for each in squares]))
+                judged = slice(None) if on_all_rows else rows
+                paths = [fit.predictions(candidates.columns(fit.order)[judged]) for fit in of_lam]
+                squares = [
+                    row_errors(task, t, path, judged) * full[t][judged]
+                    for t, path in enumerate(paths)
+                ]
+                if on_all_rows:
+                    on_all[k].append(left_out * _mean_path([each.sum(axis=1) for each in squares]))
+                    paths = [path[:, rows] for path in paths]
+                    squares = [each[:, rows] for each in squares]
+                predictions[k].append(paths)
+                errors[k].append(_mean_path([each.sum(axis=1) for each in squares]))
             total += left_out
             tick()
     return [
-        LeftOut(paths, _padded(of_rows), _padded(of_all).sum(axis=0) / total, total)
+        LeftOut(
+            paths,
+            _padded(of_rows),
+            _padded(of_all).sum(axis=0) / total if on_all_rows else np.array([np.nan]),
+            total,
+        )
         for paths, of_rows, of_all in zip(predictions, errors, on_all, strict=True)
     ]
 
@@ -416,22 +432,24 @@ def choose(
     estimate : bool
         Whether to tell the error on left-out rows.
     """
-    fits = fit_whole(candidates, task, lams, search)
-    best, size = 0, None
+    best, size, single = 0, None, False
     if estimate or stop_by_error or len(lams) > 1:
         folds = make_folds(task, in_parts=len(lams) > 1)
-        left_out = leave_out(candidates, task, folds, lams, search)
+        single = task.groups is None and len(folds) == len(task.weight)
+        left_out = leave_out(candidates, task, folds, lams, search, on_all_rows=single)
         errors = [outcome.errors for outcome in left_out]
-        if task.groups is None and len(folds) == len(task.weight):  # each row by itself
+        if single:
+            whole = fit_whole(candidates, task, lams, search)
             errors = [
                 outcome.corrected(_errors_of_fit(candidates, task, of_lam))
-                for outcome, of_lam in zip(left_out, fits, strict=True)
+                for outcome, of_lam in zip(left_out, whole, strict=True)
             ]
         sums = [of_lam.sum(axis=0) for of_lam in errors]
         best, size = _least(sums, stop_by_error)
+    fits = whole[best] if single else fit_whole(candidates, task, [lams[best]], search)[0]
     if not estimate:
         nothing = np.empty((0, task.n_targets))
-        return Choice(lams[best], fits[best], size, np.array([np.nan]), np.nan, nothing)
+        return Choice(lams[best], fits, size, np.array([np.nan]), np.nan, nothing)
     # Each fold's choice of λ and size rests on the others' errors: the least of many estimates
     # would be too low.
     repeated = [
@@ -449,7 +467,7 @@ def choose(
     )
     return Choice(
         lam=lams[best],
-        fits=fits[best],
+        fits=fits,
         size=size,
         scores=np.maximum(sums[best] / total, 0.0),
         error=max(_deployed_error(task, folds, nested) + correction / total, 0.0),

@@ -221,9 +221,10 @@ class _GreedyTL(SourceEstimator):
                 f"{verdict} (left-out error {choice.error:.3g} with sources, {without:.3g} "
                 f"without); {reason}"
             )
-        n_sharing = np.atleast_2d(self.coef_).any(axis=0).sum() - weights.any(axis=0).sum()
-        if n_sharing > 0:
-            reason += f"; {n_sharing} more equal one of them on these rows and share its weight"
+        if (candidates.equal_to != np.arange(len(candidates))).any():
+            sharing = np.atleast_2d(self.coef_).any(axis=0).sum() - weights.any(axis=0).sum()
+            if sharing > 0:
+                reason += f"; {sharing} more equal one of them on these rows and share its weight"
         if candidates.on.skipped:
             reason += f"; {_count(len(candidates.on.skipped))} failed"
         if stuck := candidates.on.constant():

@@ -182,11 +182,11 @@ def _fit(
     lam: float,
     reason: str,
 ) -> GreedyFit:
-    R = np.zeros((len(order), len(order)))
+    L = np.zeros((len(order), len(order)))
     for t, (above, root) in enumerate(rows):
-        R[:t, t] = above
-        R[t, t] = root
-    return GreedyFit(np.array(order, dtype=np.intp), R, np.array(q), n_samples, lam, reason)
+        L[t, :t] = above
+        L[t, t] = root
+    return GreedyFit(np.array(order, dtype=np.intp), L.T, np.array(q), n_samples, lam, reason)
 
 
 def _reached(max_selected: int, n_total: int) -> str:
@@ -287,7 +287,7 @@ def greedy(
             i = int(near[_lowest_of_ties(exact_a**2 / exact_den)])
         elif draws is not None:
             i = int(looked_at[i])
-        if stopped := _stopped(rows.score(columns.columns(i)) / n_samples, tol, size):
+        if stopped := _stopped(rows.score(columns.column(i)) / n_samples, tol, size):
             break
         u = rows.enter(i)
         u.astype(kind).dot(screen, out=v)

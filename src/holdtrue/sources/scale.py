@@ -147,9 +147,13 @@ class Scaled:
         """All columns."""
         return self._Z.astype(dtype, copy=False)
 
-    def columns(self, wanted: np.ndarray | int) -> np.ndarray:
-        """The wanted columns in float64, shape (n_rows, n_wanted), or (n_rows,) of one."""
-        return np.array(self._Z[:, wanted], dtype=np.float64)
+    def columns(self, wanted: np.ndarray) -> np.ndarray:
+        """The wanted columns in float64, shape (n_rows, n_wanted)."""
+        return self._Z[:, wanted].astype(np.float64, copy=False)
+
+    def column(self, i: int) -> np.ndarray:
+        """One column in float64, shape (n_rows,)."""
+        return self._Z[:, i].astype(np.float64)
 
 
 class Weighable(Scaled):
@@ -216,15 +220,16 @@ class _Weighted(Scaled):
             scaled[:, self._place >= 0] = self._lost
         return scaled
 
-    def columns(self, wanted: np.ndarray | int) -> np.ndarray:
-        Z = self._Z[:, wanted] - self._centre[wanted]
-        Z = Z.astype(np.float64, copy=False)
+    def columns(self, wanted: np.ndarray) -> np.ndarray:
+        Z = (self._Z[:, wanted] - self._centre[wanted]).astype(np.float64, copy=False)
         Z *= self._inverse[wanted]
-        Z *= self._root if Z.ndim == 1 else self._root[:, None]
+        Z *= self._root[:, None]
         if self._place is not None:
-            place = self._place[wanted]
-            if Z.ndim > 1:
-                Z[:, place >= 0] = self._lost[:, place[place >= 0]]
-            elif place >= 0:
-                Z[:] = self._lost[:, place]
+            is_lost = self._place[wanted] >= 0
+            Z[:, is_lost] = self._lost[:, self._place[wanted[is_lost]]]
         return Z
+
+    def column(self, i: int) -> np.ndarray:
+        if self._place is not None and self._place[i] >= 0:
+            return self._lost[:, self._place[i]].astype(np.float64)
+        return (self._Z[:, i] - self._centre[i]) * (float(self._inverse[i]) * self._root)
