@@ -167,7 +167,7 @@ def test_leaving_out_single_rows_is_corrected_for_the_row_that_each_fit_lacks():
     task, find = Task(y[:, None], np.ones(14)), search(X)
     choice = choose.choose(Stored(X), task, [0.5], find, stop_by_error=False, estimate=True)
     (outcome,) = left_out_errors(X, y, [0.5])
-    fits = [fit_one(X, y, np.arange(14) != i) for i in range(14)]
+    fits = [fit_one(X, y, 1.0 * (np.arange(14) != i)) for i in range(14)]
     on_all = [np.mean((fit.predictions(X[:, fit.order]) - y) ** 2, axis=1) for fit in fits]
     whole = fit_one(X, y, np.ones(14))
     of_fit = np.mean((whole.predictions(X[:, whole.order]) - y) ** 2, axis=1)
