@@ -17,7 +17,7 @@ from holdtrue.progress import progress_bar
 from holdtrue.sources.calibrate import thresholds, truncate
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.draws import CandidateDraws
-from holdtrue.sources.folds import Fold, Task, make_folds
+from holdtrue.sources.folds import Fold, Task, make_folds, one_at_a_time
 from holdtrue.sources.kernel import GreedyFit, SampledSearch, greedy, greedy_from_gram
 from holdtrue.sources.scale import Scaled, Weighable, first_of_equals, standardised
 
@@ -435,7 +435,8 @@ def choose(
     best, size, single = 0, None, False
     if estimate or stop_by_error or len(lams) > 1:
         folds = make_folds(task, in_parts=len(lams) > 1)
-        single = task.groups is None and len(folds) == len(task.weight)
+        each_alone = task.groups is None and one_at_a_time(task.weight)
+        single = each_alone and len(folds) == len(task.weight)
         left_out = leave_out(candidates, task, folds, lams, search, on_all_rows=single)
         errors = [outcome.errors for outcome in left_out]
         if single:
