@@ -22,6 +22,8 @@ from holdtrue.sources.kernel import GreedyFit, SampledSearch, greedy, greedy_fro
 from holdtrue.sources.scale import Scaled, Weighable, first_of_equals, standardised
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
+# Columns of so few values can be equal by chance.
+_BY_CHANCE = 3
 # A Gram matrix of more candidates than this (512 MB) is not formed.
 _MOST_IN_GRAM = 8_000
 
@@ -151,17 +153,20 @@ class TargetFit:
 def shared_weights(
     candidates: Candidates, fit: TargetFit, weight: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Intercept; the chosen candidates and all that equal them; their raw weights and effects.
+    """Intercept; the candidates with a weight; their raw weights and effects.
 
-    Candidates that are equal on the rows of the fit share the weight of the chosen one evenly. On
-    new rows they may differ, and nothing says which of them is right.
+    Candidates of at most three values that are equal on the rows of the fit share the weight of the
+    chosen one evenly: so few values agree by chance, on new rows the candidates may differ, and
+    nothing says which of them is right. Others that are equal are copies, which need no weight.
     """
     if (candidates.equal_to == np.arange(len(candidates))).all():
         intercept, raw = fit.raw()
         return intercept, fit.order, raw, fit.effects
     family = candidates.equal_to[fit.order]
+    n_values = [len(np.unique(column)) for column in candidates.columns(fit.order).T]
+    sharing = np.isin(candidates.equal_to, family[np.array(n_values, dtype=int) <= _BY_CHANCE])
+    members = np.union1d(fit.order, np.flatnonzero(sharing))
     by_family = np.argsort(family)
-    members = np.flatnonzero(np.isin(candidates.equal_to, family))
     place = by_family[np.searchsorted(family[by_family], candidates.equal_to[members])]
     Z, mean, scale = standardised(candidates.columns(members), weight)
     chosen = Z[:, np.searchsorted(members, fit.order)[place]]

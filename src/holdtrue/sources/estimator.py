@@ -252,9 +252,10 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         paper's pseudocode read to the letter has ``lam = 1/n_samples``.
     max_selected : int, "loo" or None, default=None
         Most candidates to choose; at least one is chosen. Candidates that are equal on the rows of
-        the fit, up to sign and scale, are one, and share its weight. None, the paper's rule: as
-        many as ``tol`` lets in, about five a row. ``"loo"``: as many as give the least error on
-        left-out rows; better where few of many sources help, worse where most do.
+        the fit, up to sign and scale, are one; those of at most three values, which can be equal by
+        chance, share its weight. None, the paper's rule: as many as ``tol`` lets in, about five a
+        row. ``"loo"``: as many as give the least error on left-out rows; better where few of many
+        sources help, worse where most do.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
         stays out, unless it is the first. There are at most ``1/tol`` steps.
@@ -284,8 +285,8 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
     selected_ : list of str
         Names of the chosen sources and features in order of entry; of equal ones the first.
     source_weights_ : ndarray of shape (n_sources,) or (n_classes, n_sources)
-        What one standard deviation of a source adds to the score; 0 where neither it nor one that
-        equals it was chosen.
+        What one standard deviation of a source adds to the score; 0 where it was not chosen and
+        shares no weight.
     feature_weights_ : ndarray of shape (n_features,) or (n_classes, n_features)
         The same for the columns of X.
     coef_ : ndarray of shape (n_features + n_sources,) or (n_classes, n_features + n_sources)

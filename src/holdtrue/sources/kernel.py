@@ -49,7 +49,7 @@ Departures
 5. δ is tested before a candidate is added: the one that gains too little stays out. The first
    enters whatever it gains, so that a model is never empty.
 6. Columns that are equal up to sign and scale are one candidate (`scale.first_of_equals`): copies
-   would share the penalty, and so count more than one column does. They share its weight.
+   would share the penalty, and so count more than one column does.
 """
 
 from __future__ import annotations
