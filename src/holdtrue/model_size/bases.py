@@ -33,6 +33,7 @@ NAMES = ("bspline", "columns", "cosine", "fourier", "lars", "legendre", "omp", "
 AUTO = ("bspline", "legendre", "cosine")  # of one input; products of Legendre's with several
 
 _WIDTHS = (2, 4, 8, 16)  # of Gaussian kernels of several inputs
+_WIDTHS_OF_ONE = (0.4, 0.8)
 _WIDE = 200  # terms of an average that has more of them than the sample could fit
 _MOST_FIRST = 1000  # of the first degree: their covariance is held
 
@@ -81,8 +82,11 @@ class Basis:
         raise NotImplementedError
 
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        """Values of the first count terms, or of all, shape (n_rows, n_terms)."""
-        raise NotImplementedError
+        """Values of the first count terms, or of all, shape (n_rows, n_terms).
+
+        Unless a basis has others, they are the constant and the coordinates.
+        """
+        return _with_constant(coordinates, count)
 
     def bounds(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the range of each coordinate: those of the training rows, unless known."""
@@ -331,9 +335,6 @@ class ColumnBasis(Basis):
     def first_degree(self, n_features: int) -> int:
         return 0 if self.uses_target else 1 + self.n_columns
 
-    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        return _with_constant(coordinates, count)
-
 
 def given_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
     """Columns as they stand."""
@@ -391,9 +392,6 @@ class PrincipalComponents(Basis):
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         """The components, held at the ends of their ranges."""
         return np.clip((X - self.mean) @ self.directions.T, self.low, self.high)
-
-    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        return _with_constant(coordinates, count)
 
 
 # --- Centres, and whatever a transformer makes ---------------------------------------------------
@@ -518,24 +516,31 @@ def make_basis(basis: Any, interval: Any, input_names: list[str]) -> Basis:
     return PrincipalComponents() if basis == "pca" else RadialBasis()
 
 
-def auto_bases(interval: Any, input_names: list[str]) -> dict[str, IntervalBasis]:
-    """Unfitted bases that ``basis="auto"`` averages over, by name.
+def auto_bases(interval: Any, input_names: list[str], *, averaged: bool) -> dict[str, Basis]:
+    """Unfitted bases of ``basis="auto"``, by name.
 
     Of one input three families, of several Legendre's polynomials with products of inputs and
-    without, and Gaussian kernels; each with the inputs as they are, and with crowded ones spread by
-    a logarithm.
+    without, and for an average Gaussian kernels; each with the inputs as they are, and with crowded
+    ones spread by a logarithm.
     """
-    candidates: dict[str, IntervalBasis] = {}
+    one = len(input_names) == 1
+    candidates: dict[str, Basis] = {}
     for even, suffix in ((False, ""), (True, ", log")):
         make = partial(
             IntervalBasis, interval=interval, input_names=input_names, even=even, hold_wild=True
         )
-        if len(input_names) == 1:
-            candidates |= {f"{name}{suffix}": make(name) for name in AUTO}
-        else:
-            candidates[f"legendre{suffix}"] = make("legendre")
+        for name in AUTO if one else ("legendre",):
+            candidates[f"{name}{suffix}"] = make(name)
+        if not one:
             candidates[f"legendre, single inputs{suffix}"] = make("legendre", max_degree=4)
-            for width in _WIDTHS:
-                smooth = GaussianBasis(width, interval, input_names, even=even)
-                candidates[f"smooth, width {width:g}{suffix}"] = smooth
+        for width in (_WIDTHS_OF_ONE if one else _WIDTHS) if averaged else ():
+            smooth = GaussianBasis(width, interval, input_names, even=even)
+            candidates[f"smooth, width {width:g}{suffix}"] = smooth
     return candidates
+
+
+def constant_basis(rows: Rows) -> Basis:
+    """Fitted basis of the constant alone."""
+    basis = ColumnBasis(given_order, False, 0, []).fit(rows, 1)
+    basis.explains = False
+    return basis

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.errors import InputError, caution, speaks
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size import bases, cautions, kernel
-from holdtrue.model_size.average import average_curves, fit_curve
+from holdtrue.model_size.average import average_curves
 from holdtrue.model_size.candidates import Candidate, fit_candidates
 from holdtrue.model_size.checks import (
     check_columns_named,
@@ -296,12 +296,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         )
         average = None
         if not grouped and (averaged or len(candidates) > 1):
-            curves = {
-                name: fit_curve(each.basis, rows, each.terms, each.terms_elsewhere())
-                for name, each in candidates.items()
-            }
-            average = average_curves(curves, rows)
-            weights = dict(zip(candidates, average.weights.tolist(), strict=True))
+            average = average_curves(candidates, rows)
+            weights = dict(zip(average.curves, average.weights.tolist(), strict=True))
             name = average.likeliest
         elif len(candidates) > 1:
             # Evidence takes rows for independent; groups are told apart by held-out ones alone.
@@ -328,7 +324,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         if grouped:
             table = grouped_criteria(fit, held_out_error)
         else:
-            C_half = kernel.moment_factor(part[:, fit.kept] for part in explained.terms_elsewhere())
+            assert explained.C_half is not None
+            C_half = explained.C_half[:, fit.kept]
             with_bayes = self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
             table = criteria(fit, C_half, noise, held_out_error, with_bayes=with_bayes)
 
@@ -441,7 +438,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     def _unfitted_bases(self) -> dict[str, bases.Basis]:
         names = feature_names(self)
         if isinstance(self.basis, str) and self.basis == "auto":
-            return {**bases.auto_bases(self.interval, names)}
+            averaged = vars(self)["predict"] == "average"
+            return bases.auto_bases(self.interval, names, averaged=averaged)
         name = self.basis if isinstance(self.basis, str) else type(self.basis).__name__
         return {name: bases.make_basis(self.basis, self.interval, names)}
 
@@ -462,9 +460,11 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             first_degree = self.basis_.first_degree(self.n_features_in_)
             texts.append(cautions.runaway_criterion(self.criterion, float(rows.weight.sum())))
             texts.append(cautions.unreached_columns(first_degree, max_terms))
-        if auto or isinstance(self.basis_, (bases.IntervalBasis, bases.RadialBasis)):
-            texts.extend(cautions.wild_inputs(rows, feature_names(self), held=auto))
-        texts.append(cautions.wild_targets(rows, self._curve(rows.X)))
+        wild = cautions.wild_inputs(rows, feature_names(self), held=auto)
+        if wild and not isinstance(self.basis_, bases.TransformerBasis):
+            texts.extend(wild)
+        else:  # the target of a wild input is far from the others for that reason
+            texts.append(cautions.wild_targets(rows, self._curve(rows.X)))
         yield from (each for each in texts if each)
 
     def _folds(
