@@ -190,9 +190,11 @@ class CriteriaDisplay(Display):
                 f"Got {axes!r}. Make them with plt.subplots({n_axes}, 1)."
             )
         *first, estimates, choices = np.ravel(axes)
+        title = self.answer
         if curve is not None:
             draw(curve, first[0])
-        draw(replace(criteria_chart(self.path), title=self.answer), estimates)
+            title = title.replace("; ", ";\n")  # narrow axes
+        draw(replace(criteria_chart(self.path), title=title), estimates)
         draw(choices_chart(self.path), choices)
         self.axes_, self.figure_ = axes, estimates.figure
         return self
