@@ -190,11 +190,13 @@ class CriteriaDisplay(Display):
                 f"Got {axes!r}. Make them with plt.subplots({n_axes}, 1)."
             )
         *first, estimates, choices = np.ravel(axes)
-        title = self.answer
+        chart = criteria_chart(self.path)
         if curve is not None:
-            draw(curve, first[0])
-            title = title.replace("; ", ";\n")  # narrow axes
-        draw(replace(criteria_chart(self.path), title=title), estimates)
+            draw(replace(curve, title=""), first[0])
+            first[0].figure.suptitle(self.answer, x=0.01, ha="left", fontsize="medium")
+        else:
+            chart = replace(chart, title=self.answer)
+        draw(chart, estimates)
         draw(choices_chart(self.path), choices)
         self.axes_, self.figure_ = axes, estimates.figure
         return self
