@@ -77,8 +77,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         The terms, simplest first; the constant always comes first of all.
 
         - ``"auto"``: B-splines, Legendre polynomials and cosines of one input, Legendre polynomials
-          with and without products of several inputs, and Gaussian processes of these; each on the
-          range of the inputs, and with crowded inputs spread by a logarithm. All are averaged by
+          with and without products of several inputs, and Gaussian processes; each on the range of
+          the inputs, and with crowded inputs spread by a logarithm. All are averaged by the root of
           their evidence; the likeliest one but for the processes is explained.
         - ``"cosine"``, ``"fourier"``, ``"legendre"``, ``"bspline"``: functions of each input on its
           range; with several inputs their products in order of total degree. Fourier series suit
@@ -128,8 +128,9 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         The fitted basis, with ``"auto"`` the likeliest one: ``basis_.terms(basis_.coordinates(X))``
         has the values of its terms.
     basis_weights_ : dict of float
-        Weight of each basis in the average: its posterior probability, of several inputs in
-        proportion to the square root of that.
+        Weight of each basis in the average, in proportion to the square root of its posterior
+        probability. Of several inputs ``"constant"`` is one more where left-out rows are predicted
+        hardly better than by their mean.
     new_error_ : float
         Mean squared error of the average on left-out rows, in closed form; NaN with
         ``predict="chosen"``, for which ``path_`` has the estimate.
@@ -162,8 +163,7 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     Notes
     -----
     When **not** to use it: when the terms have no natural order from simple to complex, shrinkage
-    (`RidgeCV`, `LassoCV`) is the better tool. A curve that is as smooth as a Gaussian bump is found
-    from fewer points by a Gaussian process. With hundreds of rows per term the choice hardly
+    (`RidgeCV`, `LassoCV`) is the better tool. With hundreds of rows per term the choice hardly
     matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y:
     only ``"cv"`` repeats that look in each fold, the other criteria are optimistic.
 
