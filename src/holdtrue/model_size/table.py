@@ -84,6 +84,64 @@ def agreement(choices: dict[str, int]) -> str:
     )
 
 
+def reason_of(
+    criterion: str,
+    choices: dict[str, int],
+    n_columns: int,
+    weights: dict[str, float],
+    *,
+    averaged: bool,
+    grouped: bool,
+    constant: bool,
+    n_sizes: int,
+    late: bool,
+) -> str:
+    """Why a size was chosen and what predicts, in words.
+
+    Parameters
+    ----------
+    criterion : str
+    choices : dict of int
+        The size that each criterion chooses.
+    n_columns, n_sizes : int
+        Terms of the basis, and those of them that do not depend on earlier ones.
+    weights : dict of float
+        Of each basis.
+    averaged, grouped, constant, late : bool
+        Whether predictions are an average, rows have groups, the target is constant, and columns
+        late in the order cannot enter at any size.
+    """
+    if constant:
+        parts = ["the target is constant, so one term fits it exactly"]
+    else:
+        parts = [f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}"]
+        parts.append(agreement(choices))
+        dropped = n_columns - n_sizes
+        if dropped:
+            were = "was" if dropped == 1 else "were"
+            parts.append(f"{_count(dropped)} depended on earlier ones and {were} left out")
+    shown = sorted((-weight, name) for name, weight in weights.items() if weight >= 0.005)
+    if averaged:
+        bases = "; ".join(f"{name} {-weight:.0%}" for weight, name in shown)
+        bases = f" and bases ({bases})" if len(weights) > 1 else ""
+        parts.append(f"predictions average over all sizes{bases}")
+        if late:
+            parts.append(
+                "columns late in the order enter the average alone, which shrinks all alike: if "
+                "few of them matter, basis='omp' finds them"
+            )
+    elif len(weights) > 1:
+        why = "predicts left-out groups best" if grouped else "is the likeliest basis"
+        parts.append(f"{shown[0][1]} {why}")
+    if grouped:
+        parts.append("new data are new groups")
+    return "; ".join(parts)
+
+
+def _count(count: int) -> str:
+    return f"{count} term" if count == 1 else f"{count} terms"
+
+
 def empty_score(name: str, fit: kernel.NestedFit) -> float:
     """A criterion's value without any term: predicting 0 fits nothing, so nothing is corrected."""
     none, error = np.array([0]), fit.rss[:1] / fit.n_samples
