@@ -54,7 +54,7 @@ def test_predictions_are_the_bases_posterior_means_weighed_by_their_evidence(mod
     by_hand = 0.0
     for weight, each in zip(weights, average.curves.values(), strict=True):
         terms = each.basis.terms(each.basis.coordinates(new))
-        by_hand = by_hand + weight * terms @ each.coefficients
+        by_hand = by_hand + weight * terms @ each.posterior.mean
     np.testing.assert_allclose(model.predict(new), by_hand)
 
 

@@ -35,6 +35,7 @@ KNOWN_TYPES = frozenset(
         "holdtrue.model_size.bases.IntervalBasis",
         "holdtrue.model_size.bases.PrincipalComponents",
         "holdtrue.model_size.bases.RadialBasis",
+        "holdtrue.model_size.bayes.Posterior",
         "holdtrue.model_size.estimator.NestedRegressor",
         "holdtrue.model_size.inputs.InputMap",
         "holdtrue.sources.estimator.GreedyTLClassifier",

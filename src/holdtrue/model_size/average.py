@@ -39,21 +39,20 @@ def fit_posterior(candidate: Candidate, rows: Rows) -> Posterior:
 
 
 class Curve(NamedTuple):
-    """A fitted basis with mean and covariance of its coefficients."""
+    """A fitted basis with the posterior of its coefficients."""
 
     basis: Basis
-    coefficients: np.ndarray
-    covariance: np.ndarray
+    posterior: Posterior
 
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and variance of the curve at the rows of X."""
         terms = self.basis.terms(self.basis.coordinates(X))
-        variance = np.einsum("ij,ij->i", terms @ self.covariance, terms)
-        return terms @ self.coefficients, np.maximum(variance, 0.0)
+        variance = np.einsum("ij,ij->i", terms @ self.posterior.covariance, terms)
+        return terms @ self.posterior.mean, np.maximum(variance, 0.0)
 
     def mean(self, X: np.ndarray) -> np.ndarray:
         """Posterior mean of the curve at the rows of X."""
-        values: np.ndarray = self.basis.terms(self.basis.coordinates(X)) @ self.coefficients
+        values: np.ndarray = self.basis.terms(self.basis.coordinates(X)) @ self.posterior.mean
         return values
 
 
@@ -125,7 +124,7 @@ def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
             weights = np.append(share * weights, 1 - share)
     new_error = float(rows.weight @ (left_out - rows.y) ** 2 / rows.weight.sum())
     curves = {
-        name: Curve(candidates[name].basis, known.mean, known.covariance)
+        name: Curve(candidates[name].basis, known._replace(left_out=None))
         for name, known in posteriors.items()
     }
     return Average(curves, weights, low, high, new_error)

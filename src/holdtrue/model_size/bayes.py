@@ -309,7 +309,7 @@ def root_mean_square(C_half: np.ndarray) -> np.ndarray:
     return np.where(scale > 0, scale, 1.0)
 
 
-def bayes(fit: NestedFit, C_half: np.ndarray) -> np.ndarray:
+def bayes(fit: NestedFit, C_half: np.ndarray, curve: Posterior | None = None) -> np.ndarray:
     """Posterior expected error of every size, ``E[σ'²|y] + E[‖f - f_d‖²_C | y]``, shape (D,).
 
     All but ``‖f_d - E[f|y]‖²_C`` is the same for every d, so the least is the size whose fit is
@@ -318,17 +318,22 @@ def bayes(fit: NestedFit, C_half: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     fit : NestedFit
-    C_half : ndarray of shape (n_rows, D)
-        From `moment_factor`, of the kept terms.
+    C_half : ndarray of shape (n_rows, n_terms)
+        From `moment_factor`, of all terms.
+    curve : Posterior, optional
+        Of all terms. Default: that of the kept ones.
     """
-    grid = prior_grid(len(fit.z) - 1)
-    curve = posterior(fit.R, fit.z, fit.rss[-1], fit.n_samples, root_mean_square(C_half), grid)
+    kept = C_half[:, fit.kept]
+    if curve is None:
+        grid = prior_grid(len(fit.z) - 1)
+        curve = posterior(fit.R, fit.z, fit.rss[-1], fit.n_samples, root_mean_square(kept), grid)
+        C_half = kept
     known = curve.noise + float(np.sum((C_half @ curve.covariance) * C_half))
     # f_d and E[f|y] over the inputs, about the mean of y, in which both agree; the coefficients of
     # f_d may be large and cancel.
     level = fit.z[0] / fit.R[0, 0]
     mean = curve.mean - np.append(level, np.zeros(len(curve.mean) - 1))
-    S = spread(fit, C_half)
+    S = spread(fit, kept)
     away = np.cumsum(S * np.append(0.0, fit.z[1:]), axis=1) - (C_half @ mean)[:, None]
     distance = np.einsum("ij,ij->j", away, away)
     # Fits that are the same function to rounding are equally near; the smallest is then chosen.

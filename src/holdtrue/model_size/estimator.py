@@ -92,8 +92,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         The estimate of the error on new rows that chooses the size: ``"dee"``, ``"adj"``,
         ``"seb"``, ``"ucb"``, ``"fpe"``, ``"gcv"``, ``"cv"``, ``"loo"``, ``"cpm"``, ``"bic"``,
         ``"ric"``, ``"aic"``, ``"aicc"``, ``"adjusted_r2"`` or ``"bayes"``. All of them are
-        computed, see ``criteria_``; ``"bayes"``, whose cost grows with the cube of the number of
-        terms, only up to 60 terms unless it is asked for.
+        computed, see ``criteria_``; with ``predict="chosen"``, ``"bayes"``, whose cost grows with
+        the cube of the number of terms, only up to 60 terms unless it is asked for.
     predict : {"average", "chosen"}, default="average"
         ``"average"`` predicts with the posterior mean over all sizes and bases; the criterion then
         only explains. ``"chosen"`` predicts with the least-squares fit of the chosen size:
@@ -322,9 +322,12 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             table = grouped_criteria(fit, left_out_error)
         else:
             assert explained.C_half is not None
-            C_half = explained.C_half[:, fit.kept]
-            with_bayes = self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
-            table = criteria(fit, C_half, noise, left_out_error, with_bayes=with_bayes)
+            # Of an average `bayes` explains the posterior that predicts.
+            curve = average.curves[name].posterior if averaged and average else None
+            with_bayes = curve or self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
+            table = criteria(
+                fit, explained.C_half, noise, left_out_error, curve, with_bayes=bool(with_bayes)
+            )
 
         # A criterion that is infinite at every size chooses none.
         choices = {

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bayes import bayes
+from holdtrue.model_size.bayes import Posterior, bayes
 
 CRITERIA = (
     "dee", "adj", "seb", "ucb", "fpe", "gcv", "cv", "loo", "cpm", "bic", "ric", "aic", "aicc",
@@ -23,6 +23,7 @@ def criteria(
     C_half: np.ndarray,
     variance: float,
     held_out: np.ndarray,
+    curve: Posterior | None = None,
     *,
     with_bayes: bool = True,
 ) -> dict[str, np.ndarray]:
@@ -31,17 +32,19 @@ def criteria(
     Parameters
     ----------
     fit : NestedFit
-    C_half : ndarray of shape (n_rows, D)
-        From `moment_factor`, of the kept terms.
+    C_half : ndarray of shape (n_rows, n_terms)
+        From `moment_factor`, of all terms.
     variance : float
         Of the noise, for Cp, BIC and RIC.
     held_out : ndarray of shape (D,)
         From `cross_validation`.
+    curve : Posterior, optional
+        Of all terms, for `bayes`.
     with_bayes : bool
         Without it the one costly criterion is left out.
     """
     remp, d, n = fit.remp, fit.n_terms, fit.n_samples
-    S = kernel.spread(fit, C_half)
+    S = kernel.spread(fit, C_half[:, fit.kept])
     table = {
         "n_terms": d,
         "train": remp,
@@ -61,7 +64,7 @@ def criteria(
         "adjusted_r2": kernel.adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
     }
     if with_bayes:
-        table["bayes"] = bayes(fit, C_half)
+        table["bayes"] = bayes(fit, C_half, curve)
     return table
 
 
