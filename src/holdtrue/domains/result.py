@@ -20,20 +20,11 @@ from holdtrue.validation import feature_names
 
 
 class NewDomain(NamedTuple):
-    """The error to expect at a domain that was not seen; nan where it is not known.
-
-    Attributes
-    ----------
-    score : float
-    interval : (float, float)
-        Of one new domain.
-    mean_interval : (float, float)
-        Of the mean over domains.
-    """
+    """The error to expect at a domain that was not seen; nan where it is not known."""
 
     score: float
-    interval: tuple[float, float]
-    mean_interval: tuple[float, float]
+    interval: tuple[float, float]  # of one new domain
+    mean_interval: tuple[float, float]  # of the mean over domains
 
 
 class Walked(NamedTuple):
