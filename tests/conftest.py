@@ -1,4 +1,4 @@
-"""The command line, run inside the test's process."""
+"""Patience for every test, and the command line, run inside the test's process."""
 
 import io
 import os
@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from holdtrue import cli
+
+# No test fails for the time it takes: machines may be busy.
+settings.register_profile(
+    "patient",
+    settings(),  # in CI that draws the same examples in every run
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("patient")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from holdtrue import Counts, GingerSelector, rank_columns
 from holdtrue.categories import grouped, numeric, shrunk, shrunk_numeric
@@ -157,7 +157,6 @@ def test_more_standard_errors_keep_fewer_columns(visits):
     ),
     st.sampled_from(shrunk.LOSSES),
 )
-@settings(deadline=None)
 def test_finer_values_gain_the_difference_of_the_losses(rows, loss):
     coarse, fine, k, y = (np.array(part) for part in zip(*rows, strict=True))
     fine = np.unique(coarse * 3 + fine, return_inverse=True)[1]

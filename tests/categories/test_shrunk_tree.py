@@ -121,7 +121,7 @@ def eager_splits(sample, n_splits):
 
 
 @every_loss
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000))
 def test_the_tree_is_the_one_that_deleting_rows_and_refitting_grows(criterion, seed):
     sample = random_sample(criterion, seed, n_rows=16, n_columns=3, n_values=3)
@@ -133,7 +133,7 @@ def test_the_tree_is_the_one_that_deleting_rows_and_refitting_grows(criterion, s
 
 
 @every_loss
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.booleans())
 def test_scores_are_the_losses_of_rows_left_out_of_every_ancestor(criterion, seed, weights):
     sample = random_sample(criterion, seed, n_rows=20, weights=weights)
@@ -364,7 +364,7 @@ def group_loss_by_definition(sample, ways, group):
 
 
 @every_loss
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000), st.booleans())
 def test_with_groups_scores_are_those_of_deleted_groups(criterion, seed, compiled):
     sample = random_sample(criterion, seed, n_rows=24)
@@ -420,7 +420,7 @@ def test_a_column_that_names_the_group_gains_nothing(criterion):
 # --- bags and temperature ---
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_bags_do_not_depend_on_how_rows_are_stored(seed):
     rng = np.random.default_rng(seed)

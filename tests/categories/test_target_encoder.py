@@ -132,7 +132,7 @@ def test_the_mean_of_a_number_is_shrunk_by_hand():
     np.testing.assert_allclose(encoder.transform(new)[:, 0], expected)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_the_strength_is_that_of_least_loss_on_rows_left_out(data):
     n = data.draw(st.integers(6, 25))

@@ -177,7 +177,7 @@ def keep_scoring(folder, n_done):
 def kill_at_random(folder, n_kills, seed):
     """Kill one of two processes n times, and start it anew; tell how many left a partial file."""
     rng, context = np.random.default_rng(seed), multiprocessing.get_context("fork")
-    done = [context.Value("q", 0), context.Value("q", 0)]
+    done = [context.RawValue("q", 0), context.RawValue("q", 0)]  # a lock would stay with the killed
 
     def start(i):
         process = context.Process(target=keep_scoring, args=(folder, done[i]), daemon=True)
@@ -193,10 +193,10 @@ def kill_at_random(folder, n_kills, seed):
         workers[i].kill()
         workers[i].join()
         assert [worker.exitcode for worker in workers] in ([-9, None], [None, -9]), "a wrong score"
-        partial = list(folder.rglob("*.partial"))
-        n_partial += len(partial)
-        for path in partial:
-            path.unlink(missing_ok=True)
+        for root, _, names in os.walk(folder):  # which may go while it is read
+            for path in (Path(root, name) for name in names if name.endswith(".partial")):
+                path.unlink(missing_ok=True)
+                n_partial += 1
         workers[i] = start(i)
     print(f"{n_partial} files were not whole when a process was killed")
     for worker in workers:
@@ -209,7 +209,7 @@ def kill_at_random(folder, n_kills, seed):
 @pytest.mark.attack
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=1, deadline=None, phases=[Phase.generate])
+@settings(max_examples=1, phases=[Phase.generate])
 def test_processes_that_share_a_cache_and_are_killed_leave_no_wrong_score(seed):
     code = (  # a process of its own, with a single thread, so that it can be forked
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "

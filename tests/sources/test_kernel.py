@@ -168,7 +168,7 @@ def problems(draw):
     return Z, y, lam
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(problems())
 def test_picks_are_those_of_brute_force_and_of_algorithm_1(case):
     Z, y, lam = case
@@ -189,7 +189,7 @@ def test_picks_are_those_of_brute_force_and_of_algorithm_1(case):
     np.testing.assert_allclose(gram.weight_path, fit.weight_path, rtol=1e-6, atol=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(problems())
 def test_equal_columns_are_those_of_comparing_all_pairs(case):
     (Z,) = standardise(case[0])
