@@ -923,6 +923,22 @@ def test_written_dates_and_numbers_are_read_and_said(sales, holdtrue):
     assert "'takings'. --type" in notes["Texts that are numbers"]
 
 
+def test_dates_that_predict_come_with_a_word_on_later_ones(tmp_path, holdtrue):
+    rows = [f"2020-{i // 28 + 1:02}-{i % 28 + 1:02},{i > 150}" for i in range(300)]
+    (tmp_path / "a.csv").write_text("\n".join(["day,late", *rows]) + "\n")
+    found = said(holdtrue("rank", "a.csv", "-t", "late", "--json"))
+    (why,) = [note["why"] for note in found["wary"] if note["what"] == "Dates"]
+    assert why.startswith("'day': new rows are taken to have dates from the same time.")
+
+
+def test_lines_of_python_on_the_terminal_name_files_as_they_were_typed(sales, holdtrue):
+    ended = holdtrue("rank", sales / "a.csv", "-t", "late", "--out", "a.md")
+    assert f"open_table({str(sales / 'a.csv')!r})" in ended.out
+    report = (holdtrue.folder / "a.md").read_text()
+    assert "open_table('a.csv')" in report
+    assert str(sales) not in report
+
+
 def test_only_and_drop_take_names_with_commas(sales, holdtrue):
     asked = ("rank", sales / "a.csv", "-t", "late", "--json")
     found = said(holdtrue(*asked, "--only", "when, shop", "--drop", "when.month,when.weekday"))

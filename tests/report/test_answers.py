@@ -15,6 +15,7 @@ from holdtrue import (
     TGreedyRegressor,
     rank_columns,
 )
+from holdtrue.charts import number
 from holdtrue.compare.comparison import Comparison
 from holdtrue.datasets import make_curve, make_customers, make_domains, make_sources
 from holdtrue.evidence import DomainEvidence, SizeEvidence, SourceEvidence
@@ -234,7 +235,11 @@ def sized(**options):
 
 def test_the_size_is_in_the_answer_and_every_criterion_in_the_table():
     summary, model = sized()
-    assert summary.answer.startswith(f"30 points afford {model.n_terms_} terms of 19 (bayes: ")
+    expected = model.path_.evidence.criteria["bayes"][model.n_terms_ - 1]
+    assert summary.answer.startswith(
+        f"30 points afford {model.n_terms_} terms of 19. Expect a mean squared error of "
+        f"{number(expected)} at new points (bayes), where a constant has "
+    )
     assert {row["criterion"]: row["chooses"] for row in summary.table.rows} == model.choices_
 
 
@@ -302,6 +307,16 @@ def test_ten_that_carry_weight_are_many(n_used, is_told):
     summary = transfer_summary(path, "label")
     assert ("Many chosen for few rows" in notes(summary)) == is_told
     assert summary.answer.endswith("error on left-out rows is 0.25 with sources (skill 0.75).")
+
+
+def test_columns_beside_sources_and_the_cost_of_choosing_are_said():
+    evidence = SourceEvidence(["x", "s"], 1, np.ones((1, 2)), [], {"with_sources": 0.5})
+    path = SelectionPath(range(2), ["x", "s"], [1, 0.5, 0.25], 2, "least", evidence=evidence)
+    assert transfer_summary(path, "label").answer == (
+        "1 source of 1 helps 'label': 's'. 1 column is used beside it: 'x'. The squared error on "
+        "left-out rows is 0.5 with sources (skill 0.5). It counts what choosing costs; errors in "
+        "the table do not."
+    )
 
 
 def test_skill_stands_beside_every_score():

@@ -98,6 +98,9 @@ def answer_rank(
     columns = data.table.only([*data.names, *(column for _, column in named)])
     weighed = {**options, "sample_weight": weights}
     answer = _rank(columns, data, kind, target, groups, weighed)
+    path = answer.summary.path
+    dates = data.date_notes(path.names[: path.chosen_size])
+    answer = answer._replace(summary=answer.summary.with_notes(dates))
 
     def deployed() -> SavedModel:
         from holdtrue.cli.deploy import rank_model

@@ -113,6 +113,16 @@ class Data:
             )
         ]
 
+    def date_notes(self, kept: Sequence[str]) -> list[tuple[str, str]]:
+        """A word on dates that predict: rows to come have later ones."""
+        kinds = {name: str(self.table.types[name]) for name in kept}
+        dates = [repr(name) for name in kept if kinds[name].startswith(("date", "timestamp"))]
+        if not dates:
+            return []
+        why = "new rows are taken to have dates from the same time. Later ones fall into the last "
+        why += "bin, and may be predicted worse than said here."
+        return [("Dates", f"{', '.join(dates)}: {why}")]
+
     def whole_weights(self, why: str) -> np.ndarray | None:
         """Weights that are whole numbers; others are refused."""
         if self.weights is not None and (self.weights % 1).any():

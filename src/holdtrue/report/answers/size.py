@@ -77,10 +77,9 @@ def size_summary(
     judge = "dee" if evidence.criterion in UNITS else evidence.criterion
     expected = _estimate(evidence, judge, size)
     answer = (
-        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]} "
-        f"({evidence.criterion}: {number(_estimate(evidence, evidence.criterion, size))}), where a "
-        f"constant has a mean squared error of {number(constant)}"
-        f"{skill_words(expected, constant)}."
+        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]}. Expect a mean "
+        f"squared error of {number(expected)} at new points ({judge}), where a constant has "
+        f"{number(constant)}{skill_words(expected, constant)}."
     )
     if len(choices) > 1:
         answer += f" Do the criteria agree? {capitalised(agreement(choices))}."
