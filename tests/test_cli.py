@@ -712,6 +712,26 @@ def test_no_values_numbers_domains_and_levels(command, tmp_path, holdtrue):
     assert "site 4" in written[0]
 
 
+@pytest.mark.parametrize("command", ["select", "transfer"])
+def test_no_values_numbers_the_classes_of_the_target(command, files, tmp_path, holdtrue):
+    table = task()
+    place = np.arange(len(table)) % 4
+    kinds = np.array(["Zulu", "Yankee", "Xray"])[(np.arange(len(table)) // 4) % 3]
+    kinds[place == 3] = "Zulu"  # a domain that lacks a class
+    table = table.set_column(table.column_names.index("label"), "label", pa.array(kinds))
+    if command == "select":
+        table = table.append_column("place", pa.array(place))
+    pq.write_table(table, tmp_path / "t.parquet")
+    more = ("-d", "place") if command == "select" else ("-s", files / "shelf", "--max-selected", 3)
+    asked = (command, "t.parquet", "-t", "label", *more, "--json", "r.json", "-q", "--force")
+    assert holdtrue(*asked).code == 0
+    assert "Zulu" in (tmp_path / "r.json").read_text("utf-8")
+    assert holdtrue(*asked, "--no-values").code == 0
+    written = (tmp_path / "r.json").read_text("utf-8")
+    assert not any(word in written for word in ("Zulu", "Yankee", "Xray"))
+    assert "label 3" in written
+
+
 def test_warnings_of_libraries_are_in_the_report_and_not_on_the_terminal(files, tmp_path, holdtrue):
     shelf = tmp_path / "mixed"
     shelf.mkdir()

@@ -6,6 +6,7 @@ or written here.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from holdtrue.cli.python_lines import (
     transfer_lines,
 )
 from holdtrue.errors import InputError, check_choice, did_you_mean
+from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
 from holdtrue.targets import TargetKind
 
@@ -225,7 +227,11 @@ def _select(
             model.fit_statistics(moments, classes=encoded.classes)
     contest, others = _predictors(model.path_, encoded, rows)
     contest_path = None if contest is None else contest.to_path()
-    summary = select_summary(model.path_, target, domain, contest_path)
+    path = model.path_
+    if data.no_values:
+        path = _without_classes(path, target)
+        fit_notes = [(what, _without_examples(why)) for what, why in fit_notes]
+    summary = select_summary(path, target, domain, contest_path)
     if others:
         summary = replace(summary, answer=f"{summary.answer} {_pooled(others['SteadyRidge'])}")
     summary = _with_reading(summary, encoded.target_kind, target)
@@ -498,7 +504,8 @@ def answer_transfer(
     if not model.source_names_:
         why = notes[0][1] if notes else "it has none."
         raise InputError(f"no model in {sources} can be used: {why}")
-    summary = transfer_summary(model.path_, target, columns=data.names)
+    path = _without_classes(model.path_, target) if data.no_values else model.path_
+    summary = transfer_summary(path, target, columns=data.names)
     summary = _with_groups(_with_reading(summary, kind, target), groups)
 
     def deployed() -> SavedModel:
@@ -657,6 +664,20 @@ def _without_values(encoded: Any, domain: str) -> Any:
         domains=tuple(f"{domain} {i}" for i in range(1, len(encoded.moments.domains) + 1)),
     )
     return replace(encoded, moments=moments, columns=tuple(columns))
+
+
+def _without_classes(path: SelectionPath, target: str) -> SelectionPath:
+    """The path with the classes of the target numbered instead of named."""
+    evidence: Any = path.evidence
+    changed = {"targets": tuple(f"{target} {i + 1}" for i in range(len(evidence.targets)))}
+    if hasattr(evidence, "notes"):
+        changed["notes"] = tuple(map(_without_examples, evidence.notes))
+    return replace(path, evidence=replace(evidence, **changed))
+
+
+def _without_examples(note: str) -> str:
+    """A note of a fit without the class that it names as an example."""
+    return re.sub(r" a class, such as .*\. Their effects", " a class. Their effects", note)
 
 
 def _column_without_values(column: Any) -> Any:
