@@ -235,12 +235,14 @@ def sized(**options):
 
 def test_the_size_is_in_the_answer_and_every_criterion_in_the_table():
     summary, model = sized()
-    expected = model.path_.evidence.criteria["bayes"][model.n_terms_ - 1]
     assert summary.answer.startswith(
         f"30 points afford {model.n_terms_} terms of 19. Expect a mean squared error of "
-        f"{number(expected)} at new points (bayes), where a constant has "
+        f"{number(model.new_error_)} at new points (judged by those left out), where a "
     )
     assert {row["criterion"]: row["chooses"] for row in summary.table.rows} == model.choices_
+    summary, model = sized(predict="chosen", criterion="dee")
+    estimate = model.criteria_["dee"][model.n_terms_ - 1]
+    assert f"error of {number(estimate)} at new points (judged by dee), where" in summary.answer
 
 
 def criteria_that_choose(*sizes, estimate=0.5, n_unlabelled=0):
@@ -253,7 +255,7 @@ def criteria_that_choose(*sizes, estimate=0.5, n_unlabelled=0):
         criterion="c0",
     )
     path = SelectionPath(
-        range(20), map(str, range(20)), np.linspace(1, 0.5, 21), 3, "least", evidence=evidence
+        range(20), map(str, range(20)), np.full(21, estimate), 3, "least", evidence=evidence
     )
     x, y = np.zeros((9, 2)), np.arange(9.0)
     named = {"x_names": ["a", "b"], "y_name": "y", "n_unlabelled": n_unlabelled}
