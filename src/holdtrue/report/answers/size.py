@@ -73,8 +73,8 @@ def size_summary(
         "skill": "skill",
         "unit": "of",
     }
-    # The usual estimate stands in for a criterion with a unit of its own. Of an average the path has
-    # the error of what predicts, which is not the criterion's.
+    # The usual estimate stands in for a criterion with a unit of its own. Of an average the path
+    # has the error of what predicts, which is not the criterion's.
     judge = "dee" if evidence.criterion in UNITS else evidence.criterion
     expected = _estimate(evidence, judge, size)
     if judge == evidence.criterion and path.scores[size] != expected:
