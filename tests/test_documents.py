@@ -111,6 +111,7 @@ def printed(block, folder):
             )
             said = (done.stderr + done.stdout).strip("\n").splitlines()
             lines += [line, *(text.rstrip() for text in said)]
+    assert lines, "a block of console holds commands of holdtrue; others belong to bash"
     return "".join(f"{line}\n" for line in lines)
 
 
