@@ -211,7 +211,7 @@ def test_compiled_loops_run_where_nothing_can_be_written(tmp_path):
         env={**env, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
     assert done.stdout.split() == ["1", str(package / "categories" / "loops.py")], done.stderr
 
@@ -226,7 +226,7 @@ def test_small_data_never_wait_for_numba():
         print("numba" in sys.modules)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=1800
     )
     assert done.stdout.strip() == "False", done.stderr
 

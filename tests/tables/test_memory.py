@@ -18,7 +18,7 @@ from holdtrue.tables.text import Block
 
 # What ranking 50 MB may take above ranking three rows; the columns alone are 60 MB in memory, and
 # what Arrow, NumPy and compiled loops ask for at most at a time does not grow with the file.
-MAX_MB = 250
+MAX_MB = 300
 
 RANK = """
 import json, resource, sys
