@@ -87,7 +87,7 @@ class Running:
 
     def ended_by(self, sign):
         self.process.send_signal(sign)
-        out, err = self.process.communicate(timeout=6000)
+        out, err = self.process.communicate(timeout=600)
         return self.process.returncode, out, err
 
 
