@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdtrue import NestedRegressor, SelectionPath, __version__
+from holdtrue.charts import number
 from holdtrue.datasets import make_curve, make_customers, make_domains
 
 COMMAND = Path(sys.executable).parent / "holdtrue"
@@ -1037,6 +1038,30 @@ def test_years_are_predicted_from_those_before_them(sales, holdtrue):
     assert "Domains in time" not in {note["what"] for note in by_time["wary"]}
     told = holdtrue.refuses("compare", sales / "a.csv", "-t", "late", "--domain-order", "time")
     assert told == "--domain-order time needs a domain, such as --domain year."
+
+
+def test_select_says_how_the_next_year_is_predicted(sales, holdtrue):
+    asked = ("select", sales / "*.csv", "-t", "takings", "-d", "when.year", "--only", "when,n")
+    by_time = said(holdtrue(*asked, "--domain-order", "time", "--json", "--save", "m.skops", "-q"))
+    assert "Domains in time" not in {note["what"] for note in by_time["wary"]}
+    names = ("T-Greedy", "SteadyRidge")
+    told = re.search(
+        r"Each 'when.year' from those before it: T-Greedy has a mean squared error of (\S+) .*?, "
+        r"SteadyRidge (\S+) .*?, the mean (\S+); take ([\w-]+)\.",
+        by_time["answer"],
+    )
+    models = "mean,t_greedy,steady_ridge"
+    compared = said(
+        holdtrue("compare", *asked[1:], "--models", models, "--domain-order", "time", "--json")
+    )
+    errors = {row["model"]: number(row["error"]) for row in compared["table"]["rows"]}
+    assert told.groups()[:2] == (errors["t_greedy"], errors["steady_ridge"])
+    assert told[3] == errors["mean"]
+    promised = told[1 + names.index(told[4])]
+    assert f"Kept in m.skops: {told[4]} " in by_time["answer"]
+    assert f"Expect a mean squared error of {promised} (" in by_time["answer"]
+    told = holdtrue.refuses("select", "--sums", "a.sums", "--domain-order", "time")
+    assert told == "--domain-order needs rows, and sums have none. Leave it out."
 
 
 def test_nested_columns_are_left_out_and_named(tmp_path, holdtrue):

@@ -67,8 +67,14 @@ class Data:
                 notes.append((f"Texts that are {what}", f"{how} --type NAME=text keeps it."))
         return notes
 
-    def time_notes(self, domain: str | None) -> list[tuple[str, str]]:
-        """A word on domains that are years or dates and are left out in any order."""
+    def time_notes(self, domain: str | None, domain_order: str = "any") -> list[tuple[str, str]]:
+        """A word on domains in time: left out in any order, or predicted from those before."""
+        check_choice("--domain-order", domain_order, ("any", "time"))
+        if domain_order == "time":
+            if domain is None:
+                raise InputError("--domain-order time needs a domain, such as --domain year.")
+            why = f"Each {domain!r} is predicted from those before it; the first three are not "
+            return [("Later domains from earlier ones", why + "judged.")]
         column = None if domain is None else self.table.column(domain)
         if column is None or isinstance(column, np.ndarray):
             return []
@@ -82,8 +88,7 @@ class Data:
             (
                 "Domains in time",
                 f"{domain!r} is a time. Here each is predicted from all others, later ones too. "
-                "How well the next is predicted from those before it, holdtrue compare says with "
-                "--domain-order time.",
+                "How well the next is predicted from those before it, --domain-order time says.",
             )
         ]
 
