@@ -1060,6 +1060,10 @@ def test_select_says_how_the_next_year_is_predicted(sales, holdtrue):
     promised = told[1 + names.index(told[4])]
     assert f"Kept in m.skops: {told[4]} " in by_time["answer"]
     assert f"Expect a mean squared error of {promised} (" in by_time["answer"]
+    told = holdtrue.refuses(
+        "select", sales / "a.csv", "-t", "takings", "-d", "shop", "--domain-order", "time"
+    )
+    assert told.startswith("--domain-order time needs at least 5 domains")
     told = holdtrue.refuses("select", "--sums", "a.sums", "--domain-order", "time")
     assert told == "--domain-order needs rows, and sums have none. Leave it out."
 

@@ -22,6 +22,7 @@ from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
 if TYPE_CHECKING:
     from holdtrue.tables.site_sums import SiteSums
 
+_IN_TIME = 5  # domains of which the later ones are predicted from the earlier ones
 _YEARS = (1500, 2200)
 
 
@@ -73,6 +74,12 @@ class Data:
         if domain_order == "time":
             if domain is None:
                 raise InputError("--domain-order time needs a domain, such as --domain year.")
+            n_domains = len(set(self.labels(domain).tolist()))
+            if n_domains < _IN_TIME:
+                raise InputError(
+                    f"--domain-order time needs at least {_IN_TIME} domains: the first three are "
+                    f"not judged. Got {n_domains} in {domain!r}. Leave it out, or name a finer one."
+                )
             why = f"Each {domain!r} is predicted from those before it; the first three are not "
             return [("Later domains from earlier ones", why + "judged.")]
         column = None if domain is None else self.table.column(domain)

@@ -77,14 +77,16 @@ def answer(
         encoded = moments_of(data.table, target, domain, sample_weight=data.weights, **reading)
     encoded = replace(encoded, target_kind=kind)
     notes = [*data.time_notes(domain, domain_order), *notes]
-    in_time, rows = domain_order == "time", None
+    in_time = domain_order == "time"
+    rows: Any = None
     if average or in_time:
         rows = repeated(rows_of(data.table, target, domain, **reading), data)
     of_average = rows if average else None
     selected, fits = _selected(data, encoded, target, domain, notes, of_average, **settings)
     if in_time:
-        fits = fits._replace(contest=_next_in_time(fits.models, rows, kind, ask.seed))
-        sentence = f"{selected.summary.answer} {_time_words(fits.contest, domain)}"
+        contest = _next_in_time(fits.models, rows, kind, ask.seed)
+        fits = fits._replace(contest=contest)
+        sentence = f"{selected.summary.answer} {_time_words(contest, domain)}"
         selected = selected._replace(summary=replace(selected.summary, answer=sentence))
     return selected._replace(
         deployed=partial(_model, data, target, domain, fits, encoded),
