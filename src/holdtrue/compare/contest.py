@@ -214,7 +214,8 @@ def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray
     if n_parts < 2:
         raise InputError(
             f'cv="time" needs at least {_EARLIER + 2} domains: the first {_EARLIER} are not '
-            f"judged, and one alone has no spread. Got {len(labels)}. Leave cv out, or name a finer domain."
+            f"judged, and one alone has no spread. Got {len(labels)}. Leave cv out, or name a "
+            "finer domain."
         )
     starts = np.linspace(_EARLIER, len(labels), min(n_parts, _MAX_PARTS) + 1).astype(int)
     return [
