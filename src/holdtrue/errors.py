@@ -130,6 +130,13 @@ def shown(value: Any) -> str:
     return repr(plain(value))
 
 
+def named(names: Iterable[Any], limit: int = 10) -> str:
+    """Names in a message: the first few, and how many more; "none" for none."""
+    texts = [repr(name) for name in names]
+    more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
+    return (", ".join(texts[:limit]) or "none") + more
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse a value that is not one of the choices."""
     choices = tuple(choices)

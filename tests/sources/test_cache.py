@@ -177,7 +177,8 @@ def keep_scoring(folder, n_done):
 def kill_at_random(folder, n_kills, seed):
     """Kill one of two processes n times, and start it anew; tell how many left a partial file."""
     rng, context = np.random.default_rng(seed), multiprocessing.get_context("fork")
-    done = [context.RawValue("q", 0), context.RawValue("q", 0)]  # a lock would stay with the killed
+    # Without locks, which a process could hold when it is killed; each has one writer.
+    done = [context.Value("q", 0, lock=False), context.Value("q", 0, lock=False)]
 
     def start(i):
         process = context.Process(target=keep_scoring, args=(folder, done[i]), daemon=True)
@@ -193,10 +194,12 @@ def kill_at_random(folder, n_kills, seed):
         workers[i].kill()
         workers[i].join()
         assert [worker.exitcode for worker in workers] in ([-9, None], [None, -9]), "a wrong score"
-        for root, _, names in os.walk(folder):  # which may go while it is read
-            for path in (Path(root, name) for name in names if name.endswith(".partial")):
-                path.unlink(missing_ok=True)
-                n_partial += 1
+        # `rglob` would fail where the other process removes a folder that it is about to list.
+        files = [Path(place, name) for place, _, names in os.walk(folder) for name in names]
+        partial = [path for path in files if path.suffix == ".partial"]
+        n_partial += len(partial)
+        for path in partial:
+            path.unlink(missing_ok=True)
         workers[i] = start(i)
     print(f"{n_partial} files were not whole when a process was killed")
     for worker in workers:

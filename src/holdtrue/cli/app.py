@@ -42,10 +42,10 @@ def main() -> None:
     try:
         code = app(args=arguments, prog_name="holdtrue", standalone_mode=False)
         if code == _INTERRUPTED:
-            _print_error(f"holdtrue {arguments[0]}: interrupted. No file was left half-written.")
+            print_error(f"holdtrue {arguments[0]}: interrupted. No file was left half-written.")
         sys.exit(code)
     except _UsageError as error:
-        _print_error(_usage_sentence(error, arguments[0]))
+        print_error(_usage_sentence(error, arguments[0]))
         sys.exit(2)
 
 
@@ -130,7 +130,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             is_mistake = isinstance(
                 error, (SpokenError, ValueError, TypeError, OSError, ImportError, MemoryError)
             )
-            _print_error(f"{who}: {_sentence(error) if is_mistake else _bug(error)}")
+            print_error(f"{who}: {_sentence(error) if is_mistake else _bug(error)}")
             raise typer.Exit(2 if is_mistake else 1) from None
         finally:
             silent.reset(silenced)
@@ -189,7 +189,8 @@ def _with_options(
         for name, (kind, default) in shared.items()
     ]
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    parameters.sort(key=lambda each: each.name != "file")  # as it stands in the command
+    if "file" in shared:  # it comes first in the command
+        parameters.sort(key=lambda each: each.name != "file")
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
@@ -200,7 +201,8 @@ def _is_interrupted() -> bool:
     return getattr(signal.getsignal(signal.SIGINT), "came", False)
 
 
-def _print_error(text: str) -> None:
+def print_error(text: str) -> None:
+    """Print a line on standard error, without control characters."""
     from holdtrue.charts import printable
 
     print(printable(text), file=sys.stderr)

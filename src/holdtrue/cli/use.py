@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdtrue.cli.app import command
+from holdtrue.cli.app import command, print_error
 from holdtrue.cli.options import Csv, Encoding, File, Force, From, Json, Out, Quiet, Top
 from holdtrue.errors import InputError
 
@@ -74,10 +74,10 @@ def predict(
                     stream.write(text.encode("utf-8", "backslashreplace"))
     if not quiet:
         for what, why in news.notes():
-            _say(f"{what}. {why}")
-        _say(f"Expect a {saved.promise}.")
+            print_error(f"{what}. {why}")
+        print_error(f"Expect a {saved.promise}.")
         if out is not None:
-            _say(f"wrote {news.n_rows:,} predictions to {out}")
+            print_error(f"wrote {news.n_rows:,} predictions to {out}")
 
 
 @command
@@ -178,9 +178,3 @@ def _share_names(saved: Any) -> list[str]:
 def _shown(value: Any) -> Any:
     """A prediction as a CSV file has it."""
     return str(value).lower() if isinstance(value, bool) else value
-
-
-def _say(text: str) -> None:
-    from holdtrue.charts import printable
-
-    print(printable(text), file=sys.stderr)

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from holdtrue.deployed.known_types import KNOWN_TYPES, check_trees
 from holdtrue.deployed.promise import Promise
 from holdtrue.deployed.slim import parts_of, slim
-from holdtrue.errors import InputError, MissingFileError, SpokenError, did_you_mean, speaks
+from holdtrue.errors import (
+    InputError,
+    MissingFileError,
+    SpokenError,
+    did_you_mean,
+    named,
+    speaks,
+)
 from holdtrue.records import Record
 from holdtrue.skops_files import UnfitFile, dump_skops, load_skops
 from holdtrue.sources import SourcePool
@@ -240,10 +247,9 @@ class SavedModel(Record):
         known = {*self.names, self.target, self.promise.groups}
         new = [name for name in table.names if name not in known]
         differences = "; ".join(f"{name!r}{did_you_mean(name, new).rstrip()}" for name in missing)
-        listed = ", ".join(map(repr, new[:8])) + (f" and {len(new) - 8} more" * (len(new) > 8))
         raise InputError(
             f"the columns differ from those of the model. Missing: {differences}. "
-            f"New: {listed or 'none'}. Rename or add the columns."
+            f"New: {named(new)}. Rename or add the columns."
         )
 
     def batches(self, table: Table, news: News | None = None) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from holdtrue import __version__
 from holdtrue.charts import number, printable, svg
+from holdtrue.charts.words import shortened
 from holdtrue.report.summary import Summary, Table
 from holdtrue.report.terms import terms_of
 
@@ -125,8 +126,7 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
         return number(value)
-    text = str(value)
-    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+    return shortened(str(value), _MAX_CHARACTERS)
 
 
 def numeric_columns(table: Table) -> set[str]:

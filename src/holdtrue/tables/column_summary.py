@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from holdtrue.columns.counting import label_order
 from holdtrue.columns.values import holds_numbers, python_values
-from holdtrue.errors import InputError, check_choice
+from holdtrue.errors import InputError, check_choice, shown
 from holdtrue.records import Record
 from holdtrue.tables.table import Table, one_array
 from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
@@ -164,7 +164,9 @@ def check_options(target_type: str, max_levels: int) -> None:
 
 def _check_max_levels(max_levels: Any) -> None:
     if not (is_number(max_levels) and max_levels == int(max_levels) and max_levels >= 1):
-        raise InputError(f"max_levels must be a whole number of at least 1. Got {max_levels!r}.")
+        raise InputError(
+            f"max_levels must be a whole number of at least 1. Got {shown(max_levels)}."
+        )
 
 
 @dataclass

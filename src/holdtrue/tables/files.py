@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdtrue.errors import InputError, MissingFileError
+from holdtrue.errors import InputError, MissingFileError, named
 from holdtrue.tables.spill import LIMIT_VARIABLE, spill_limit
 
 FILES = (
@@ -172,10 +172,5 @@ def check_same_columns(
     if missing or new:
         raise InputError(
             f"files of one table must have the same columns. {other} differs from {first}. "
-            f"Missing: {_listed(missing)}. New: {_listed(new)}."
+            f"Missing: {named(missing)}. New: {named(new)}."
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
-    return (", ".join(map(repr, names[:10])) or "none") + rest

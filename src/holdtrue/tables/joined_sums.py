@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from holdtrue.errors import InputError, did_you_mean, speaks
+from holdtrue.errors import InputError, caution, did_you_mean, speaks
 from holdtrue.sums.moments import Moments
 from holdtrue.tables.column_summary import (
     CATEGORY,
@@ -218,9 +217,7 @@ def _warn_of_joined(sites: Mapping[str, SiteSums], encoding: Encoding) -> None:
         if column.n_joined and levels.get(column.name, set()) - set(column.labels)
     }
     if unsure:
-        warnings.warn(
+        caution(
             f"sites did not name rare values of {', '.join(map(repr, unsure))}. They are taken "
-            "together, and the answer may differ from that on all rows.",
-            UserWarning,
-            stacklevel=3,
+            "together, and the answer may differ from that on all rows."
         )
