@@ -997,6 +997,22 @@ def test_weights_are_repetitions(tmp_path, holdtrue):
         assert weighted["path"]["order"] == repeated["path"]["order"]
         assert weighted["asked"]["weights"] == "w"
         assert any("no weight in 'w', or 0" in note["why"] for note in weighted["wary"])
+    for target in ("y", "up"):
+        for command in (("select",), ("compare", "--models", "steady_ridge")):
+            asked = (*command[1:], "-t", target, "-d", "site", "--only", "x", "-q")
+            predicted = []
+            for name, more in (("once", ("--weights", "w")), ("often", ())):
+                saved = ("--save", "m.skops", "--force", *more)
+                assert holdtrue(command[0], f"{name}.csv", *asked, *saved).code == 0
+                ended = holdtrue("predict", "m.skops", "once.csv", "--out", "p.csv", "--force")
+                assert ended.code == 0, ended
+                predicted.append(pa.csv.read_csv(tmp_path / "p.csv").column("prediction"))
+            if target == "y":
+                np.testing.assert_allclose(*predicted, rtol=1e-6)
+            else:
+                assert predicted[0] == predicted[1]
+    told = holdtrue.refuses("rank", "once.csv", "-t", "up", "--weights", "w", "--save", "r.skops")
+    assert told == "--save in rank cannot go with --weights. Leave one out."
 
 
 def test_weights_that_cannot_be_are_refused(sales, tmp_path, holdtrue):

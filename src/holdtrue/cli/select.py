@@ -305,7 +305,8 @@ def _model(data: Data, target: str, domain: str, fits: _Fits, encoded: TableMome
     model = fits.models[name]
     if contest is None or (encoded.classes is not None and contest.scoring == SQUARED_ERROR):
         target_type = "numeric" if encoded.classes is None else "classes"
-        rows = rows_of(data.table, target, domain, target_type=target_type, leave_out=data.dropped)
+        reading: Any = {"target_type": target_type, "leave_out": data.dropped}
+        rows = repeated(rows_of(data.table, target, domain, **reading), data)
         promise = promise_of(model, rows.X, rows.y, rows.groups, domain)
     else:
         promise = Promise.from_contest(contest, name, domain)

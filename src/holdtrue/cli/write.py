@@ -88,8 +88,7 @@ class Outputs:
             model = replace(deployed(), made_by=dict(summary.reproduce))
             kept = f"Kept in {Path(self.save).name}: {model.label}. Expect a {model.promise}."
             lines = [
-                summary.reproduce["python"],
-                "",
+                *([python, ""] if (python := summary.reproduce.get("python")) else []),
                 "from holdtrue import load_model",
                 "",
                 f"model = load_model({without_folders(self.save)!r})",
