@@ -189,7 +189,8 @@ def _with_options(
         for name, (kind, default) in shared.items()
     ]
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    parameters.sort(key=lambda each: each.name != "file")  # as it stands in the command
+    if "file" in shared:
+        parameters.sort(key=lambda each: each.name != "file")  # as it stands in the command
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
