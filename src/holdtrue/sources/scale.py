@@ -107,19 +107,6 @@ def first_of_equals(Z: np.ndarray) -> np.ndarray:
     return first
 
 
-def equal_columns(known: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """For each column of Z the first of the known ones that equals it, as in `first_of_equals`.
-
-    Every column of Z must be among the known ones, at their end.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        products = np.abs(known.T @ Z)
-        products /= np.linalg.norm(known, axis=0)[:, None] * np.linalg.norm(Z, axis=0)
-    equal = products > 1 - _TIE
-    first = len(known.T) - len(Z.T) + np.arange(len(Z.T))
-    return np.where(equal.any(axis=0), equal.argmax(axis=0), first)
-
-
 class Scaled:
     """Standardised columns: a matrix to search in, and single columns in float64.
 
