@@ -41,7 +41,8 @@ def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     mean = share @ Z
     with np.errstate(over="ignore", invalid="ignore"):  # of float32; done again below
         scaled = np.subtract(Z, mean, order="C")
-        scaled *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
+        if not (weight == 1).all():
+            scaled *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
         scale = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / n)
     single = Z.dtype == np.float32
     rounding = float(np.finfo(Z.dtype).eps) * math.sqrt(len(Z))
