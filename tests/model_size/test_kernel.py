@@ -190,7 +190,7 @@ NAMES = [name for name in CRITERIA if name != "cv"]
 
 def table(terms, y, weight, unlabelled, variance=0.5):
     fit = kernel.nested_fit(terms, y, weight)
-    C_half = kernel.moment_factor([unlabelled[:, fit.kept]])
+    C_half = kernel.moment_factor([unlabelled])
     return criteria(fit, C_half, variance, np.ones(len(fit.z)))
 
 

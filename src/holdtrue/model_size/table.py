@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bayes import bayes
+from holdtrue.model_size.bayes import Posterior, bayes
 
 CRITERIA = (
     "dee", "adj", "seb", "ucb", "fpe", "gcv", "cv", "loo", "cpm", "bic", "ric", "aic", "aicc",
@@ -23,6 +23,7 @@ def criteria(
     C_half: np.ndarray,
     variance: float,
     held_out: np.ndarray,
+    curve: Posterior | None = None,
     *,
     with_bayes: bool = True,
 ) -> dict[str, np.ndarray]:
@@ -31,17 +32,19 @@ def criteria(
     Parameters
     ----------
     fit : NestedFit
-    C_half : ndarray of shape (n_rows, D)
-        From `moment_factor`, of the kept terms.
+    C_half : ndarray of shape (n_rows, n_terms)
+        From `moment_factor`, of all terms.
     variance : float
         Of the noise, for Cp, BIC and RIC.
     held_out : ndarray of shape (D,)
         From `cross_validation`.
+    curve : Posterior, optional
+        Of all terms, for `bayes`.
     with_bayes : bool
         Without it the one costly criterion is left out.
     """
     remp, d, n = fit.remp, fit.n_terms, fit.n_samples
-    S = kernel.spread(fit, C_half)
+    S = kernel.spread(fit, C_half[:, fit.kept])
     table = {
         "n_terms": d,
         "train": remp,
@@ -61,7 +64,7 @@ def criteria(
         "adjusted_r2": kernel.adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
     }
     if with_bayes:
-        table["bayes"] = bayes(fit, C_half)
+        table["bayes"] = bayes(fit, C_half, curve)
     return table
 
 
@@ -82,6 +85,64 @@ def agreement(choices: dict[str, int]) -> str:
         f"the {len(choices)} criteria choose {min(votes)} to {max(votes)}, most often {size} "
         f"({count} of them)"
     )
+
+
+def reason_of(
+    criterion: str,
+    choices: dict[str, int],
+    n_columns: int,
+    weights: dict[str, float],
+    *,
+    averaged: bool,
+    grouped: bool,
+    constant: bool,
+    n_sizes: int,
+    late: bool,
+) -> str:
+    """Why a size was chosen and what predicts, in words.
+
+    Parameters
+    ----------
+    criterion : str
+    choices : dict of int
+        The size that each criterion chooses.
+    n_columns, n_sizes : int
+        Terms of the basis, and those of them that do not depend on earlier ones.
+    weights : dict of float
+        Of each basis.
+    averaged, grouped, constant, late : bool
+        Whether predictions are an average, rows have groups, the target is constant, and columns
+        late in the order cannot enter at any size.
+    """
+    if constant:
+        parts = ["the target is constant, so one term fits it exactly"]
+    else:
+        parts = [f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}"]
+        parts.append(agreement(choices))
+        dropped = n_columns - n_sizes
+        if dropped:
+            were = "was" if dropped == 1 else "were"
+            parts.append(f"{_count(dropped)} depended on earlier ones and {were} left out")
+    shown = sorted((-weight, name) for name, weight in weights.items() if weight >= 0.005)
+    if averaged:
+        bases = "; ".join(f"{name} {-weight:.0%}" for weight, name in shown)
+        bases = f" and bases ({bases})" if len(weights) > 1 else ""
+        parts.append(f"predictions average over all sizes{bases}")
+        if late:
+            parts.append(
+                "columns late in the order enter the average alone, which shrinks all alike: if "
+                "few of them matter, basis='omp' finds them"
+            )
+    elif len(weights) > 1:
+        why = "predicts left-out groups best" if grouped else "is the likeliest basis"
+        parts.append(f"{shown[0][1]} {why}")
+    if grouped:
+        parts.append("new data are new groups")
+    return "; ".join(parts)
+
+
+def _count(count: int) -> str:
+    return f"{count} term" if count == 1 else f"{count} terms"
 
 
 def empty_score(name: str, fit: kernel.NestedFit) -> float:
