@@ -108,8 +108,10 @@ def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = Fa
 
 def _column_names(what: str, X: Any) -> list[Any] | None:
     """Names of a frame's columns, or None; a column that does not hold numbers is refused."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        raise InputError(f"expected numbers in {what}. Got dates. Encode them.")
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind in "mM":
+            raise InputError(f"expected numbers in {what}. Got dates. Encode them.")
+        return None
     try:
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
