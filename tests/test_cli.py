@@ -136,7 +136,7 @@ def test_the_installed_command_answers_and_writes_its_report(command, files, tmp
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -152,7 +152,7 @@ def test_the_installed_command_refuses_a_mistake_with_one_sentence(files, tmp_pa
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 2
@@ -168,7 +168,7 @@ def test_a_pipe_that_is_closed_early_ends_the_command_quietly(files, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "r", "")
@@ -183,7 +183,7 @@ def test_a_closed_pipe_is_no_error_however_much_is_still_to_be_written(files, tm
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     os.close(writer)
@@ -195,7 +195,7 @@ def test_a_pipe_is_a_file_like_any_other(file, files, tmp_path):
     place = files / "customers.csv"
     line = f"cat '{place}' | '{COMMAND}' rank {file.format(place)} -t left --csv"
     ended = subprocess.run(
-        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines()[1].startswith("1,plan,")
@@ -1031,7 +1031,7 @@ def completed(line, folder):
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return ended.stdout.split("\n")[:-1]
@@ -1046,6 +1046,6 @@ def test_the_shell_completes_commands_and_columns(sales):
     assert completed("holdtrue rank gone.csv -t ", sales) == [""]
     line = f"'{COMMAND}' --show-completion"
     shown = subprocess.run(
-        ["bash", "-c", f"{line}; true"], capture_output=True, text=True, timeout=60, check=True
+        ["bash", "-c", f"{line}; true"], capture_output=True, text=True, timeout=300, check=True
     )
     assert "complete -o default -F _holdtrue_completion holdtrue" in shown.stdout

@@ -85,7 +85,7 @@ class Running:
 
     def ended_by(self, sign):
         self.process.send_signal(sign)
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=120)
         return self.process.returncode, out, err
 
 

@@ -18,22 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-__all__ = [
-    "EngineError",
-    "FileError",
-    "InputError",
-    "InputTypeError",
-    "MissingPackageError",
-    "SpokenError",
-    "caution",
-    "check_choice",
-    "did_you_mean",
-    "plain",
-    "shown",
-    "speaking_as",
-    "speaks",
-]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -144,6 +128,13 @@ def shown(value: Any) -> str:
     if type(value) in (list, tuple):
         value = type(value)(map(plain, value))
     return repr(plain(value))
+
+
+def named(names: Iterable[Any], limit: int = 10) -> str:
+    """Names in a message: the first few, and how many more; "none" for none."""
+    texts = [repr(name) for name in names]
+    more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
+    return (", ".join(texts[:limit]) or "none") + more
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

@@ -76,6 +76,16 @@ def test_weights_beside_the_model_can_be_allowed_and_are_part_of_its_key(tmp_pat
         np.testing.assert_allclose(pool.scores(X)[:, 0], X @ weights, rtol=1e-6)
 
 
+def test_a_file_that_changes_after_it_was_opened_is_kept_as_what_it_was(tmp_path):
+    file, cache = linear(tmp_path / "m.onnx"), tmp_path / "cache"
+    pool = SourcePool([file], cache=cache)
+    assert pool.names == ["m"]  # opens it
+    linear(file, weights=(5.0, 7.0))
+    np.testing.assert_allclose(pool.scores(X)[:, 0], X @ [1, 2], rtol=1e-6)
+    new = SourcePool([file], cache=cache).scores(X)[:, 0]
+    np.testing.assert_allclose(new, X @ [5, 7], rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["absolute", "above", "link", "folder link"])
 def test_files_outside_the_models_folder_are_never_read(kind, tmp_path):
     secret = tmp_path / "secret.bin"

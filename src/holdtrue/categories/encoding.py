@@ -31,34 +31,19 @@ from holdtrue.sums.packing import damaged, pack, unpack
 
 
 class Settings(NamedTuple):
-    """How columns are encoded; the same for all columns of a fit.
+    """How columns are encoded; the same for all columns of a fit."""
 
-    Attributes
-    ----------
-    loss : {"log_loss", "brier", "squared_error"}
-    max_bins : int
-    output : {"log_odds", "probability", "mean"}
-    """
-
-    loss: str
+    loss: str  # "log_loss", "brier" or "squared_error"
     max_bins: int
-    output: str
+    output: str  # "log_odds", "probability" or "mean"
 
 
 class Rows(NamedTuple):
-    """What is known of every row besides its columns.
-
-    Attributes
-    ----------
-    target : Target
-    group : ndarray of int, shape (n_rows,), or None
-    folds : Folds or None
-        None where nothing is to be encoded out of fold.
-    """
+    """What is known of every row besides its columns."""
 
     target: Target
-    group: np.ndarray | None
-    folds: Folds | None
+    group: np.ndarray | None  # shape (n_rows,)
+    folds: Folds | None  # none where nothing is to be encoded out of fold
 
     def at(self, rows: np.ndarray) -> Rows:
         """Target and group of some rows, without folds."""
@@ -83,30 +68,15 @@ class Met(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A column counted by value and fold.
-
-    Attributes
-    ----------
-    name, kind : str
-    values : pyarrow.Array or ndarray of object, length n_values
-        Numbers in order, missing last.
-    cell : ndarray of int, shape (n_rows,)
-        ``value * n_folds + fold`` of each row.
-    tables : ndarray of shape (n_values, n_folds, width)
-        Class counts or moments.
-    total : ndarray of shape (n_values, width)
-        Of all folds.
-    met : Met or None
-        With groups.
-    """
+    """A column counted by value and fold."""
 
     name: str
     kind: str
-    values: Any
-    cell: np.ndarray
-    tables: np.ndarray
-    total: np.ndarray
-    met: Met | None
+    values: Any  # numbers in order, missing last
+    cell: np.ndarray  # shape (n_rows,): ``value * n_folds + fold`` of each row
+    tables: np.ndarray  # shape (n_values, n_folds, width): class counts or moments
+    total: np.ndarray  # shape (n_values, width): of all folds
+    met: Met | None  # with groups
 
     @property
     def codes(self) -> np.ndarray:
@@ -195,30 +165,15 @@ def _met(codes: np.ndarray, group: np.ndarray, rows: Rows) -> Met:
 
 
 class Chosen(NamedTuple):
-    """The reading and strength of a column with the least left-out loss.
+    """The reading and strength of a column with the least left-out loss."""
 
-    Attributes
-    ----------
-    n_bins : int
-        0 where the column is read by value.
-    cells : Cells or None
-        None where the column is read by value.
-    place : ndarray of int, shape (n_values,)
-        Cell of each value; -1 for a value that the rows of the choice do not have.
-    table : ndarray of shape (n_cells, width)
-        None of its rows is empty.
-    score : float
-        Left-out loss.
-    strength : float
-        Infinite where the column says nothing.
-    """
-
-    n_bins: int
-    cells: Cells | None
+    n_bins: int  # 0 where the column is read by value
+    cells: Cells | None  # none where the column is read by value
+    # shape (n_values,): cell of each value; -1 for a value that the rows of the choice do not have
     place: np.ndarray
-    table: np.ndarray
-    score: float
-    strength: float
+    table: np.ndarray  # shape (n_cells, width): none of its rows is empty
+    score: float  # left-out loss
+    strength: float  # infinite where the column says nothing
 
 
 def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
@@ -341,21 +296,11 @@ def encode_out_of_fold(counted: Counted, settings: Settings) -> np.ndarray:
 
 
 class Encoding(NamedTuple):
-    """How a column is encoded.
-
-    Attributes
-    ----------
-    cells : Cells
-    numbers : ndarray of shape (n_cells + 1, n_outputs)
-        The last row is for values not seen.
-    n_bins : int
-        0 where the column is read by value.
-    score, strength : float
-    """
+    """How a column is encoded."""
 
     cells: Cells
-    numbers: np.ndarray
-    n_bins: int
+    numbers: np.ndarray  # shape (n_cells + 1, n_outputs): the last row is for values not seen
+    n_bins: int  # 0 where the column is read by value
     score: float
     strength: float
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdtrue.sources.kernel import equal_columns, standardised
 from holdtrue.sources.pool import PoolOn
+from holdtrue.sources.scale import equal_columns, standardised
 
 
 class Candidates:
@@ -26,6 +26,8 @@ class Candidates:
     ----------
     indices : ndarray of int, shape (n_candidates,)
         Place of each candidate where columns of X come first, then sources in pool order.
+    equal_to : ndarray of int, shape (n_candidates,)
+        The first candidate that equals each one, of those compared so far.
     """
 
     def __init__(self, X: Any, features: np.ndarray, on: PoolOn, n_sources: int):
@@ -42,8 +44,7 @@ class Candidates:
         self._compared = np.empty((X.shape[0], 0))
         self._compared_to: list[int] = []
         self._is_compared = np.zeros(len(self.indices), dtype=bool)
-        # Candidates that equal an earlier one, and that one.
-        self._equal_to: dict[int, int] = {}
+        self.equal_to = np.arange(len(self.indices))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -96,12 +97,9 @@ class Candidates:
         """Those of the wanted candidates that equal no chosen one and no other of them."""
         if len(new := wanted[~self._is_compared[wanted]]):
             self._compare(new)
-        if not self._equal_to:
-            return wanted
-        taken = {self._equal_to.get(j, j) for j in chosen}
+        taken = set(self.equal_to[chosen].tolist())
         left = []
-        for j in wanted.tolist():
-            first = self._equal_to.get(j, j)
+        for j, first in zip(wanted.tolist(), self.equal_to[wanted].tolist(), strict=True):
             if first not in taken:
                 left.append(j)
             taken.add(first)
@@ -119,8 +117,7 @@ class Candidates:
         self._is_compared[new] = True
         first = equal_columns(self._compared[:, : start + len(new)], Z)
         for place in np.flatnonzero(first < start + np.arange(len(new))):
-            same = self._compared_to[first[place]]
-            self._equal_to[int(new[place])] = self._equal_to.get(same, same)
+            self.equal_to[new[place]] = self.equal_to[self._compared_to[first[place]]]
 
     def _fetch(self, wanted: np.ndarray) -> np.ndarray:
         of_x = self.X[:, self.features[wanted[wanted < self.n_features]]]
