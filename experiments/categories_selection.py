@@ -11,22 +11,20 @@ on other rows, at most 20,000.
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import numpy as np
 import pandas as pd
 from experiments.records import (
+    Rows,
     asked_options,
     data_file,
     markdown_table,
     progress,
     read_csv,
+    results,
     write_csv,
 )
 from sklearn.compose import make_column_transformer
@@ -40,10 +38,9 @@ from sklearn.preprocessing import StandardScaler, TargetEncoder
 
 from holdtrue import GingerSelector
 
-RESULTS = Path(__file__).parent / "results" / "categories"
+RESULTS = results("categories")
 SIZES = (500, 2_000)
 N_TEST = 20_000
-Rows = list[dict[str, Any]]
 
 # File, target as a function of the table, columns left aside (what the target is computed from).
 TABLES = {

@@ -14,19 +14,23 @@ in bins. Before boosting every encoder is given the categories alone, and number
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import numpy as np
 from experiments.categories_rivals import SOURCES, Source, as_categories, is_text, load_source
-from experiments.records import asked_options, markdown_table, progress, read_csv, write_csv
+from experiments.records import (
+    Rows,
+    asked_options,
+    markdown_table,
+    progress,
+    read_csv,
+    results,
+    write_csv,
+)
 from scipy.stats import rankdata
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -38,13 +42,12 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler,
 
 from holdtrue import GingerEncoder
 
-RESULTS = Path(__file__).parent / "results" / "categories"
+RESULTS = results("categories")
 SIZES = ("500", "2000", "10000")
 N_TEST = 10_000
 PACKAGES = ("lightgbm", "xgboost", "catboost", "pandas", "pyarrow")
 # The rival that the encoder is compared with, draw by draw.
 REFERENCE = "GingerEncoder + LR"
-Rows = list[dict[str, Any]]
 
 TABLES = {
     **SOURCES,

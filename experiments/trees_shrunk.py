@@ -24,16 +24,23 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from experiments.categories_rivals import SOURCES, as_categories, is_text, load, on_codes
-from experiments.records import asked_options, markdown_table, progress, read_csv, write_csv
+from experiments.records import (
+    Rows,
+    asked_options,
+    markdown_table,
+    progress,
+    read_csv,
+    results,
+    write_csv,
+)
 
 from holdtrue import GingerForestClassifier, GingerTreeClassifier
 
-RESULTS = Path(__file__).parent / "results" / "categories"
+RESULTS = results("categories")
 SIZES, DRAWS, MAX_TEST = (500, 2000), 3, 10_000
 MEASURES = ("log_loss", "auroc", "slope", "seconds")
 
@@ -92,7 +99,7 @@ def models(text: list[str], seed: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def job(name: str, size: int, seed: int) -> list[dict[str, Any]]:
+def job(name: str, size: int, seed: int) -> Rows:
     """Log loss, AUROC, calibration slope and CPU seconds of every model on one draw of rows."""
     from sklearn.metrics import log_loss, roc_auc_score
 
@@ -136,7 +143,7 @@ def job(name: str, size: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def report(rows: list[dict[str, Any]]) -> str:
+def report(rows: Rows) -> str:
     """Tables of the means over draws, and the decision."""
     names = list(dict.fromkeys(row["model"] for row in rows))
     tables = list(dict.fromkeys(row["data"] for row in rows))

@@ -670,7 +670,7 @@ def test_groups_may_be_named_and_ordered_in_any_way():
 @pytest.mark.parametrize(
     "groups, message",
     [
-        (["a"] * 4, r"needs at least 2 groups, got 1 \('a' in every row\)"),
+        (["a"] * 4, "groups must name at least 2 groups, .* Got 1, 'a' in every row"),
         ([0, 1, 0], r"groups must have one value per row, shape \(4,\)"),
         (["a", None, "b", "a"], "groups must name a domain for every row. .* row 1"),
         (["a", 1, "b", "a"], "groups must be all text or all numbers"),

@@ -494,7 +494,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         assert isinstance(evidence, ColumnEvidence)
         alike = [n for n, one in zip(evidence.names, evidence.group_like, strict=True) if one]
         if alike:
-            caution(f"GingerSelector: {like_groups(alike)}.")
+            caution(f"GingerSelector: {like_groups(alike, by_name=False)}.")
         if not self.path_.chosen_size:
             caution(
                 f"GingerSelector: keeps nothing, because {self.path_.reason}. The next step of a "
@@ -517,36 +517,38 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         order: list[int] = []
         scores = [estimates[0].no_column]
         wanted = self.n_features_to_select
-        size = 0
+        size = forced = 0
         while len(order) < (wanted or len(names)):
             left = [way for way in ways if way.column not in order]
             tried = np.array([joint.score(way, rows, how) for way in left])
             n_columns = len({way.column for way in left if len(way.values) > 1})
             best = score_order(tried)
-            enough = (
+            clear = (
                 at
                 for at in best
                 if wanted is not None
-                or len(order) < self.min_features
                 or (
                     tried[at] < scores[-1] - 1e-12 * abs(scores[-1])
                     and how.is_clear(*joint.counts(left[at], rows), n_columns)
                 )
             )
-            chosen = next(enough, None)
+            chosen = next(clear, None)
             at = best[0] if chosen is None else chosen
             order.append(left[at].column)
             scores.append(float(tried[at]))
             if chosen is None:
-                break
+                if size >= self.min_features:
+                    break
+                forced += 1
             size += 1
             joint = joint.cut(left[at])[0]
         lowers = "lowers" if how.criterion.in_sample else "clearly lowers"
-        reason = (
-            f"the {size} columns that n_features_to_select asks for"
-            if wanted is not None
-            else f"after {size} of {len(names)} columns no further one {lowers} the estimate"
-        )
+        reason = f"the {size} columns that n_features_to_select asks for"
+        if wanted is None:
+            reason = f"after {size - forced} of {len(names)} columns "
+            reason += f"no further one {lowers} the estimate"
+        if forced:
+            reason += f"; min_features={self.min_features} keeps {forced} more"
         return SelectionPath(
             order=order,
             names=[names[j] for j in order],

@@ -248,12 +248,12 @@ def short_verdict(evidence: ColumnEvidence, j: int) -> str:
     return f"looks like an id; {result}" if evidence.id_like[j] else result
 
 
-def like_groups(names: Sequence[str]) -> str:
-    """What is to be said of columns that look like groups."""
+def like_groups(names: Sequence[str], by_name: bool = True) -> str:
+    """What is to be said of columns that look like groups; ``fit`` takes them as an array."""
     return (
         f"rows with the same value of {' or '.join(map(repr, names))} are almost alike in their "
-        f"target, as those of one person or place are: if new data are new ones, pass "
-        f"groups={names[0]!r}"
+        "target, as those of one person or place are: if new data are new ones, pass groups="
+        + (repr(names[0]) if by_name else f"X[{names[0]!r}]")
     )
 
 

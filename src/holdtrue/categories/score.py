@@ -28,8 +28,8 @@ DEFAULT_MIN_SKILL = 0.001  # with many rows less is found that is of no use
 # A column looks like a group if it has at least so many values, of so many rows on average, none
 # of them in more than this share of the rows, and rows of one value differ in their target by less
 # than this share of what any two rows do.
-_FEWEST_GROUPS = 20
-_FEWEST_ROWS = 3
+FEWEST_GROUPS = 20
+FEWEST_ROWS = 3
 _LARGEST_GROUP = 0.1
 _ALIKE = 0.1
 
@@ -263,13 +263,13 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
         n_once=seen.n_once,
         reading=best,
         n_bins=tables[best].n_bins,
-        is_group_like=isinstance(profile, Profile) and _looks_like_group(profile),
+        is_group_like=isinstance(profile, Profile) and looks_like_group(profile),
         in_sample=criterion.in_sample,
         new_data=how.new_data,
     )
 
 
-def _looks_like_group(profile: Profile) -> bool:
+def looks_like_group(profile: Profile) -> bool:
     """Whether rows of one value look like those of one subject, measured again and again.
 
     Many values, no large one, most of them in several rows, whose targets are almost alike.
@@ -278,9 +278,9 @@ def _looks_like_group(profile: Profile) -> bool:
     n_rows, n_values = float(repeats @ sizes), int(repeats.sum())
     if (
         profile.kind not in ("category", "integer")
-        or n_values < _FEWEST_GROUPS
+        or n_values < FEWEST_GROUPS
         or sizes.max() > _LARGEST_GROUP * n_rows
-        or n_rows < _FEWEST_ROWS * n_values
+        or n_rows < FEWEST_ROWS * n_values
     ):
         return False
     _, rows, repeats = profile.tables(with_missing=False)[0]
