@@ -78,6 +78,10 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         Left-out loss that chooses strengths and bins. A numeric target always has squared error.
     output : {"auto", "log_odds", "probability", "mean"}
         ``"auto"`` is log odds for classes and the mean for a numeric target.
+    average : bool
+        Average the numbers over all strengths, and all numbers of bins, instead of choosing one:
+        weighed by the likelihood of the rows left out. A linear model after it errs less on small
+        samples. ``strengths_``, ``scores_`` and ``n_bins_`` are still those of the best.
     pairs : int
         Add up to this many joint columns of two: those that gain most over the better of the two.
         All pairs are tried, so that time grows with the square of the number of columns.
@@ -157,6 +161,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         criterion: str = "log_loss",
         *,
         output: str = "auto",
+        average: bool = False,
         pairs: int = 0,
         cv: int = 5,
         drop_useless: bool = False,
@@ -167,6 +172,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
     ):
         self.criterion = criterion
         self.output = output
+        self.average = average
         self.pairs = pairs
         self.cv = cv
         self.drop_useless = drop_useless
@@ -251,9 +257,9 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             if j in self._kept:
                 out.add(encoding.numbers[cell], codes)
             if j in joined:
-                cells[j] = cell[codes]
+                cells[j] = encoding.joined(cell)[codes]
         for (i, j), encoding in zip(self.pairs_, self._encodings[len(table) :], strict=True):
-            column = joint_column(cells[i], cells[j], self._encodings[j].cells.n_cells)
+            column = joint_column(cells[i], cells[j], self._encodings[j].n_joined)
             values, codes = distinct(encoding.cells.name, column)
             out.add(encoding.numbers[encoding.cells.of_values(values)], codes)
         return out.numbers
@@ -312,8 +318,9 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
                     f"{name} must be a whole number of at least {least}. Got {shown(value)}."
                 )
         check_folds(self.cv)
-        if not isinstance(self.drop_useless, (bool, np.bool_)):
-            raise InputError(f"drop_useless must be True or False. Got {shown(self.drop_useless)}.")
+        for name in ("average", "drop_useless"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False. Got {shown(getattr(self, name))}.")
 
     def _read(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> tuple[dict[str, Any], Rows]:
         """Columns by name and the rows' target and groups; sets what is known of the target."""
@@ -331,6 +338,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             "squared_error" if is_numeric else self.criterion,
             int(self.max_bins),
             self._output(is_numeric),
+            bool(self.average),
         )
         group = None if groups is None else _group_codes(groups, target)
         self.target_type_ = "numeric" if is_numeric else "classes"
