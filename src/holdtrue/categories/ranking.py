@@ -481,7 +481,7 @@ def column_path(
         reason = f"{size} of {len(order)} columns {beating_words(how.min_gain_se)}"
         n_slight = int(np.sum(~evidence.predicts & (evidence.gain_low > 0)))
         if n_slight:
-            reason += f"; {n_slight} more by a skill of less than {how.min_skill:g}"
+            reason += f"; {n_slight} more by a skill of less than {how.least_skill:g}"
         if size < min_features:
             size = min(min_features, len(order))
             reason += f"; min_features={min_features} keeps the best {size}"

@@ -89,6 +89,12 @@ class Scoring(NamedTuple):
     new_data: str = "new rows"
 
     @property
+    def least_skill(self) -> float:
+        """``min_skill``; its default gives way where ``min_gain_se=0`` asks for every gain."""
+        is_default = self.min_skill == DEFAULT_MIN_SKILL
+        return 0.0 if is_default and not self.min_gain_se else self.min_skill
+
+    @property
     def unit(self) -> str:
         """What the scores measure, in words."""
         return self.criterion.unit.replace("new rows", self.new_data)
@@ -256,7 +262,7 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
         beats_no_column=estimate.gain
         > max(
             how.min_gain_se * estimate.gain_standard_error,
-            max(how.min_skill, 1e-12) * estimate.no_column,  # the least is beyond rounding
+            max(how.least_skill, 1e-12) * estimate.no_column,  # the least is beyond rounding
         ),
         coverage=1 - rows_once / seen.n_rows,
         n_values=seen.n_values,
