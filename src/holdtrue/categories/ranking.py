@@ -257,11 +257,10 @@ def like_groups(names: Sequence[str], by_name: bool = True) -> str:
     )
 
 
-def warn_of_groups(who: str, names: Sequence[str], estimates: Sequence[ColumnEstimate]) -> None:
-    """Warn where a column looks like a group; called by a public method that `speaks`."""
-    alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
+def warn_of_groups(who: str, alike: Sequence[str], by_name: bool = True) -> None:
+    """Warn of the columns, if any, that look like groups."""
     if alike:
-        caution(f"{who}: {like_groups(alike)}.")
+        caution(f"{who}: {like_groups(alike, by_name)}.")
 
 
 @speaks
@@ -404,7 +403,8 @@ def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[C
         for estimate in scored:
             estimates.append(estimate)
             tick()
-    warn_of_groups("rank_columns", names, estimates)
+    alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
+    warn_of_groups("rank_columns", alike)
     return estimates
 
 

@@ -31,7 +31,7 @@ from holdtrue.categories.encoding_pairs import (
     pair_out_of_fold,
 )
 from holdtrue.categories.folds import check_folds, folds_of
-from holdtrue.categories.ranking import like_groups
+from holdtrue.categories.ranking import warn_of_groups
 from holdtrue.categories.score import (
     FEWEST_GROUPS,
     FEWEST_ROWS,
@@ -430,8 +430,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
                 out.add_rows(pair_out_of_fold(halves[i], halves[j], rows, settings))
         self._kept += range(len(names), len(self._encodings))
         self._check_names(self._names_out(names), what_is_new)
-        if alike:
-            caution(f"GingerEncoder: {like_groups(alike, by_name=False)}.")
+        warn_of_groups("GingerEncoder", alike, by_name=False)
         self._keep_results(names, no_column, what_is_new)
         return None if out is None else out.numbers
 
