@@ -18,22 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-__all__ = [
-    "EngineError",
-    "FileError",
-    "InputError",
-    "InputTypeError",
-    "MissingPackageError",
-    "SpokenError",
-    "caution",
-    "check_choice",
-    "did_you_mean",
-    "plain",
-    "shown",
-    "speaking_as",
-    "speaks",
-]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

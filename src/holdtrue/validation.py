@@ -213,8 +213,9 @@ def target_rows(y: Any) -> np.ndarray:
 
 def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Classes in order, shape (n_classes,), and the class of each row as their index."""
-    check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) != 2:  # two values are classes, even if they are not whole
+        check_classification_targets(y)
     if len(classes) < 2:
         raise InputError(f"needs at least 2 classes. Got 1 class, {shown(classes[0])}.")
     check_class_count(len(classes))

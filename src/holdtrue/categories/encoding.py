@@ -33,37 +33,20 @@ _NEGLIGIBLE = 1e-6  # weight in an average, of the largest
 
 
 class Settings(NamedTuple):
-    """How columns are encoded; the same for all columns of a fit.
+    """How columns are encoded; the same for all columns of a fit."""
 
-    Attributes
-    ----------
-    loss : {"log_loss", "brier", "squared_error"}
-    max_bins : int
-    output : {"log_odds", "probability", "mean"}
-    average : bool
-        Whether strengths and bins are averaged over, instead of one chosen.
-    """
-
-    loss: str
+    loss: str  # "log_loss", "brier" or "squared_error"
     max_bins: int
-    output: str
-    average: bool = False
+    output: str  # "log_odds", "probability" or "mean"
+    average: bool = False  # over strengths and bins, instead of one chosen
 
 
 class Rows(NamedTuple):
-    """What is known of every row besides its columns.
-
-    Attributes
-    ----------
-    target : Target
-    group : ndarray of int, shape (n_rows,), or None
-    folds : Folds or None
-        None where nothing is to be encoded out of fold.
-    """
+    """What is known of every row besides its columns."""
 
     target: Target
-    group: np.ndarray | None
-    folds: Folds | None
+    group: np.ndarray | None  # shape (n_rows,)
+    folds: Folds | None  # none where nothing is to be encoded out of fold
 
     def at(self, rows: np.ndarray) -> Rows:
         """Target and group of some rows, without folds."""
@@ -88,30 +71,15 @@ class Met(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A column counted by value and fold.
-
-    Attributes
-    ----------
-    name, kind : str
-    values : pyarrow.Array or ndarray of object, length n_values
-        Numbers in order, missing last.
-    cell : ndarray of int, shape (n_rows,)
-        ``value * n_folds + fold`` of each row.
-    tables : ndarray of shape (n_values, n_folds, width)
-        Class counts or moments.
-    total : ndarray of shape (n_values, width)
-        Of all folds.
-    met : Met or None
-        With groups.
-    """
+    """A column counted by value and fold."""
 
     name: str
     kind: str
-    values: Any
-    cell: np.ndarray
-    tables: np.ndarray
-    total: np.ndarray
-    met: Met | None
+    values: Any  # numbers in order, missing last
+    cell: np.ndarray  # shape (n_rows,): ``value * n_folds + fold`` of each row
+    tables: np.ndarray  # shape (n_values, n_folds, width): class counts or moments
+    total: np.ndarray  # shape (n_values, width): of all folds
+    met: Met | None  # with groups
 
     @property
     def codes(self) -> np.ndarray:
@@ -209,36 +177,17 @@ class Way(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The reading and strength of a column with the least left-out loss.
+    """The reading and strength of a column with the least left-out loss."""
 
-    Attributes
-    ----------
-    n_bins : int
-        0 where the column is read by value.
-    cells : Cells or None
-        None where the column is read by value.
-    place : ndarray of int, shape (n_values,)
-        Cell of each value; -1 for a value that the rows of the choice do not have.
-    table : ndarray of shape (n_cells, width)
-        None of its rows is empty.
-    score : float
-        Left-out loss.
-    strength : float
-        Infinite where the column says nothing.
-    averaged : tuple of Way
-        What the encoding averages over; empty where it is the chosen one alone.
-    fine : Cells or None
-        Of all bins together that are averaged over.
-    """
-
-    n_bins: int
-    cells: Cells | None
+    n_bins: int  # 0 where the column is read by value
+    cells: Cells | None  # none where the column is read by value
+    # shape (n_values,): cell of each value; -1 for a value that the rows of the choice do not have
     place: np.ndarray
-    table: np.ndarray
-    score: float
-    strength: float
-    averaged: tuple[Way, ...] = ()
-    fine: Cells | None = None
+    table: np.ndarray  # shape (n_cells, width): none of its rows is empty
+    score: float  # left-out loss
+    strength: float  # infinite where the column says nothing
+    averaged: tuple[Way, ...] = ()  # what the encoding averages over; empty: the chosen one alone
+    fine: Cells | None = None  # of all bins together that are averaged over
 
 
 def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
@@ -421,26 +370,14 @@ def encode_out_of_fold(counted: Counted, settings: Settings) -> np.ndarray:
 
 
 class Encoding(NamedTuple):
-    """How a column is encoded.
-
-    Attributes
-    ----------
-    cells : Cells
-    numbers : ndarray of shape (n_cells + 1, n_outputs)
-        The last row is for values not seen.
-    n_bins : int
-        0 where the column is read by value.
-    score, strength : float
-        Of the reading and strength of least loss.
-    coarse : ndarray of int, shape (n_cells,), or None
-        Where numbers of bins are averaged over: the cell of the best one that each cell lies in.
-    """
+    """How a column is encoded."""
 
     cells: Cells
-    numbers: np.ndarray
-    n_bins: int
+    numbers: np.ndarray  # shape (n_cells + 1, n_outputs): the last row is for values not seen
+    n_bins: int  # 0 where the column is read by value
     score: float
     strength: float
+    # shape (n_cells,): of averages over bins, the cell of the best bins that each cell lies in
     coarse: np.ndarray | None = None
 
     @property

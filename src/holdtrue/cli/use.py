@@ -10,10 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from holdtrue.cli.app import command
-from holdtrue.cli.options import Csv, Debug, Encoding, File, Force, From, Json, Out, Quiet, Top
+from holdtrue.cli.options import Csv, Encoding, File, Force, From, Json, Out, Quiet, Top
 from holdtrue.errors import InputError
-
-__all__ = ["check", "predict"]
 
 Model = Annotated[
     str, typer.Argument(help="What --save has written.", metavar="MODEL.skops", show_default=False)
@@ -34,7 +32,6 @@ def predict(
     encoding: Encoding = None,
     quiet: Quiet = False,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Predict the rows of a table with a model that --save has kept.
 
@@ -104,7 +101,6 @@ def check(
     top: Top = None,
     quiet: Quiet = False,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Was the promise kept? A saved model on labelled rows that it has not seen.
 

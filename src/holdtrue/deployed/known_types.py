@@ -8,8 +8,6 @@ import numpy as np
 
 from holdtrue.errors import InputError
 
-__all__ = ["KNOWN_TYPES", "check_trees"]
-
 _BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
 KNOWN_TYPES = frozenset(
     {

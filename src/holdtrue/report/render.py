@@ -16,8 +16,6 @@ from holdtrue.charts import number, printable, svg
 from holdtrue.report.summary import Summary, Table
 from holdtrue.report.terms import terms_of
 
-__all__ = ["cell", "csv_cell", "numeric_columns", "to_csv", "to_html", "to_markdown"]
-
 _MAX_ROWS = 1000  # rows of a table in HTML, which must stay below 1 MB
 _MAX_CHARACTERS = 200  # of a name from the data
 

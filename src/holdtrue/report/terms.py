@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from holdtrue.report.summary import Table
 
-__all__ = ["terms_of"]
-
 _TERMS: Mapping[str, str] = {
     "skill": "Share of the error without any column or model that is taken away: 1 is perfect, 0 "
     "no better, below 0 harmful.",

@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, shown, speaks
@@ -20,11 +19,11 @@ from holdtrue.path import ShowsPath
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import Task
 from holdtrue.sources.pool import PoolOn, SourcePool
-from holdtrue.targets import check_class_count
 from holdtrue.validation import (
     check_groups,
     check_magnitude,
     check_weights,
+    class_codes,
     is_number,
     numeric_rows,
 )
@@ -161,14 +160,7 @@ class ClassPredictions(ClassifierMixin):
 
 def class_task(rows: Rows, class_weight: Any) -> tuple[np.ndarray, Task]:
     """The classes of positive weight, and what is to be predicted: ±1 for each against the rest."""
-    check_classification_targets(rows.y)
-    classes, codes = np.unique(rows.y, return_inverse=True)
-    if len(classes) < 2:
-        raise InputError(
-            f"needs rows of at least 2 classes. "
-            f"Got one class ({shown(classes[0])}) in all rows of positive weight."
-        )
-    check_class_count(len(classes))
+    classes, codes = class_codes(rows.y)
     positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
     by_class = isinstance(class_weight, dict)
     task = Task(

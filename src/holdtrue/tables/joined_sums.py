@@ -26,8 +26,6 @@ from holdtrue.tables.encode import TableMoments, check_memory
 from holdtrue.tables.site_sums import EMPTY, Site, SiteColumn, SiteSums, mapped
 from holdtrue.targets import TargetKind
 
-__all__ = ["joined"]
-
 _SHOWN = 5  # most differences in a message
 
 
@@ -65,9 +63,7 @@ def joined(
     n_rows = sum(head.n_rows for head in heads)
     numeric = heads[0].is_numeric
     target_type = "numeric" if numeric else "classes"
-    encoding = encoding_of(
-        summaries, n_rows, target, domain, target_type=target_type, max_levels=max_levels
-    )
+    encoding = encoding_of(summaries, n_rows, target, domain, target_type, max_levels)
     is_decided = all(head.is_decided for head in heads)
     if not (numeric or is_decided):
         _check_reading(target, summaries[target])

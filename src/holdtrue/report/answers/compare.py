@@ -20,15 +20,9 @@ _WORST = -1.0  # skill below which a cell is simply dark
 
 
 def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Summary:
-    """Summary of a contest between models.
+    """Summary of a contest between models, a path of `Comparison.to_path`.
 
-    Parameters
-    ----------
-    path : SelectionPath
-        As `Comparison.to_path` gives it.
-    target : str
-    domain : str or None
-        What a domain is called; None where rows were left out.
+    ``domain`` is what a domain is called, None where rows were left out.
     """
     evidence = path.evidence_as(ContestEvidence)
     where = "on new rows" if domain is None else f"at {an(domain)} nobody has seen"

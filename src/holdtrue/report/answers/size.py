@@ -36,20 +36,10 @@ def size_summary(
     y_name: str,
     n_unlabelled: int = 0,
 ) -> Summary:
-    """Summary of a fitted `NestedRegressor`.
+    """Summary of the path of `NestedRegressor`, fitted to these points.
 
-    Parameters
-    ----------
-    path : SelectionPath
-        With `SizeEvidence`.
-    x : ndarray of shape (n_samples, n_inputs)
-    y : ndarray of shape (n_samples,)
-    predict : callable
-        From inputs to predictions, for the curve, or to predictions and their deviations.
-    x_names : sequence of str
-    y_name : str
-    n_unlabelled : int
-        Rows without a target that the fit was given.
+    ``predict`` gives the curve at inputs of shape (n_points, n_inputs), or the curve and its
+    deviations. ``n_unlabelled`` rows without a target were given to the fit.
     """
     evidence = path.evidence_as(SizeEvidence)
     choices, size = evidence.choices, path.chosen_size

@@ -29,16 +29,7 @@ _MANY = 10
 def transfer_summary(
     path: SelectionPath, target: str, *, columns: Sequence[str] | None = None
 ) -> Summary:
-    """Summary of a selection of sources.
-
-    Parameters
-    ----------
-    path : SelectionPath
-        With `SourceEvidence`, as `GreedyTLClassifier` and `GreedyTLRegressor` have it.
-    target : str
-    columns : sequence of str, optional
-        Names of the columns of X, where the fit was given an array.
-    """
+    """Summary of GreedyTL's path; ``columns`` names those of X, if the fit was given an array."""
     if columns is not None:
         path = _with_column_names(path, columns)
     evidence = path.evidence_as(SourceEvidence)
