@@ -653,6 +653,20 @@ def test_a_group_that_is_left_out_whole_does_not_believe_its_own_name(numeric):
     assert forest.support_.tolist() == [False, True]
 
 
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_group_per_row_is_no_groups(numeric):
+    X, y, _ = patients(30, numeric=numeric)
+    tree, forest = (
+        (GingerTreeRegressor(), GingerForestRegressor(4, random_state=0))
+        if numeric
+        else (GingerTreeClassifier(), GingerForestClassifier(4, random_state=0))
+    )
+    rows = np.random.default_rng(0).permutation(len(y))
+    for model in (tree, forest):
+        plain = model.fit(X, y).predict(X)
+        np.testing.assert_array_equal(model.fit(X, y, groups=rows).predict(X), plain)
+
+
 def test_groups_may_be_named_and_ordered_in_any_way():
     X, y, patient = patients(30)
     names = np.array([f"p{g}" for g in patient])

@@ -342,7 +342,7 @@ def read_sample(
 
 
 def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
-    """Group of each row with a positive weight, from 0; None for None.
+    """Group of each row with a positive weight, from 0; None for None, and for a group per row.
 
     Parameters
     ----------
@@ -356,7 +356,8 @@ def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
     weight = whole_weights(sample_weight, len(labels))
     names, codes = np.unique(labels if weight is None else labels[weight > 0], return_inverse=True)
     check_group_count(names)
-    return np.asarray(codes.ravel())
+    n_units = len(labels) if weight is None else int(weight.sum())
+    return None if len(names) == n_units else np.asarray(codes.ravel())
 
 
 class Unit(NamedTuple):
