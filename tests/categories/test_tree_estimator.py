@@ -700,7 +700,7 @@ def test_bad_groups_are_refused_in_words(groups, message):
         with pytest.raises(ValueError, match=message):
             model.fit([[0], [1], [0], [1]], [0, 1, 1, 0], groups=groups)
     with pytest.raises(ValueError, match=r"groups need criterion='log_loss'\. Got .*'gini'"):
-        GingerTreeClassifier("gini").fit([[0], [1]], [0, 1], groups=[0, 1])
+        GingerTreeClassifier("gini").fit([[0], [1], [0]], [0, 1, 0], groups=[0, 1, 1])
 
 
 @pytest.mark.parametrize("intercept", [0.0, -2.0])
