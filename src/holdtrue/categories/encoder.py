@@ -227,7 +227,7 @@ def _ticks_per_second(dtype: Any) -> int:
 
 def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Write the cell of each row, given per column the rows' codes and the cell of each code."""
-    place_cells = None
+    place_cells: Any = None
     if cells.size >= WORTH_COMPILING:
         from holdtrue.categories.loops import place_cells
     # Rows lie together in memory: in blocks of them that stay in the cache.

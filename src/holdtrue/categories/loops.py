@@ -160,8 +160,8 @@ def _count(
             block = rows[first : first + _BLOCK]
             for i in block:  # fetched together, for a row alone would be waited for
                 for j in range(0, n_columns, _LINE):
-                    fetched += np.int64(cells[i, j])
-                fetched += np.int64(cells[i, n_columns - 1])
+                    fetched += int(cells[i, j])
+                fetched += int(cells[i, n_columns - 1])
             for i in block:
                 y, w = np.uint64(label[i]), weight[i]
                 for j in range(n_columns):
@@ -195,8 +195,8 @@ def _sum_terms(
     # Terms by small counts of two classes, where most children are looked up in them.
     n_first, n_second = 0, 0
     if width == 2:
-        n_first = min(np.int64(sums[0]) + 1, _NEAR)
-        n_second = min(np.int64(sums[1]) + 1, _NEAR)
+        n_first = min(int(sums[0]) + 1, _NEAR)
+        n_second = min(int(sums[1]) + 1, _NEAR)
     by_pair = 0 < n_first * n_second < n_visits
     pairs = np.empty((n_first * n_second if by_pair else 0, width))
     by_counts = np.empty(len(pairs))
@@ -218,7 +218,7 @@ def _sum_terms(
                 first, second = counters[start], counters[start + np.uint64(1)]
                 if first < n_first and second < n_second:
                     n_children += first + second > 0
-                    term += by_counts[first * n_second + second]
+                    term += by_counts[int(first) * n_second + int(second)]
                     counters[start] = 0
                     counters[start + np.uint64(1)] = 0
                     continue
@@ -311,7 +311,7 @@ def _is_clear(
             after = y - mean - (state[1] - 1.0) / n * y
             gains[at] = before * before - after * after
         else:
-            k = np.int64(label[i])
+            k = int(label[i])
             count = float(counters[start + np.uint64(k)])
             if criterion == 6:
                 gains[at] = math.log((count - 1.0 + state[k]) / n) - math.log(state[k])
@@ -393,7 +393,7 @@ def _split_rows(
         rows[at] = starts[at]
     n_children, last = 0, -1
     for at in range(n_rows):
-        value = np.int64(cells[rows[at], column])
+        value = int(cells[rows[at], column])
         if value != last:
             last = value
             starts[n_children] = at
