@@ -71,7 +71,6 @@ def test_numeric_target_by_hand():
 
 
 @given(tables, st.sampled_from(["uniform", "prior"]))
-@settings(deadline=None)
 def test_ginger_and_majority_are_leave_one_out_errors(counts, unseen):
     assume(counts.sum() >= 2)
     v, k = rows_of(counts)
@@ -89,7 +88,6 @@ def test_ginger_and_majority_are_leave_one_out_errors(counts, unseen):
 
 
 @given(tables)
-@settings(deadline=None)
 def test_training_criteria_are_errors_on_the_rows(counts):
     assume(counts.sum() >= 1)
     joint = counts / counts.sum()
@@ -108,7 +106,7 @@ def test_training_criteria_are_errors_on_the_rows(counts):
 
 
 @given(tables, st.sampled_from(tuple(kernel.TERMS)), st.sampled_from(["uniform", "prior"]))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_jackknife_is_what_deleting_rows_gives(counts, criterion, unseen):
     m = int(counts.sum())
     assume(m >= 3)
@@ -127,7 +125,6 @@ numeric_rows = st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_si
 
 
 @given(numeric_rows)
-@settings(deadline=None)
 def test_the_numeric_score_is_a_leave_one_out_error(rows):
     v, y = (np.array(part) for part in zip(*rows, strict=True))
     no_column = np.mean([(y[i] - np.delete(y, i).mean()) ** 2 for i in range(len(v))])
@@ -140,7 +137,6 @@ def test_the_numeric_score_is_a_leave_one_out_error(rows):
 
 
 @given(numeric_rows)
-@settings(deadline=None)
 def test_the_numeric_jackknife_is_what_deleting_rows_gives(rows):
     v, y = (np.array(part) for part in zip(*rows, strict=True))
     left, gain = [], []
@@ -172,7 +168,6 @@ def test_two_classes_give_the_binary_formulas(pairs):
 
 
 @given(tables, st.randoms())
-@settings(deadline=None)
 def test_names_of_values_and_classes_do_not_matter(counts, random):
     assume(counts.sum() >= 2)
     values, classes = list(range(len(counts))), list(range(counts.shape[1]))

@@ -50,25 +50,13 @@ class Criterion:
     """What a column is judged by; lower is better.
 
     By itself one that judges the rows of the fit, with the jackknife's standard errors.
-
-    Attributes
-    ----------
-    name : str
-    unit : str
-        What the values measure.
-    on_fit : str
-        Name of the criterion that measures the same on the rows of the fit.
-    predictor : str
-        Whose loss it is, in words.
-    min_rows : int
-        Rows that an estimate needs.
     """
 
     name: str
-    unit: str
-    on_fit: str
-    predictor: str = ""
-    min_rows: int = 2
+    unit: str  # what the values measure
+    on_fit: str  # name of the criterion that measures the same on the rows of the fit
+    predictor: str = ""  # whose loss it is, in words
+    min_rows: int = 2  # rows that an estimate needs
 
     @property
     def in_sample(self) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sklearn.utils.validation import check_consistent_length
 
-from holdtrue.categories.score import categorical_mask, check_classes
+from holdtrue.categories.score import categorical_mask, check_classes, check_group_count
 from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
 from holdtrue.columns.bins import Reading, readings
 from holdtrue.columns.counting import Target, label_order, table_of, whole_weights
@@ -27,7 +27,7 @@ from holdtrue.columns.values import (
     frame_of,
     python_values,
 )
-from holdtrue.errors import InputError, shown
+from holdtrue.errors import InputError
 from holdtrue.validation import check_groups, mixed_rows, target_rows
 
 _BLOCK = 1 << 13
@@ -349,7 +349,7 @@ def read_sample(
 
 
 def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
-    """Group of each row with a positive weight, from 0; None for None.
+    """Group of each row with a positive weight, from 0; None for None, and for a group per row.
 
     Parameters
     ----------
@@ -362,12 +362,9 @@ def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
     labels = check_groups(groups, len(target_rows(y)))
     weight = whole_weights(sample_weight, len(labels))
     names, codes = np.unique(labels if weight is None else labels[weight > 0], return_inverse=True)
-    if len(names) < 2:
-        raise InputError(
-            f"needs at least 2 groups, got 1 ({shown(names[0])} in every row). "
-            "Pass the group of each row as fit(X, y, groups=...), or leave groups out."
-        )
-    return np.asarray(codes.ravel())
+    check_group_count(names)
+    n_units = len(labels) if weight is None else int(weight.sum())
+    return None if len(names) == n_units else np.asarray(codes.ravel())
 
 
 class Unit(NamedTuple):

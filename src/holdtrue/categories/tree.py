@@ -71,28 +71,17 @@ WORTH_COMPILING = 2_000_000
 
 
 class Sample(NamedTuple):
-    """Rows as whole numbers. A cell is a value of a column: cells are numbered column by column.
+    """Rows as whole numbers. A cell is a value of a column: cells are numbered column by column."""
 
-    Attributes
-    ----------
-    cells : ndarray of unsigned int, shape (n_rows, n_columns)
-        Cell of each row in each column; rows lie together in memory.
-    offsets : ndarray of int64, shape (n_columns + 1,)
-        Cells of column j are ``offsets[j]`` to ``offsets[j + 1] - 1``. At prediction the number
-        ``offsets[-1]`` stands for a value that no row of the fit had.
-    label : ndarray of int64 or float64, shape (n_rows,)
-        Class, from 0 to ``n_classes - 1``; or number, minus the mean of all rows.
-    weight : ndarray of int64, shape (n_rows,)
-        Whole and positive: repetitions.
-    n_classes : int
-        0 for numbers.
-    """
-
+    # shape (n_rows, n_columns): cell of each row in each column; rows lie together in memory
     cells: np.ndarray
+    # shape (n_columns + 1,): cells of column j are ``offsets[j]`` to ``offsets[j + 1] - 1``. At
+    # prediction the number ``offsets[-1]`` stands for a value that no row of the fit had.
     offsets: np.ndarray
+    # shape (n_rows,): class, from 0 to ``n_classes - 1``; or number, minus the mean of all rows
     label: np.ndarray
-    weight: np.ndarray
-    n_classes: int
+    weight: np.ndarray  # shape (n_rows,): whole and positive: repetitions
+    n_classes: int  # 0 for numbers
 
     @classmethod
     def from_codes(
@@ -117,38 +106,25 @@ def cell_type(offsets: np.ndarray) -> type:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree of all the splits explored, in order; its first s splits are a tree too.
+    """A tree of all the splits explored, in order; its first s splits are a tree too."""
 
-    Attributes
-    ----------
-    node, column : ndarray of int, shape (n_splits,)
-        What each split splits, and on which column.
-    born : ndarray of int, shape (n_nodes,)
-        The split that made each node; -1 for the root, node 0. Children of a split are
-        neighbours, their cells ascending.
-    cell : ndarray of int, shape (n_nodes,)
-        The node's value in the column of that split; -1 for the root.
-    counts : ndarray of int, shape (n_nodes, n_classes)
-        Or of float, shape (n_nodes, 3): rows, Σ y, Σ y² of a numeric target (`Sample`).
-    terms : ndarray of shape (n_nodes,)
-        Of each node by the criterion, as if it were a leaf, in ticks (`leaf_terms`).
-    criterion : str
-    stopped : {"gain", "max_splits", "leaves", "interrupted"}
-        Why growing ended: no split (clearly) lowers the estimate, as many splits as asked for, no
-        leaf can be split, or `KeyboardInterrupt`.
-    withheld : tuple of {"max_depth", "min_samples_split"}
-        Limits that kept some leaf of several classes from being tried.
-    """
-
+    # node, column, shape (n_splits,): what each split splits, and on which column
     node: np.ndarray
     column: np.ndarray
+    # shape (n_nodes,): the split that made each node; -1 for the root, node 0. Children of a split
+    # are neighbours, their cells ascending.
     born: np.ndarray
+    # shape (n_nodes,): the node's value in the column of that split; -1 for the root
     cell: np.ndarray
+    # shape (n_nodes, n_classes); or of a numeric target (`Sample`) rows, Σ y and Σ y², shape
+    # (n_nodes, 3)
     counts: np.ndarray
-    terms: np.ndarray
+    terms: np.ndarray  # shape (n_nodes,): of each by the criterion, as if a leaf (`leaf_terms`)
     criterion: str
+    # Why growing ended: "gain", no split (clearly) lowers the estimate; "max_splits", as many as
+    # asked for; "leaves", no leaf can be split; or "interrupted"
     stopped: str
-    withheld: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()  # limits that kept some leaf of several classes from being tried
 
     @property
     def n_splits(self) -> int:

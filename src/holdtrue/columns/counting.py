@@ -6,6 +6,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.columns.distinct import (
     distinct,
@@ -41,19 +42,12 @@ def loops_pay(n_rows: int) -> bool:
 
 
 class Target(NamedTuple):
-    """The target of every row, and how often each row counts.
+    """The target of every row, and how often each row counts."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Index of the row's class among the classes, or the number itself.
-    classes : tuple or None
-    weight : ndarray of int, shape (n_rows,), or None
-    """
-
+    # shape (n_rows,): index of the row's class among the classes, or the number itself
     codes: np.ndarray
     classes: tuple[Any, ...] | None
-    weight: np.ndarray | None
+    weight: np.ndarray | None  # shape (n_rows,)
 
     @classmethod
     def from_column(cls, y: Any, numeric: bool, sample_weight: Any = None) -> Target:
@@ -97,18 +91,10 @@ class Target(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The group of every row: a patient, a site, a user.
+    """The group of every row: a patient, a site, a user."""
 
-    Attributes
-    ----------
-    labels : pyarrow.Array or ndarray of object
-        The groups.
-    codes : ndarray of int32, shape (n_rows,)
-        Index of the row's group among them.
-    """
-
-    labels: Any
-    codes: np.ndarray
+    labels: Any  # the groups
+    codes: np.ndarray  # shape (n_rows,): index of the row's group among them
 
     @classmethod
     def from_column(cls, column: Any, target: Target) -> Groups:
@@ -161,8 +147,6 @@ def _refuse_missing(present: np.ndarray) -> None:
 
 
 def _are_floats(column: Any) -> bool:
-    import pyarrow as pa
-
     return not isinstance(column, np.ndarray) and bool(pa.types.is_floating(column.type))
 
 
@@ -327,8 +311,6 @@ def _counted_without_codes(
 
     None where the loops do not apply, or another way is as fast.
     """
-    import pyarrow as pa
-
     if (
         isinstance(column, np.ndarray)
         or len(column) < LONG
@@ -346,8 +328,6 @@ def _counted_without_codes(
 
 def _number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
     """Numbers in order and their class counts; None for integers that can be codes themselves."""
-    import pyarrow as pa
-
     from holdtrue.columns.loops import count_keys_in_one_pass, sorted_counts
 
     assert target.classes is not None
@@ -377,8 +357,6 @@ def _number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None
 
 def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of eight bytes, and a mask of those that are not missing (empty if none is)."""
-    import pyarrow as pa
-
     dtype = numbers.type.to_pandas_dtype()
     if not len(numbers):
         return np.zeros(0, dtype=dtype), np.zeros(0, dtype=bool)
@@ -412,8 +390,6 @@ def _text_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
 
 def row_numbers(column: Any, rows: np.ndarray) -> Any:
     """Row numbers as an Arrow array, null where the column is."""
-    import pyarrow as pa
-
     missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
     return pa.array(rows, mask=missing)
 

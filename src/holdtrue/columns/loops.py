@@ -545,21 +545,12 @@ def merge_counts(numbers: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> 
 
 
 class KeyCounts(NamedTuple):
-    """Distinct keys in any order.
+    """Distinct keys in any order."""
 
-    Attributes
-    ----------
-    keys : ndarray of uint64, shape (n_keys, n_words)
-    first : ndarray of uint32, shape (n_keys,)
-        The first row of each.
-    counts : ndarray of int64, shape (n_keys, n_classes)
-    missing : ndarray of int64, shape (n_classes,)
-    """
-
-    keys: np.ndarray
-    first: np.ndarray
-    counts: np.ndarray
-    missing: np.ndarray
+    keys: np.ndarray  # shape (n_keys, n_words)
+    first: np.ndarray  # shape (n_keys,): the first row of each
+    counts: np.ndarray  # shape (n_keys, n_classes)
+    missing: np.ndarray  # shape (n_classes,)
 
 
 def count_keys_in_one_pass(
@@ -668,21 +659,11 @@ def sorted_counts(
 
 
 class Groups(NamedTuple):
-    """Rows by their value, in an order that keeps equal values near one another.
+    """Rows by their value, in an order that keeps equal values near one another."""
 
-    Attributes
-    ----------
-    rows : ndarray of uint32, shape (n_rows,)
-        Of all rows a permutation; rows of one group ascend.
-    codes : ndarray of int32, shape (n_rows,)
-        Group of each of ``rows``.
-    first : ndarray of uint32, shape (n_groups,)
-        The first row of each group.
-    """
-
-    rows: np.ndarray
-    codes: np.ndarray
-    first: np.ndarray
+    rows: np.ndarray  # shape (n_rows,): of all rows a permutation; rows of one group ascend
+    codes: np.ndarray  # shape (n_rows,): group of each of ``rows``
+    first: np.ndarray  # shape (n_groups,): the first row of each group
 
 
 def grouped(

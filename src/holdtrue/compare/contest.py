@@ -121,6 +121,8 @@ def compare_models(
         raise InputError(f"needs at least 4 rows. Got {n_rows}.")
     kind = target_kind(y, target_type)
     labels = None if groups is None else check_groups(groups, n_rows)
+    if not kind.is_numeric and y.dtype.kind == "f" and (y % 1).any():
+        y = y.astype(str)  # scikit-learn's classifiers refuse 0.5 and 1.5
     classes = None if kind.is_numeric else class_codes(y)[0]
     check_level("level", level)
     field = named_models(models, is_classes=classes is not None)
@@ -209,10 +211,11 @@ def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray
     labels, codes = np.unique(groups, return_inverse=True)
     codes = _place_in_time(labels)[codes]
     n_parts = len(labels) - _EARLIER
-    if n_parts < 1:
+    if n_parts < 2:
         raise InputError(
-            f'cv="time" needs at least {_EARLIER + 1} domains: the first {_EARLIER} are not '
-            f"judged. Got {len(labels)}. Leave cv out, or name a finer domain."
+            f'cv="time" needs at least {_EARLIER + 2} domains: the first {_EARLIER} are not '
+            f"judged, and one alone has no spread. Got {len(labels)}. Leave cv out, or name a "
+            "finer domain."
         )
     starts = np.linspace(_EARLIER, len(labels), min(n_parts, _MAX_PARTS) + 1).astype(int)
     return [
@@ -253,18 +256,10 @@ def _units(
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs.
-
-    Attributes
-    ----------
-    name : str
-    scorer : callable or None
-        scikit-learn's, greater is better; None for the loss of each row.
-    is_classes : bool
-    """
+    """What a prediction costs."""
 
     name: str
-    scorer: Any
+    scorer: Any  # scikit-learn's, greater is better; None for the loss of each row
     is_classes: bool
 
     @classmethod

@@ -8,8 +8,6 @@ import numpy as np
 
 from holdtrue.errors import InputError
 
-__all__ = ["KNOWN_TYPES", "check_trees"]
-
 _BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
 KNOWN_TYPES = frozenset(
     {
@@ -30,13 +28,11 @@ KNOWN_TYPES = frozenset(
         "holdtrue.domains.steady_estimator.SteadyRidgeRegressor",
         "holdtrue.model_size.average.Average",
         "holdtrue.model_size.average.Curve",
-        "holdtrue.model_size.average.LeftOut",
         "holdtrue.model_size.bases.ColumnBasis",
         "holdtrue.model_size.bases.GaussianBasis",
         "holdtrue.model_size.bases.IntervalBasis",
         "holdtrue.model_size.bases.PrincipalComponents",
         "holdtrue.model_size.bases.RadialBasis",
-        "holdtrue.model_size.bayes.Grid",
         "holdtrue.model_size.bayes.Posterior",
         "holdtrue.model_size.estimator.NestedRegressor",
         "holdtrue.model_size.inputs.InputMap",

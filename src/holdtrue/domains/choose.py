@@ -35,34 +35,22 @@ class Sums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What was chosen, and what held-out domains say about it.
-
-    Attributes
-    ----------
-    variant : Variant
-    size : int
-        Steps to take.
-    steady_size : int
-        Steps before the test of the rule says chance for the first time.
-    held_out : ndarray of shape (n_steps + 1, n_domains) or None
-        Squared error at each domain of the walk that did not see it, size by size.
-    within : ndarray of shape (n_steps + 1, n_domains) or None
-        The same about the domain's own mean.
-    new_errors : ndarray of shape (n_domains,) or None
-        Squared error at each domain, chosen without it where ``is_nested``; nan where unknown.
-    is_nested : bool
-    rule_curves : dict of ndarray of shape (n_steps + 1,)
-        Mean held-out error of every rule that was tried with the chosen weighting and centre.
-    reason : str
-    """
+    """What was chosen, and what held-out domains say about it."""
 
     variant: Variant
-    size: int
-    steady_size: int
+    size: int  # steps to take
+    steady_size: int  # steps before the test of the rule says chance for the first time
+    # shape (n_steps + 1, n_domains): squared error at each domain of the walk that did not see it,
+    # size by size
     held_out: np.ndarray | None
+    # shape (n_steps + 1, n_domains): the same about the domain's own mean
     within: np.ndarray | None
+    # shape (n_domains,): squared error at each domain, chosen without it where ``is_nested``; nan
+    # where unknown
     new_errors: np.ndarray | None
     is_nested: bool
+    # shape (n_steps + 1,): mean held-out error of every rule that was tried with the chosen
+    # weighting and centre
     rule_curves: dict[str, np.ndarray]
     reason: str
 
@@ -82,7 +70,7 @@ class _Choice(NamedTuple):
     """The best length of one variant, and its held-out errors domain by domain."""
 
     variant: Variant
-    size: int | None  # None: where each walk's test stops
+    size: int | None  # none: where each walk's test stops
     errors: np.ndarray
     within: np.ndarray
 

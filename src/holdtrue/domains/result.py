@@ -69,20 +69,11 @@ def _path(
 
 
 class NewDomain(NamedTuple):
-    """The error to expect at a domain that was not seen; nan where it is not known.
-
-    Attributes
-    ----------
-    score : float
-    interval : (float, float)
-        Of one new domain.
-    mean_interval : (float, float)
-        Of the mean over domains.
-    """
+    """The error to expect at a domain that was not seen; nan where it is not known."""
 
     score: float
-    interval: tuple[float, float]
-    mean_interval: tuple[float, float]
+    interval: tuple[float, float]  # of one new domain
+    mean_interval: tuple[float, float]  # of the mean over domains
 
 
 def new_domain(selection: Selection, alpha: float, *, nested_only: bool = False) -> NewDomain:

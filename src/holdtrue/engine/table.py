@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.bins import BinCounter, has_bins
 from holdtrue.columns.counting import Groups, Target, label_order, rows_by_value
@@ -286,8 +288,6 @@ class _Labels(NamedTuple):
 
 
 def _is_quantity(present: list[Any], labels: dict[Any, int], kind: Any) -> bool:
-    import pyarrow as pa
-
     rows = np.array([labels[_key(label)] for label in present])
     return target_kind(pa.array(present, kind), "auto", rows).is_numeric
 
@@ -380,8 +380,6 @@ class _RangeRows:
 
 def _present_keys(column: Any) -> np.ndarray:
     """Numbers that sort as the values of a column that are not missing."""
-    import pyarrow as pa
-
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     keys = _sort_keys(column.drop_null())
     return keys[~np.isnan(keys)] if keys.dtype.kind == "f" else keys
@@ -389,8 +387,6 @@ def _present_keys(column: Any) -> np.ndarray:
 
 def _sort_keys(values: Any) -> np.ndarray:
     """Numbers that sort as values do, none of which is missing."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_decimal(kind):
         keys = np.empty(len(values), dtype=object)
@@ -534,9 +530,6 @@ def _sizes(profile: Profile) -> np.ndarray:
 
 def _hashes(values: Any) -> np.ndarray:
     """A whole number of 64 bits for each value, the same on every machine; none is missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = values.type
     if not len(values):
         return np.zeros(0, dtype=np.uint64)
