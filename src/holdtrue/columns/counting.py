@@ -248,7 +248,7 @@ def count_groups(
         used = np.bincount(value, minlength=len(values)) > 0
         if not used.all():
             values, value = filtered(values, used), (np.cumsum(used) - 1)[value]
-        return values, np.stack([value, group], axis=1), table
+        return values, np.stack([value, group]).T, table  # each in one piece
     keys = codes.astype(np.int64) * n_groups
     keys += groups.codes
     keys, places = distinct_keys(keys, len(values) * n_groups)
