@@ -21,6 +21,7 @@ numbers beyond 64 bits is text too, as a float would take neighbours for one.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def wider(a: str, b: str) -> str:
     return "text"
 
 
+@cache
 def arrow_type(kind: str) -> pa.DataType:
     """Type that the values of a kind are kept in."""
     import pyarrow as pa
