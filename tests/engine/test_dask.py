@@ -138,12 +138,18 @@ def test_what_an_engine_cannot_do_is_refused_in_a_sentence(mixed_frame):
     assert "no column to rank" in refused(parts[["sold"]])
     assert "expected a data frame of Dask. Got Series" in refused(parts["sold"])
     assert "at most 100 classes. Got" in refused(in_parts(mixed_frame(300)), "zip")
+    assert "target and groups must name different columns" in refused(parts, groups="sold")
+    assert "expected a data frame of Dask. Got Delayed" in refused(dask.delayed(frame))
+    periods = in_parts(frame.assign(month=frame["day"].dt.to_period("M")), 2)
+    assert "column 'month' holds values that cannot be counted. Got period" in refused(periods)
     assert "at least 2 groups" in refused(parts.assign(one=1), groups="one")
     assert "at least 2 classes" in refused(parts.assign(one="a"), "one")
     with pytest.raises(ValueError, match="mode='forward' needs the rows on this machine"):
         GingerSelector(mode="forward").fit(parts, "sold")
     with pytest.raises(TypeError, match="Moments: expected a data frame of Dask or Spark"):
         Moments.from_engine(frame)
+    with pytest.raises(ValueError, match=r"\.compute\(\) first.*Moments\.from_engine"):
+        TGreedyRegressor().fit(parts[["count", "x"]], frame["gain"])
 
 
 def with_part(frame, change):

@@ -127,6 +127,10 @@ class EngineTable:
                     f"Got {type(name).__name__}."
                 )
             self.check_name(name)
+        if len(set(named.values())) < len(named):
+            raise InputError(
+                f"{' and '.join(named)} must name different columns. Got {name!r} for both."
+            )
         for name, kind in self.types.items():
             if not is_plain(kind):
                 raise refused(name, str(kind))
