@@ -115,16 +115,12 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
         if isinstance(frame, nw.LazyFrame):
             home = type(X).__module__.split(".")[0]
             verb = {"dask": "compute", "pyspark": "toPandas"}.get(home, "collect")
-            from_sums = (
-                ""
-                if verb == "collect"
-                else (
-                    " Models with fit_statistics fit where the rows are, from Moments.from_engine(X)."
-                )
-            )
+            advice = ""
+            if verb != "collect":
+                advice = " Moments.from_engine(X, target=...) sums where the rows are."
             raise InputError(
                 f"{what} is a query of {home} that has not been run. Call its .{verb}() first."
-                + from_sums
+                + advice
             )
         if not isinstance(frame, nw.DataFrame):
             return None
