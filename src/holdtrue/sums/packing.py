@@ -64,12 +64,13 @@ def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
                     f"This holdtrue reads version 1 of {kind}."
                 )
             batch = reader.read_next_batch()
+        for column in batch.columns:  # some types have rows without bytes, or hold such a type
+            if len(column.values) > 8 * len(data) or pa.types.is_nested(column.type.value_type):
+                raise damaged(kind)
         batch.validate(full=True)
         arrays = {}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             values = column[0].values
-            if len(values) > 8 * len(data):  # some types have rows without bytes
-                raise damaged(kind)
             arrays[name] = values
             if name in head["shapes"]:
                 numbers = values.to_numpy(zero_copy_only=False)
