@@ -12,6 +12,8 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from holdtrue.columns.distinct import words_of
+
 # Longest text, in bytes, that a key of whole words holds; a UUID has 36.
 MAX_TEXT = 39
 
@@ -57,6 +59,41 @@ def _mixed(mixed: Any, word: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(29))
 
 
+@numba.njit
+def _word(text: Any, words: Any, at: Any, left: Any) -> Any:
+    """The next eight bytes of a text of which so many are left, filled up with zeros."""
+    word = np.uint64(0)
+    if left > 0:
+        if at < len(words):
+            word = words[at]
+            if left < 8:
+                word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
+        else:
+            for b in range(left):
+                word |= np.uint64(text[at + b]) << np.uint64(8 * b)
+    return word
+
+
+@compiled
+def hash_texts(
+    offsets: np.ndarray, text: np.ndarray, words: np.ndarray, hashes: np.ndarray
+) -> None:
+    """Write a hash of each text, the same on every machine.
+
+    Parameters
+    ----------
+    offsets, text, words
+        As in `text_keys`.
+    hashes : ndarray of uint64, shape (n_rows,)
+    """
+    for i in range(len(hashes)):
+        start, stop = offsets[i], offsets[i + 1]
+        mixed = np.uint64(stop - start) * _MIX
+        for at in range(start, stop, 8):
+            mixed = _mixed(mixed, _word(text, words, at, stop - at))
+        hashes[i] = (mixed ^ (mixed >> np.uint64(32))) * _MIX
+
+
 @compiled
 def text_keys(
     offsets: np.ndarray, text: np.ndarray, words: np.ndarray, valid: np.ndarray, keys: np.ndarray
@@ -83,17 +120,7 @@ def text_keys(
         missing = len(valid) > 0 and not valid[i]
         for w in range(keys.shape[1]):
             at = start + 8 * w
-            left = 0 if missing else stop - at
-            word = np.uint64(0)
-            if left > 0:
-                if at < len(words):
-                    word = words[at]
-                    if left < 8:
-                        word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
-                else:
-                    for b in range(left):
-                        word |= np.uint64(text[at + b]) << np.uint64(8 * b)
-            keys[i, w] = word
+            keys[i, w] = _word(text, words, at, 0 if missing else stop - at)
         keys[i, last] |= _MISSING if missing else np.uint64(stop - start) << np.uint64(56)
 
 
@@ -735,8 +762,7 @@ def text_blocks(
     """
     keys = np.empty((_BLOCK, n_words), dtype=np.uint64)
     for offsets, text, valid in pieces:
-        # Eight bytes from every place on.
-        words = np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
+        words = words_of(text)
         for start in range(0, len(offsets) - 1, _BLOCK):
             ends = offsets[start : start + _BLOCK + 1]
             mask = valid[start : start + _BLOCK]
