@@ -59,38 +59,24 @@ def _mixed(mixed: Any, word: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@numba.njit
-def _word(text: Any, words: Any, at: Any, left: Any) -> Any:
-    """The next eight bytes of a text of which so many are left, filled up with zeros."""
-    word = np.uint64(0)
-    if left > 0:
-        if at < len(words):
-            word = words[at]
-            if left < 8:
-                word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
-        else:
-            for b in range(left):
-                word |= np.uint64(text[at + b]) << np.uint64(8 * b)
-    return word
-
-
 @compiled
-def hash_texts(
-    offsets: np.ndarray, text: np.ndarray, words: np.ndarray, hashes: np.ndarray
-) -> None:
+def hash_texts(offsets: np.ndarray, words: np.ndarray, hashes: np.ndarray) -> None:
     """Write a hash of each text, the same on every machine.
 
     Parameters
     ----------
-    offsets, text, words
-        As in `text_keys`.
+    offsets, words
+        As in `text_keys`; the text goes on for eight bytes after the last row.
     hashes : ndarray of uint64, shape (n_rows,)
     """
     for i in range(len(hashes)):
         start, stop = offsets[i], offsets[i + 1]
         mixed = np.uint64(stop - start) * _MIX
         for at in range(start, stop, 8):
-            mixed = _mixed(mixed, _word(text, words, at, stop - at))
+            word = words[at]
+            if stop - at < 8:
+                word &= (np.uint64(1) << np.uint64(8 * (stop - at))) - np.uint64(1)
+            mixed = _mixed(mixed, word)
         hashes[i] = (mixed ^ (mixed >> np.uint64(32))) * _MIX
 
 
@@ -120,7 +106,17 @@ def text_keys(
         missing = len(valid) > 0 and not valid[i]
         for w in range(keys.shape[1]):
             at = start + 8 * w
-            keys[i, w] = _word(text, words, at, 0 if missing else stop - at)
+            left = 0 if missing else stop - at
+            word = np.uint64(0)
+            if left > 0:
+                if at < len(words):
+                    word = words[at]
+                    if left < 8:
+                        word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
+                else:
+                    for b in range(left):
+                        word |= np.uint64(text[at + b]) << np.uint64(8 * b)
+            keys[i, w] = word
         keys[i, last] |= _MISSING if missing else np.uint64(stop - start) << np.uint64(56)
 
 

@@ -555,7 +555,8 @@ def _hashes(values: Any) -> np.ndarray:
         text = pc.cast(values, pa.large_binary() if pa.types.is_binary(kind) else pa.large_string())
         offsets, bytes_, _ = text_buffers(text)
         hashes = np.empty(len(text), dtype=np.uint64)
-        hash_texts(offsets, bytes_, words_of(bytes_), hashes)
+        padded = np.append(bytes_[: offsets[-1]], np.zeros(8, dtype=np.uint8))
+        hash_texts(offsets, words_of(padded), hashes)
         return hashes
     keys = _sort_keys(values)
     if keys.dtype.kind == "f":
