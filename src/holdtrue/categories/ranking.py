@@ -33,9 +33,9 @@ from holdtrue.categories.score import (
 from holdtrue.categories.shape import column_shape, shape_of_counts
 from holdtrue.charts import svg
 from holdtrue.columns.bins import has_bins
-from holdtrue.columns.counting import Groups, Target, count_column, count_groups
+from holdtrue.columns.counting import Groups, Target, count_groups
 from holdtrue.columns.outline import Outline
-from holdtrue.columns.parts import count_in_parts, whole_part
+from holdtrue.columns.parts import column_part, count_in_parts
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, MissingPackageError, caution, check_choice, speaks
 from holdtrue.evidence import ColumnEvidence
@@ -487,10 +487,7 @@ def _score(
     if table.n_rows == len(target.codes):
         parts = count_in_parts(table, name, target)
     if parts is None:
-        column = table.column(name)
-        counts = count_column(name, column, target, keep_values=False)
-        parts = iter([whole_part(kind, *counts, column)])
-        del counts, column
+        parts = iter([column_part(kind, name, table.column(name), target)])
     outline = Outline()
     profile = Profile.from_parts(
         kind, parts, target.n_samples, target.classes, how.max_bins, outline

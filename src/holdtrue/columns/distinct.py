@@ -132,8 +132,13 @@ def is_long_text(column: Any) -> bool:
 
 def mostly_differ(column: Any, share: float) -> bool:
     """Whether at least that share of a sample, from the middle of the column, is distinct."""
-    sample = column.slice(len(column) // 2, _SAMPLE)
+    sample = _sample(column)
     return len(sample.unique()) >= share * len(sample)
+
+
+def _sample(column: Any) -> Any:
+    """Rows from the middle of a column."""
+    return column.slice(len(column) // 2, _SAMPLE)
 
 
 def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
@@ -236,7 +241,11 @@ def _distinct_integers(column: Any) -> Distinct:
 def is_dense(column: Any) -> bool:
     """Whether integers lie so close together that ``value - least`` can be the code."""
     n_present = len(column) - column.null_count
-    return n_present == 0 or _lie_close(*_ends(column), n_present)
+    for rows in (_sample(column), column):  # most that are not show it in a few rows
+        low, high = _ends(rows)
+        if low is not None and not _lie_close(low, high, n_present):
+            return False
+    return True
 
 
 def _ends(column: Any) -> tuple[Any, Any]:
