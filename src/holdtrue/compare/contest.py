@@ -211,10 +211,11 @@ def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray
     labels, codes = np.unique(groups, return_inverse=True)
     codes = _place_in_time(labels)[codes]
     n_parts = len(labels) - _EARLIER
-    if n_parts < 1:
+    if n_parts < 2:
         raise InputError(
-            f'cv="time" needs at least {_EARLIER + 1} domains: the first {_EARLIER} are not '
-            f"judged. Got {len(labels)}. Leave cv out, or name a finer domain."
+            f'cv="time" needs at least {_EARLIER + 2} domains: the first {_EARLIER} are not '
+            f"judged, and one alone has no spread. Got {len(labels)}. Leave cv out, or name a "
+            "finer domain."
         )
     starts = np.linspace(_EARLIER, len(labels), min(n_parts, _MAX_PARTS) + 1).astype(int)
     return [
