@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from sklearn.utils.validation import check_consistent_length
 
 from holdtrue.categories.score import categorical_mask, check_classes, check_group_count
-from holdtrue.categories.tree import Sample, cell_type
+from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
 from holdtrue.columns.bins import Reading, readings
-from holdtrue.columns.counting import Target, label_order, whole_weights
+from holdtrue.columns.counting import Target, label_order, table_of, whole_weights
 from holdtrue.columns.distinct import distinct, joined
 from holdtrue.columns.values import (
     array_column,
@@ -227,12 +227,18 @@ def _ticks_per_second(dtype: Any) -> int:
 
 def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Write the cell of each row, given per column the rows' codes and the cell of each code."""
+    place_cells: Any = None
+    if cells.size >= WORTH_COMPILING:
+        from holdtrue.categories.loops import place_cells
     # Rows lie together in memory: in blocks of them that stay in the cache.
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK]
-        for at, (codes, cells_of_codes) in enumerate(cell_of):
-            # Codes are within bounds; mode="clip" saves NumPy the check.
-            block[:, at] = cells_of_codes.take(codes[start : start + _BLOCK], mode="clip")
+        for at, (codes, cell_of_code) in enumerate(cell_of):
+            part = codes[start : start + _BLOCK]
+            if place_cells is not None:
+                place_cells(part, cell_of_code, block, at)
+            else:
+                block[:, at] = cell_of_code[part]
 
 
 class ColumnEncoder:
@@ -266,12 +272,13 @@ class ColumnEncoder:
         used = weight > 0
         all_used = bool(used.all())
         repeats = None if (weight == 1).all() else weight
+        everything = Target(np.zeros(len(weight), dtype=np.uint8), (0,), repeats)
         self.columns: list[Cells] = []
         feature: list[int] = []
         coded: list[tuple[np.ndarray, np.ndarray]] = []
         for j, (name, column) in enumerate(table.items()):
             values, codes = distinct(name, column)
-            rows = np.bincount(codes, repeats, minlength=len(values)).astype(np.int64)
+            rows = table_of(codes, len(values), everything)[:, 0]
             order = in_order(values)
             order = order[rows[order] > 0]
             values, rows = values.take(order), rows[order]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from holdtrue.categories.encoder import Cells, in_order
 from holdtrue.categories.folds import Folds
 from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet, meet_moments
+from holdtrue.categories.left_out import clearly_least
 from holdtrue.categories.shrunk import STRENGTHS, best_readings, least, shares, strength_scores
 from holdtrue.categories.shrunk_numeric import count_sums, mean_scores, shrunk_means
 from holdtrue.columns.bins import Reading, has_bins, readings
@@ -219,10 +220,7 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
         scores, strengths = _row_losses(tables, settings.loss)
     else:
         scores, strengths = _group_losses([cells_of(way)[1] for way in ways], met, settings.loss)
-    best = 0
-    for at, score in enumerate(scores):
-        if score < scores[best] - 1e-12 * abs(scores[best]):
-            best = at
+    best = clearly_least(scores)
     strength = float(strengths[best]) if len(tables[best]) > 1 else math.inf
     cells, place = cells_of(ways[best])
     chosen = Chosen(ways[best].n_bins, cells, place, tables[best], float(scores[best]), strength)

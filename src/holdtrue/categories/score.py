@@ -246,13 +246,7 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
             seen.n_values, seen.n_values, 0, 0, False, criterion.in_sample, how.new_data,
         )  # fmt: skip
     tables = profile.tables(with_missing=with_missing)
-    scores = judge.scores(tables, how.unseen)
-    best = 0
-    for i, score in enumerate(scores):
-        # Rounding must not choose between readings that are the same.
-        if score < scores[best] - 1e-12 * abs(scores[best]):
-            best = i
-    estimate = judge.estimate(tables[best], how.unseen)
+    best, estimate = judge.best(tables, how.unseen)
     rows_once = tables[best].rows_once if profile.kind == "number" else seen.rows_once
     return ColumnEstimate(
         kind=profile.kind,
