@@ -291,10 +291,9 @@ class ColumnBasis(Basis):
         self.uses_target = isinstance(order, str)
 
     def fit(self, rows: Rows, max_terms: int) -> ColumnBasis:
-        if isinstance(self.order, str):
-            order = _looked_up(ORDERS[self.order], rows, max_terms - 1) if max_terms > 1 else []
-        else:
-            order = self.order
+        order: Any = self.order
+        if isinstance(order, str):
+            order = _looked_up(ORDERS[order], rows, max_terms - 1) if max_terms > 1 else []
         self.columns = np.asarray(order, dtype=np.intp)[: max_terms - 1]
         self.names = ["1", *(self.input_names[j] for j in self.columns)]
         inputs = rows.inputs()[:, self.columns]

@@ -28,7 +28,6 @@ from holdtrue.model_size.table import (
     UNITS,
     criteria,
     empty_score,
-    grouped_criteria,
     reason_of,
 )
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
@@ -318,16 +317,11 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         left_out_error = held_out_error(basis, rows, folds, terms, fit.kept)
         given = self.noise_variance
         noise = kernel.noise_variance(fit) if given is None else float(given)
-        if grouped:
-            table = grouped_criteria(fit, left_out_error)
-        else:
-            assert explained.C_half is not None
-            # Of an average `bayes` explains the posterior that predicts.
-            curve = average.curves[name].posterior if averaged and average else None
-            with_bayes = curve or self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
-            table = criteria(
-                fit, explained.C_half, noise, left_out_error, curve, with_bayes=bool(with_bayes)
-            )
+        # Of an average `bayes` explains the posterior that predicts.
+        curve = average.curves[name].posterior if averaged and average else None
+        with_bayes = bool(curve) or self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
+        C_half = None if grouped else explained.C_half
+        table = criteria(fit, C_half, noise, left_out_error, curve, with_bayes=with_bayes)
 
         # A criterion that is infinite at every size chooses none.
         choices = {
@@ -341,17 +335,15 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
                 f"{fit.n_samples:g} rows. Pass criterion='dee', or more rows."
             )
         size = choices[self.criterion]
-        late = basis.first_degree(self.n_features_in_) > max_terms
         reason = reason_of(
-            self.criterion,
+            fit,
             choices,
-            terms.shape[1],
+            self.criterion,
             weights,
+            n_columns=terms.shape[1],
             averaged=averaged,
             grouped=grouped,
-            constant=fit.rss[1] == 0,
-            n_sizes=len(fit.z),
-            late=late,
+            late=basis.first_degree(self.n_features_in_) > max_terms,
         )
         values = {name: values for name, values in table.items() if name != "n_terms"}
         estimates = table[self.criterion]

@@ -20,7 +20,7 @@ UNITS = {"aic": "AIC", "aicc": "corrected AIC", "adjusted_r2": "1 - adjusted R²
 
 def criteria(
     fit: kernel.NestedFit,
-    C_half: np.ndarray,
+    C_half: np.ndarray | None,
     variance: float,
     held_out: np.ndarray,
     curve: Posterior | None = None,
@@ -32,8 +32,9 @@ def criteria(
     Parameters
     ----------
     fit : NestedFit
-    C_half : ndarray of shape (n_rows, n_terms)
-        From `moment_factor`, of all terms.
+    C_half : ndarray of shape (n_rows, n_terms), or None
+        From `moment_factor`, of all terms. Without it there is the one criterion that does not take
+        rows for independent.
     variance : float
         Of the noise, for Cp, BIC and RIC.
     held_out : ndarray of shape (D,)
@@ -44,6 +45,8 @@ def criteria(
         Without it the one costly criterion is left out.
     """
     remp, d, n = fit.remp, fit.n_terms, fit.n_samples
+    if C_half is None:
+        return {"n_terms": d, "train": remp, "cv": held_out}
     S = kernel.spread(fit, C_half[:, fit.kept])
     table = {
         "n_terms": d,
@@ -68,11 +71,6 @@ def criteria(
     return table
 
 
-def grouped_criteria(fit: kernel.NestedFit, held_out: np.ndarray) -> dict[str, np.ndarray]:
-    """Table of sizes with the one criterion that does not take rows for independent."""
-    return {"n_terms": fit.n_terms, "train": fit.remp, "cv": held_out}
-
-
 def agreement(choices: dict[str, int]) -> str:
     """Whether the criteria agree, in a clause."""
     votes = Counter(choices.values())
@@ -88,33 +86,34 @@ def agreement(choices: dict[str, int]) -> str:
 
 
 def reason_of(
-    criterion: str,
+    fit: kernel.NestedFit,
     choices: dict[str, int],
-    n_columns: int,
+    criterion: str,
     weights: dict[str, float],
     *,
+    n_columns: int,
     averaged: bool,
     grouped: bool,
-    constant: bool,
-    n_sizes: int,
     late: bool,
 ) -> str:
     """Why a size was chosen and what predicts, in words.
 
     Parameters
     ----------
-    criterion : str
+    fit : NestedFit
     choices : dict of int
         The size that each criterion chooses.
-    n_columns, n_sizes : int
-        Terms of the basis, and those of them that do not depend on earlier ones.
+    criterion : str
     weights : dict of float
         Of each basis.
-    averaged, grouped, constant, late : bool
-        Whether predictions are an average, rows have groups, the target is constant, and columns
-        late in the order cannot enter at any size.
+    n_columns : int
+        Terms of the basis, with those that depend on earlier ones.
+    averaged, grouped, late : bool
+        Whether predictions are an average, rows have groups, and columns late in the order cannot
+        enter at any size.
     """
-    if constant:
+    n_sizes = len(fit.z)
+    if fit.rss[1] == 0:
         parts = ["the target is constant, so one term fits it exactly"]
     else:
         parts = [f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}"]
@@ -148,11 +147,9 @@ def _count(count: int) -> str:
 def empty_score(name: str, fit: kernel.NestedFit) -> float:
     """A criterion's value without any term: predicting 0 fits nothing, so nothing is corrected."""
     none, error = np.array([0]), fit.rss[:1] / fit.n_samples
-    if name == "aic":
-        return float(kernel.aic(error, none, fit.n_samples)[0])
-    if name == "aicc":
-        return float(kernel.aicc(error, none, fit.n_samples)[0])
-    if name == "adjusted_r2":
+    if name in ("aic", "aicc"):
+        error = getattr(kernel, name)(error, none, fit.n_samples)
+    elif name == "adjusted_r2":
         variance = fit.rss[1] / (fit.n_samples - 1)
-        return float(kernel.adjusted_r2(error, none, fit.n_samples, variance)[0])
+        error = kernel.adjusted_r2(error, none, fit.n_samples, variance)
     return float(error[0])
