@@ -116,9 +116,14 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
     try:
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
+            home = type(X).__module__.split(".")[0]
+            verb = {"dask": "compute", "pyspark": "toPandas"}.get(home, "collect")
+            advice = ""
+            if verb != "collect":
+                advice = " Moments.from_engine(X, target=...) sums where the rows are."
             raise InputError(
-                f"{what} is a query that has not been run ({type(X).__name__}). "
-                "Call its .collect() first."
+                f"{what} is a query of {home} that has not been run. Call its .{verb}() first."
+                + advice
             )
         if not isinstance(frame, nw.DataFrame):
             return None

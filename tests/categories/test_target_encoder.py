@@ -435,7 +435,8 @@ def test_integers_by_value_where_values_win():
     rng = np.random.default_rng(0)
     code = rng.integers(0, 300, 6000)
     y = rng.random(300)[code] < 0.5
-    encoder = GingerEncoder(max_bins=16).fit(code[:, None], y)
+    with pytest.warns(UserWarning, match="almost alike in their target"):
+        encoder = GingerEncoder(max_bins=16).fit(code[:, None], y)
     assert encoder.n_bins_[0] == 0
     smooth = GingerEncoder(max_bins=16).fit(code[:, None], code + rng.normal(0, 99, 6000))
     assert smooth.n_bins_[0] > 0

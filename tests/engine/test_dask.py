@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from distributed import Client, LocalCluster, Status
+from distributed import Client, LocalCluster
 
 from holdtrue import (
     GingerForestClassifier,
@@ -38,13 +38,20 @@ def here():
         yield
 
 
-@pytest.fixture(scope="module")
-def client():
-    """Two worker processes."""
+@contextmanager
+def two_workers():
+    """A client of two worker processes."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as opened,
     ):
+        opened.wait_for_workers(2, timeout=300)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client():
+    with two_workers() as opened:
         yield opened
 
 
@@ -139,12 +146,18 @@ def test_what_an_engine_cannot_do_is_refused_in_a_sentence(mixed_frame):
     assert "no column to rank" in refused(parts[["sold"]])
     assert "expected a data frame of Dask. Got Series" in refused(parts["sold"])
     assert "at most 100 classes. Got" in refused(in_parts(mixed_frame(300)), "zip")
+    assert "target and groups must name different columns" in refused(parts, groups="sold")
+    assert "expected a data frame of Dask. Got Delayed" in refused(dask.delayed(frame))
+    periods = in_parts(frame.assign(month=frame["day"].dt.to_period("M")), 2)
+    assert "column 'month' holds values that cannot be counted. Got period" in refused(periods)
     assert "at least 2 groups" in refused(parts.assign(one=1), groups="one")
     assert "at least 2 classes" in refused(parts.assign(one="a"), "one")
     with pytest.raises(ValueError, match="mode='forward' needs the rows on this machine"):
         GingerSelector(mode="forward").fit(parts, "sold")
     with pytest.raises(TypeError, match="Moments: expected a data frame of Dask or Spark"):
         Moments.from_engine(frame)
+    with pytest.raises(ValueError, match=r"\.compute\(\) first.*Moments\.from_engine"):
+        TGreedyRegressor().fit(parts[["count", "x"]], frame["gain"])
 
 
 def with_part(frame, change):
@@ -257,44 +270,37 @@ def slow(part):
     return part
 
 
-def two_workers(client, but=None):
-    """Pids of two workers that run, neither of them one that was killed."""
-    nannies = client.cluster.workers.values()
-    for _ in range(1500):  # one that dies before its nanny calls it running is not started again
-        pids = [nanny.pid for nanny in nannies if nanny.status == Status.running]
-        if len(pids) == 2 == len(client.scheduler_info()["workers"]) and but not in pids:
-            return pids
-        time.sleep(0.2)
-    pytest.skip("Dask did not start the killed worker again")
-
-
-@contextmanager
-def one_killed(client, seed, longest):
-    """A worker is killed after a random time; another one is there afterwards."""
+def kill_one(client, seed, longest):
+    """Kill a worker by its own pid, after a random time."""
     chance = random.Random(seed)
-    pid = chance.choice(two_workers(client))
+    pid = chance.choice(list(client.run(os.getpid).values()))
     killer = threading.Timer(chance.uniform(0, longest), os.kill, [pid, signal.SIGKILL])
     killer.start()
-    yield
-    killer.join()
-    two_workers(client, but=pid)
+    return killer
 
 
 @pytest.fixture
-def check_survival(client, many_buckets, mixed_frame, assert_same_ranking):
-    """Rankings and moments are right though a worker is killed at a random time."""
+def check_survival(many_buckets, mixed_frame, assert_same_ranking):
+    """Rankings and moments are right though a worker is killed at a random time.
+
+    Each has a cluster of its own: a worker may stay away, and nothing waits for it.
+    """
     many_buckets()
     frame = mixed_frame(1500)[["id", "x", "count", "site", "sold"]]
     parts = in_parts(frame, 6).map_partitions(slow, meta=frame.iloc[:0])
-    numbers = frame[["x", "count", "site"]]
-    wanted = Moments.from_frame(numbers, target="x", domain="site")
+    numbers = ["x", "count", "site"]
+    wanted = Moments.from_frame(frame[numbers], target="x", domain="site")
 
     def check(seeds):
         for seed in seeds:
-            with one_killed(client, seed, 2.0):
+            with two_workers() as client:
+                killer = kill_one(client, seed, 2.0)
                 assert_same_ranking(parts, frame, "sold")
-            with one_killed(client, seed + 100, 0.6):
-                sums = Moments.from_engine(parts[["x", "count", "site"]], target="x", domain="site")
+                killer.join()
+            with two_workers() as client:
+                killer = kill_one(client, seed + 100, 0.6)
+                sums = Moments.from_engine(parts[numbers], target="x", domain="site")
+                killer.join()
             np.testing.assert_allclose(sums.scatter_xx, wanted.scatter_xx, rtol=1e-12, atol=1e-9)
 
     return check

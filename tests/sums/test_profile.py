@@ -292,6 +292,26 @@ def test_hostile_heads_are_refused(head):
         Counts.from_bytes(packing.pack("Counts", bad, arrays))
 
 
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_compressed_bytes_are_refused_because_few_may_stand_for_many(compression):
+    counts = Counts.from_arrays(np.array([["a"], ["b"]], dtype=object), [0, 1])
+    batch = pa.ipc.open_stream(counts.to_bytes()).read_next_batch()
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    with pytest.raises(ValueError, match="Counts: the bytes are damaged"):
+        Counts.from_bytes(sink.getvalue().to_pybytes())
+
+
+def test_rows_that_take_no_bytes_are_refused():
+    head = {"names": ["x"], "kinds": ["empty"], "objects": {}, "classes": [["int", "0"]]}
+    counts = packing.pack("Counts", head, {"table0": np.ones((1, 1), int), "values0": pa.nulls(1)})
+    assert Counts.from_bytes(counts).n_samples == 1
+    many = {"table0": np.ones((1, 1), int), "values0": pa.nulls(1 << 20)}
+    with pytest.raises(ValueError, match="Counts: the bytes are damaged"):
+        Counts.from_bytes(packing.pack("Counts", head, many))
+
+
 def test_a_deep_head_is_refused_and_not_followed():
     deep = "[" * 100_000 + "]" * 100_000
     schema = pa.schema([pa.field("x", pa.int64())], metadata={b"holdtrue": deep.encode()})

@@ -272,11 +272,14 @@ class Ask:
         option_of = self.roles(table, *named, ("--weights", self.weights))
         drop, only = self.listed(table, option_of)
         names = [name for name in only or table.names if name not in option_of]
-        nested = [name for name in names if name not in set(table.plain_names) and not only]
-        names = [name for name in names if name not in {*drop, *nested, *self.targets}]
+        plain = set(names) if only else set(table.plain_names)
+        nested = [name for name in names if name not in plain]
+        left_out = {*drop, *nested, *self.targets}
+        names = [name for name in names if name not in left_out]
         if date_parts:
             parts = table.varying_parts(names)
-            names += [name for name in parts if name not in {*names, *drop, *option_of}]
+            taken = {*names, *drop, *option_of}
+            names += [name for name in parts if name not in taken]
         n_rows = table.n_rows
         weight = [] if self.weights is None else [self.weights]
         self._check_weights(table)

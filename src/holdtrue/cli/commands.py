@@ -126,7 +126,7 @@ def compare(
         str | None,
         typer.Option(
             help="Names with commas: ridge, elastic_net (numbers), logistic (classes), boosting, "
-            "t_greedy, steady_ridge, mean or majority. Default: all.",
+            "forest, t_greedy, steady_ridge, mean or majority. Default: all.",
         ),
     ] = None,
     model: Annotated[
