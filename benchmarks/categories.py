@@ -509,7 +509,9 @@ def report(folder: Path) -> None:
         parts += [
             "## Whole groups left out\n",
             "1M rows in memory; five columns of integers and five of text with 2 to 200,000 values,"
-            " one of numbers, one id; two classes.\n",
+            " one of numbers, one id; two classes. The aim is 3× for log loss with groups; before"
+            " readings were scored once it was 5.3×, 5.6× and 8.2× with 100, 1,000 and 10,000"
+            " groups.\n",
         ]
         for n_groups in dict.fromkeys(row["n_groups"] for row in rows):
             own = [row for row in rows if row["n_groups"] == n_groups]
@@ -537,7 +539,8 @@ def report(folder: Path) -> None:
                 "200,000 rows, 60 columns of integer codes, two classes. Whole fits, from the array"
                 " that all are given: encoding and binning included. LightGBM: one tree of 501"
                 " leaves with native categories. scikit-learn: 501 leaves on the codes as numbers."
-                " A split of ours has one child per value, theirs has two.\n",
+                " A split of ours has one child per value, theirs has two. The aim is 6× LightGBM"
+                " and 30× scikit-learn; before one loop grew the tree it was 3.2× to 4.5× and 15×.\n",
                 markdown_table(header, versus(of_kind, OWN_TREE)) + "\n",
             ]
     if (folder / "forest.csv").exists():
