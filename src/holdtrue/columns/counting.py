@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdtrue.columns.distinct import (
+    code_counts,
     distinct,
     is_dense,
     is_long_text,
@@ -73,7 +74,10 @@ class Target(NamedTuple):
         if target_type == "numeric":
             return cls(_target_numbers(column), None, weight)
         values, codes = distinct("target", column)
-        rows = np.bincount(codes, weight, minlength=len(values))
+        if weight is None:
+            rows = code_counts(codes, len(values))
+        else:
+            rows = np.bincount(codes, weight, minlength=len(values))
         if target_type == "auto" and target_kind(values, "auto", rows).is_numeric:
             return cls(_target_numbers(column), None, weight)
         labels = python_values(values)

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.distinct import words_of
+from holdtrue.columns.distinct import code_counts, words_of
 
 # Longest text, in bytes, that a key of whole words holds; a UUID has 36.
 MAX_TEXT = 39
@@ -693,7 +693,7 @@ def sorted_counts(
     max_rows : int, optional
         About how many rows a part counts; by default there is one part.
     """
-    sizes = np.bincount(label, minlength=n_classes)
+    sizes = code_counts(label, n_classes)
     starts = np.cumsum(sizes) - sizes
     stops, missing = starts.copy(), np.zeros(n_classes, dtype=np.int64)
     placed = np.empty(len(label), dtype=dtype)
