@@ -1,13 +1,16 @@
-"""Speed of NestedRegressor: all criteria for all sizes on one path, beside the plain way.
+"""Speed of NestedRegressor: all criteria on one path beside the plain way; the default beside a GP.
 
-    python -m benchmarks.model_size            run, then table and figure in benchmarks/results
-    python -m benchmarks.model_size --report   table and figure from the CSV alone
+    python -m benchmarks.model_size            run, then tables in benchmarks/results
+    python -m benchmarks.model_size --report   tables from the CSVs alone
 
 The plain way is what one writes without the path: one least-squares fit per size for the
 criteria with a formula, with one more solve per size for DEE's trace and leave-one-out's closed
 form, the pairs of sizes for ADJ, and scikit-learn's ``cross_val_score`` per size. Both sides
 get the terms' matrix in the same way, run in one process on one thread, in turn; the table has
 ratios of medians. Both must find the same numbers, or the run stops.
+
+The default, an average over sizes and bases with all criteria, is timed beside scikit-learn's
+Gaussian process (Gaussian kernel, constant and noise, one start), CPU time of fit in turn.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.model_size_contest import gaussian_process
 from experiments.records import markdown_table, progress, read_csv, write_csv
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_score
@@ -31,6 +35,7 @@ from holdtrue.model_size import families, kernel
 RESULTS = Path(__file__).parent / "results" / "model_size"
 N_TERMS = 40
 SIZES = (50, 500, 5000)
+DEFAULT_SIZES = (20, 50, 100)
 
 
 def plain(x: np.ndarray, y: np.ndarray, unlabelled: np.ndarray) -> dict:
@@ -144,6 +149,32 @@ def run(repeats: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def run_default(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """Median CPU times of the default and of a Gaussian process, side by side."""
+    rows = []
+    for n in DEFAULT_SIZES:
+        data = make_curve("step", n, noise=0.2, random_state=seed)
+        model = NestedRegressor(random_state=seed)
+        ways = {
+            "holdtrue": lambda model=model, data=data: model.fit(data.X, data.y),
+            "process": lambda data=data: gaussian_process(data.X, data.y, data.X[:1]),
+        }
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for turn in range(repeats + 1):
+            for name, way in ways.items():
+                start = time.process_time()
+                way()
+                if turn:  # the first warms up
+                    times[name].append(time.process_time() - start)
+        median = {name: float(np.median(values)) for name, values in times.items()}
+        rows.append(
+            {"n": n, "bases": len(model.basis_weights_), "repeats": repeats,
+             **{f"{name}_ms": 1000 * value for name, value in median.items()},
+             "ratio": median["holdtrue"] / median["process"]}
+        )  # fmt: skip
+    return rows
+
+
 def report(folder: Path) -> None:
     rows = read_csv(folder / "speed.csv")
     table = markdown_table(
@@ -159,7 +190,19 @@ def report(folder: Path) -> None:
         " are the result. The last column charges holdtrue with its own cross-validation, all"
         " fifteen criteria and the checks of `fit`, and the plain way with neither.\n\n"
     )
-    (folder / "README.md").write_text(text + table + "\n", encoding="utf-8")
+    text += table
+    default = markdown_table(
+        ["n", "bases", "holdtrue, the default (ms)", "Gaussian process (ms)", "ratio"],
+        [[r["n"], r["bases"], r["holdtrue_ms"], r["process_ms"], f"**{r['ratio']:.1f}×**"]
+         for r in read_csv(folder / "default.csv")],
+    )  # fmt: skip
+    text += (
+        "\n\n## The default beside a Gaussian process\n\n"
+        "CPU time of one fit, in turn, medians (`default.csv`). The default averages over sizes and"
+        " the bases of one even input (three families and two processes), and has all fifteen"
+        " criteria, folds and left-out rows with it.\n\n"
+    )
+    (folder / "README.md").write_text(text + default + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -172,10 +215,11 @@ def main() -> None:
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
     if not options.report:
-        with threadpool_limits(1):
-            rows = run(options.repeats, options.seed)
         command = f"python -m benchmarks.model_size --repeats {options.repeats}"
-        write_csv(options.out / "speed.csv", rows, command=command, seed=options.seed)
+        for name, measure in (("speed", run), ("default", run_default)):
+            with threadpool_limits(1):
+                rows = measure(options.repeats, options.seed)
+            write_csv(options.out / f"{name}.csv", rows, command=command, seed=options.seed)
     report(options.out)
     print((options.out / "README.md").read_text(encoding="utf-8"))
 

@@ -35,7 +35,7 @@ from sklearn.linear_model import (
 from threadpoolctl import threadpool_limits
 
 from holdtrue import GreedyTLClassifier, GreedyTLRegressor, SourcePool
-from holdtrue.sources import choose, kernel
+from holdtrue.sources import choose, kernel, scale
 
 RESULTS = Path(__file__).parent / "results" / "sources"
 # (m, p, k), how often each way is timed, and how often the slow ones.
@@ -284,7 +284,7 @@ def target_row(m: int, p: int, k: int, seed: int) -> dict[str, Any]:
     weight = np.ones(m)
     search = choose.Search(k, 0.0, X, np.arange(p))
     together, fits = cpu(lambda: choose.fit_targets(X, Y, weight, 1.0, search))
-    Z, T = kernel.standardised(X, weight)[0], kernel.standardised(Y, weight)[0]
+    Z, T = scale.standardised(X, weight)[0], scale.standardised(Y, weight)[0]
     alone = []
     for t in range(N_ALONE):
         seconds, fit = cpu(lambda t=t: kernel.greedy(Z, T[:, t], m, 1.0, k, 0.0))

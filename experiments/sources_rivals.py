@@ -1,7 +1,8 @@
 """GreedyTL beside other classifiers on eleven real pools, few rows of each class.
 
-python -m experiments.sources_rivals               every pool, then the tables
+python -m experiments.sources_rivals               what is missing of every pool, then the tables
 python -m experiments.sources_rivals ORL colon     these pools alone (written elsewhere with --out)
+python -m experiments.sources_rivals --again       GreedyTL's lines anew, beside the others' as kept
 python -m experiments.sources_rivals --report      tables from the CSV alone
 
 Pools and draws are those of `experiments.sources_tasks`. All methods see the same rows, balanced by
@@ -11,7 +12,8 @@ three folds). *Estimate* is GreedyTL's own, of its squared error with scores cut
 time is that of the fit, and of the fit with the probabilities. MultiKT needs sources, so it is not
 run on the pools that have columns alone. The pools marked `decided` took part in choosing settings
 of GreedyTL (with other draws); the others did not. The methods were fixed before the first run.
-Pools that are asked for by name replace their lines in the CSV.
+Lines that the CSV has are kept, so that a run that was stopped goes on; draws depend on the seed
+alone.
 """
 
 from __future__ import annotations
@@ -110,15 +112,27 @@ METHODS = {
 }
 
 
-def outcomes(name: str, target: int, number: int, seed: int) -> list[dict[str, Any]]:
-    """One line for each size and method."""
-    rows = []
+Line = tuple[str, str, int, int, str]  # pool, rows, target, draw, method
+
+
+def key_of(row: dict[str, Any]) -> Line:
+    return row["pool"], row["rows"], row["target"], row["draw"], row["method"]
+
+
+def outcomes(
+    name: str, target: int, number: int, seed: int, done: dict[Line, dict[str, Any]]
+) -> None:
+    """Add one line for each size and method that has none."""
     for positives, negatives in regimes(name):
         task = draw(name, target, number, positives, seed, negatives)
         weight = compute_sample_weight("balanced", task.y_test)
         for method, run in METHODS.items():
-            if method == "MultiKT" and not len(task.pool):
-                continue  # it would take every column for a source
+            row = {
+                "pool": name, "decided": int(name in DECIDED), "rows": f"{positives}+{negatives}",
+                "target": target, "draw": number, "method": method,
+            }  # fmt: skip
+            if key_of(row) in done or (method == "MultiKT" and not len(task.pool)):
+                continue  # without sources MultiKT would take every column for one
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # convergence
                 predicted, scores, shares, alone, whole = run(task)
@@ -126,24 +140,34 @@ def outcomes(name: str, target: int, number: int, seed: int) -> list[dict[str, A
             if isinstance(run, OnPool) and run.model is GreedyTLClassifier:
                 estimate = run.fitted.loo_errors_.popitem()[1]
                 squared = np.average((np.clip(scores, -1, 1) - task.y_test) ** 2, weights=weight)
-            rows.append(
-                {"pool": name, "decided": int(name in DECIDED), "rows": f"{positives}+{negatives}",
-                 "target": target, "draw": number, "method": method,
-                 "accuracy": float(balanced_accuracy_score(task.y_test, predicted)),
-                 "auroc": float(roc_auc_score(task.y_test, scores)),
-                 "log_loss": float(log_loss(task.y_test > 0, shares, sample_weight=weight)),
-                 "estimate": float(estimate), "squared_error": float(squared), "cpu_s": alone,
-                 "cpu_with_probabilities_s": whole}
-            )  # fmt: skip
-    return rows
+            done[key_of(row)] = {
+                **row,
+                "accuracy": float(balanced_accuracy_score(task.y_test, predicted)),
+                "auroc": float(roc_auc_score(task.y_test, scores)),
+                "log_loss": float(log_loss(task.y_test > 0, shares, sample_weight=weight)),
+                "estimate": float(estimate), "squared_error": float(squared), "cpu_s": alone,
+                "cpu_with_probabilities_s": whole,
+            }  # fmt: skip
+
+
+def place(row: dict[str, Any]) -> tuple[int, ...]:
+    """Where a line stands in the CSV."""
+    sizes = [f"{positives}+{negatives}" for positives, negatives in regimes(row["pool"])]
+    methods = list(METHODS).index(row["method"])
+    pool = list(POOLS).index(row["pool"])
+    return pool, row["target"], row["draw"], sizes.index(row["rows"]), methods
 
 
 def main() -> None:
-    """Run the pools that were asked for, then make every table there are CSVs for."""
-    options = asked_options(__doc__, POOLS, RESULTS)
+    """Run what is missing of the pools that were asked for, then make every table."""
+    again = {"action": "store_true", "help": "run GreedyTL's lines anew"}
+    options = asked_options(__doc__, POOLS, RESULTS, again=again)
     path = options.out / "rivals.csv"
-    others = read_csv(path) if path.exists() else []
-    rows = [row for row in others if row["pool"] not in options.parts]
+    done = {key_of(row): row for row in (read_csv(path) if path.exists() else [])}
+    if options.again:
+        asked = [key for key in done if key[0] in options.parts and key[4].startswith("GreedyTL")]
+        for key in asked:
+            del done[key]
     tasks = [
         (name, target, number)
         for name in options.parts
@@ -151,7 +175,8 @@ def main() -> None:
         for number in range(POOLS[name][1])
     ]
     for name, target, number in progress(tasks, len(tasks), "rivals"):
-        rows += outcomes(name, target, number, options.seed)
+        outcomes(name, target, number, options.seed, done)
+        rows = sorted(done.values(), key=place)
         command = "python -m experiments.sources_rivals"
         write_csv(path, rows, command=command, seed=options.seed)
     from experiments.sources_report import report

@@ -1,4 +1,4 @@
-"""The command line, run inside the test's process."""
+"""Settings of all tests, and the command line run inside the test's process."""
 
 import io
 import os
@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from holdtrue import cli
+
+# On a busy machine draws are slow, which says nothing about the code.
+settings.register_profile(
+    "unhurried",
+    settings.default,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("unhurried")
 
 
 @dataclass(frozen=True)

@@ -100,11 +100,11 @@ def test_any_path_survives_json(steps, reason):
         ('{"format": "holdtrue.SelectionPath", "version": 1}', "missing"),
         (
             example().to_json().replace("[2, 0, 2]", '["2", 0, 2]'),
-            "order must be a whole number. Got '2'",
+            "order must be a number. Got '2'",
         ),
         (
             example().to_json().replace("[2, 0, 2]", "[2.5, 0, 2]"),
-            "order must be a whole number. Got 2.5",
+            r"order must be a list of whole numbers. Got \[2.5, 0.0, 2.0\]",
         ),
         (example().to_json().replace('"age"', "3"), "names must be text. Got 3"),
         (example().to_json().replace("[2, 0, 2]", "[2, 0]"), "names must have length 2"),
@@ -114,7 +114,10 @@ def test_any_path_survives_json(steps, reason):
         ),
         (example().to_json().replace('"inf"', "true"), "scores must be a number. Got True"),
         (example().to_json().replace("[2, 0, 2]", f"[{10**30}, 0, 2]"), "damaged"),
-        (example().to_json().replace("[2, 0, 2]", "5"), "order must be a list. Got 5"),
+        (
+            example().to_json().replace("[2, 0, 2]", "5"),
+            "order must be a list of whole numbers. Got 5",
+        ),
         (
             example().to_json().replace('["dose", "age", "dose"]', '"abc"'),
             "names must be a list. Got 'abc'",
@@ -138,11 +141,11 @@ def test_text_that_is_not_a_path_is_refused(text, message):
         ({"train_scores": [1.0]}, "train_scores must have length 4"),
         ({"chosen_size": 4}, "chosen_size=4 with 3 steps"),
         ({"chosen_size": -1}, "chosen_size=-1"),
-        ({"chosen_size": 1.9}, "chosen_size must be a list of whole numbers"),
+        ({"chosen_size": 1.9}, "chosen_size must be a whole number. Got 1.9"),
         ({"order": [2.7, 0, 1]}, "order must be a list of whole numbers"),
         ({"order": [-1, 0, 1]}, "order must name candidates by index, 0 or more. Got -1"),
         ({"scores": np.ones((2, 2))}, "scores must be a list of numbers"),
-        ({"names": "abc"}, "names must be a list of names. Got 'abc'"),
+        ({"names": "abc"}, "names must be a list. Got 'abc'"),
         ({"reason": None}, "reason must be text. Got None"),
     ],
 )

@@ -1,6 +1,7 @@
 """Classes or a number: the one rule."""
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -8,6 +9,13 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_diabetes
 
+from holdtrue import (
+    GreedyTLClassifier,
+    SteadyRidgeClassifier,
+    TGreedyClassifier,
+    TGreedySelector,
+    compare_models,
+)
 from holdtrue.errors import InputError
 from holdtrue.targets import MAX_CLASSES, check_class_count, target_kind
 
@@ -36,6 +44,20 @@ BOTH = [np.asarray, pa.array]
 def test_the_rule(as_column, values, is_numeric, n_values):
     kind = target_kind(as_column(values))
     assert (kind.is_numeric, kind.n_values) == (is_numeric, n_values)
+
+
+def test_two_values_that_are_not_whole_are_classes_in_every_family():
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(40, 2)), np.tile([1.5, 2.5], 20), np.arange(40) % 4
+    for model in (
+        TGreedySelector(max_steps=1),
+        TGreedyClassifier(),
+        SteadyRidgeClassifier(),
+        GreedyTLClassifier(),
+    ):
+        with warnings.catch_warnings(action="ignore"):  # of few domains
+            assert model.fit(X, y, groups=groups).classes_.tolist() == [1.5, 2.5]
+    assert compare_models(["logistic", "t_greedy"], X, y, groups=groups).scoring == "share wrong"
 
 
 def test_the_caller_decides():

@@ -7,101 +7,64 @@ TYPE_CHECKING = False
 __version__ = "0.2.0"
 
 # Names are loaded when first used: scikit-learn alone brings in pandas where it is installed.
-_HOME = {
-    "Comparison": "holdtrue.compare",
-    "DomainAverageClassifier": "holdtrue.compare",
-    "DomainAverageRegressor": "holdtrue.compare",
-    "compare_models": "holdtrue.compare",
-    "Counts": "holdtrue.sums",
-    "CriteriaDisplay": "holdtrue.model_size.display",
-    "DomainsDisplay": "holdtrue.domains.display",
-    "GingerEncoder": "holdtrue.categories",
-    "GingerForestClassifier": "holdtrue.categories",
-    "GingerForestRegressor": "holdtrue.categories",
-    "GingerSelector": "holdtrue.categories",
-    "GingerTreeClassifier": "holdtrue.categories",
-    "GingerTreeRegressor": "holdtrue.categories",
-    "GreedyTLClassifier": "holdtrue.sources",
-    "GreedyTLRegressor": "holdtrue.sources",
-    "Moments": "holdtrue.sums",
-    "NestedRegressor": "holdtrue.model_size",
-    "PathDisplay": "holdtrue.display",
-    "Profile": "holdtrue.sums",
-    "Ranking": "holdtrue.categories",
-    "RankingDisplay": "holdtrue.categories.display",
-    "SavedModel": "holdtrue.deployed",
-    "SelectionPath": "holdtrue.path",
-    "SimilarityLearner": "holdtrue.domains",
-    "SourcePool": "holdtrue.sources",
-    "SteadyRidgeClassifier": "holdtrue.domains",
-    "SteadyRidgeRegressor": "holdtrue.domains",
-    "TableEncoder": "holdtrue.tables",
-    "TGreedyClassifier": "holdtrue.domains",
-    "TGreedyRegressor": "holdtrue.domains",
-    "TGreedySelector": "holdtrue.domains",
-    "TransferDisplay": "holdtrue.sources.display",
-    "TreeDisplay": "holdtrue.categories.display",
-    "audit_importances": "holdtrue.categories",
-    "deploy": "holdtrue.deployed",
-    "compare_criteria": "holdtrue.model_size.display",
-    "export_text": "holdtrue.categories.display",
-    "load_model": "holdtrue.deployed",
-    "rank_columns": "holdtrue.categories",
-    "transfer_matrix": "holdtrue.sources.display",
+_NAMES = {
+    "holdtrue.categories": (
+        "GingerEncoder",
+        "GingerForestClassifier",
+        "GingerForestRegressor",
+        "GingerSelector",
+        "GingerTreeClassifier",
+        "GingerTreeRegressor",
+        "Ranking",
+        "audit_importances",
+        "rank_columns",
+    ),
+    "holdtrue.categories.display": ("RankingDisplay", "TreeDisplay", "export_text"),
+    "holdtrue.compare": (
+        "Comparison",
+        "DomainAverageClassifier",
+        "DomainAverageRegressor",
+        "compare_models",
+    ),
+    "holdtrue.deployed": ("SavedModel", "deploy", "load_model"),
+    "holdtrue.display": ("PathDisplay",),
+    "holdtrue.domains": (
+        "SimilarityLearner",
+        "SteadyRidgeClassifier",
+        "SteadyRidgeRegressor",
+        "TGreedyClassifier",
+        "TGreedyRegressor",
+        "TGreedySelector",
+    ),
+    "holdtrue.domains.display": ("DomainsDisplay",),
+    "holdtrue.model_size": ("NestedRegressor",),
+    "holdtrue.model_size.display": ("CriteriaDisplay", "compare_criteria"),
+    "holdtrue.path": ("SelectionPath",),
+    "holdtrue.sources": ("GreedyTLClassifier", "GreedyTLRegressor", "SourcePool"),
+    "holdtrue.sources.display": ("TransferDisplay", "transfer_matrix"),
+    "holdtrue.sums": ("Counts", "Moments", "Profile"),
+    "holdtrue.tables": ("TableEncoder",),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = list(_HOME)
 
-if TYPE_CHECKING:  # `X as X` exports a name to type checkers
+if TYPE_CHECKING:  # for type checkers, which do not read the table above
     from typing import Any
 
-    from holdtrue.categories import (
-        GingerEncoder as GingerEncoder,
-        GingerForestClassifier as GingerForestClassifier,
-        GingerForestRegressor as GingerForestRegressor,
-        GingerSelector as GingerSelector,
-        GingerTreeClassifier as GingerTreeClassifier,
-        GingerTreeRegressor as GingerTreeRegressor,
-        Ranking as Ranking,
-        audit_importances as audit_importances,
-        rank_columns as rank_columns,
-    )
-    from holdtrue.categories.display import (
-        RankingDisplay as RankingDisplay,
-        TreeDisplay as TreeDisplay,
-        export_text as export_text,
-    )
-    from holdtrue.deployed import (
-        SavedModel as SavedModel,
-        deploy as deploy,
-        load_model as load_model,
-    )
-    from holdtrue.display import PathDisplay as PathDisplay
-    from holdtrue.domains import (
-        SimilarityLearner as SimilarityLearner,
-        SteadyRidgeClassifier as SteadyRidgeClassifier,
-        SteadyRidgeRegressor as SteadyRidgeRegressor,
-        TGreedyClassifier as TGreedyClassifier,
-        TGreedyRegressor as TGreedyRegressor,
-        TGreedySelector as TGreedySelector,
-    )
-    from holdtrue.domains.display import DomainsDisplay as DomainsDisplay
-    from holdtrue.model_size import NestedRegressor as NestedRegressor
-    from holdtrue.model_size.display import (
-        CriteriaDisplay as CriteriaDisplay,
-        compare_criteria as compare_criteria,
-    )
-    from holdtrue.path import SelectionPath as SelectionPath
-    from holdtrue.sources import (
-        GreedyTLClassifier as GreedyTLClassifier,
-        GreedyTLRegressor as GreedyTLRegressor,
-        SourcePool as SourcePool,
-    )
-    from holdtrue.sources.display import (
-        TransferDisplay as TransferDisplay,
-        transfer_matrix as transfer_matrix,
-    )
-    from holdtrue.sums import Counts as Counts, Moments as Moments, Profile as Profile
-    from holdtrue.tables import TableEncoder as TableEncoder
+    from holdtrue.categories import *  # noqa: F403
+    from holdtrue.categories.display import *  # noqa: F403
+    from holdtrue.compare import *  # noqa: F403
+    from holdtrue.deployed import *  # noqa: F403
+    from holdtrue.display import *  # noqa: F403
+    from holdtrue.domains import *  # noqa: F403
+    from holdtrue.domains.display import *  # noqa: F403
+    from holdtrue.model_size import *  # noqa: F403
+    from holdtrue.model_size.display import *  # noqa: F403
+    from holdtrue.path import *  # noqa: F403
+    from holdtrue.sources import *  # noqa: F403
+    from holdtrue.sources.display import *  # noqa: F403
+    from holdtrue.sums import *  # noqa: F403
+    from holdtrue.tables import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

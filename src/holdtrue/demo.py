@@ -27,8 +27,6 @@ from holdtrue.report.summary import Summary
 from holdtrue.report.terminal import Terminal, show
 from holdtrue.sources import GreedyTLClassifier, SourcePool
 
-__all__ = ["tell", "write_data"]
-
 _INTRO = (
     "Four small samples, generated so that the right answer is known, and what holdtrue makes of "
     "them. Each choice is then checked on fresh data that no fit has seen. The draws are "
@@ -149,7 +147,7 @@ def _ids(seed: int) -> Summary:
     ]
     wrong = {
         name: 1
-        - OneColumnClassifier()
+        - OneColumnClassifier("majority")
         .fit(table.select([name]), data.left)
         .score(fresh.select([name]), data.new_left)
         for name in (by_gain[0], best)

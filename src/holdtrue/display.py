@@ -12,8 +12,6 @@ from holdtrue.errors import InputTypeError, speaks
 from holdtrue.evidence import Evidence
 from holdtrue.path import SelectionPath
 
-__all__ = ["Display", "PathDisplay"]
-
 _Self = TypeVar("_Self", bound="Display")
 
 

@@ -18,22 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-__all__ = [
-    "EngineError",
-    "FileError",
-    "InputError",
-    "InputTypeError",
-    "MissingPackageError",
-    "SpokenError",
-    "caution",
-    "check_choice",
-    "did_you_mean",
-    "plain",
-    "shown",
-    "speaking_as",
-    "speaks",
-]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -115,10 +99,10 @@ def speaks(function: _Function) -> _Function:
 
 
 def caution(message: str) -> None:
-    """Warn, at the line outside this package that led here."""
+    """Warn, at the line outside this package, and scikit-learn around it, that led here."""
     level, frame = 2, sys._getframe(1)
-    package = __name__.partition(".")[0]
-    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+    inside = (__name__.partition(".")[0], "sklearn", "joblib")
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
 
@@ -144,6 +128,13 @@ def shown(value: Any) -> str:
     if type(value) in (list, tuple):
         value = type(value)(map(plain, value))
     return repr(plain(value))
+
+
+def named(names: Iterable[Any], limit: int = 10) -> str:
+    """Names in a message: the first few, and how many more; "none" for none."""
+    texts = [repr(name) for name in names]
+    more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
+    return (", ".join(texts[:limit]) or "none") + more
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

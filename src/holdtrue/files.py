@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["written_whole"]
-
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -24,28 +23,15 @@ from holdtrue.errors import (
     speaks,
 )
 from holdtrue.evidence import Evidence
-from holdtrue.records import equal, parse_json, read, to_json
-
-__all__ = ["SelectionPath", "ShowsPath", "data_frame", "fits_whole", "skill_of"]
+from holdtrue.records import Document
 
 _Evidence = TypeVar("_Evidence", bound=Evidence)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_FORMAT = "holdtrue.SelectionPath"
 _FRAMES = ("pandas", "polars", "pyarrow")
-_JSON_FIELDS: dict[str, Any] = {
-    "order": Sequence[int],
-    "names": Sequence[str],
-    "scores": Sequence[float],
-    "chosen_size": int,
-    "reason": str,
-    "unit": str,
-    "train_scores": Sequence[float] | None,
-    "evidence": Evidence | None,
-}
 
 
 @dataclass(frozen=True, eq=False)
-class SelectionPath:
+class SelectionPath(Document):
     """Candidates in the order in which they enter, each step's error, and the size that was chosen.
 
     Plots, reports and the command line read only this. A path cannot be changed, and its arrays
@@ -103,6 +89,7 @@ class SelectionPath:
     unit: str = "error"
     train_scores: np.ndarray | None = None
     evidence: Evidence | None = None
+    _noun: ClassVar[str] = "path"
 
     if TYPE_CHECKING:  # what the constructor takes, where the fields above say what it keeps
 
@@ -121,20 +108,10 @@ class SelectionPath:
 
     @speaks
     def __post_init__(self) -> None:
-        def keep(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-
-        if isinstance(self.names, str):
-            raise InputError(f"names must be a list of names. Got {shown(self.names)}.")
-        for name in ("reason", "unit"):
-            if not isinstance(getattr(self, name), str):
-                raise InputError(f"{name} must be text. Got {shown(getattr(self, name))}.")
-        keep("order", _frozen("order", self.order, np.intp))
-        keep("names", tuple(str(name) for name in self.names))
-        keep("scores", _frozen("scores", self.scores, np.float64))
-        keep("chosen_size", int(_frozen("chosen_size", [self.chosen_size], np.intp)[0]))
-        if self.train_scores is not None:
-            keep("train_scores", _frozen("train_scores", self.train_scores, np.float64))
+        super().__post_init__()
+        for name, dtype in (("order", np.intp), ("scores", float), ("train_scores", float)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _frozen(name, getattr(self, name), dtype))
         if (self.order < 0).any():
             raise InputError(
                 f"order must name candidates by index, 0 or more. Got {self.order.min()}."
@@ -263,63 +240,6 @@ class SelectionPath:
             f"{escape(self.reason)}{': ' if steps else ''}{listed}</figcaption></figure>"
         )
 
-    @speaks
-    def to_json(self) -> str:
-        """The path as strict JSON; `from_json` gives back an equal path, to the last bit."""
-        record = {
-            "format": _FORMAT,
-            "version": 1,
-            "order": self.order.tolist(),
-            "names": list(self.names),
-            "scores": to_json(self.scores),
-            "chosen_size": self.chosen_size,
-            "reason": self.reason,
-            "unit": self.unit,
-            "train_scores": to_json(self.train_scores),
-            "evidence": None if self.evidence is None else self.evidence.to_dict(),
-        }
-        return json.dumps(record, allow_nan=False, ensure_ascii=False)
-
-    @classmethod
-    @speaks
-    def from_json(cls, text: str) -> SelectionPath:
-        """Path written by `to_json`. Anything else is refused with a `ValueError`."""
-        return cls._from_record(parse_json(text))
-
-    @classmethod
-    def _from_record(cls, record: Any) -> SelectionPath:
-        """Path from the parsed JSON of `to_json`."""
-        if not isinstance(record, dict) or record.get("format") != _FORMAT:
-            raise InputError(
-                f"expected an object with format={_FORMAT!r}. "
-                "Pass the text that SelectionPath.to_json wrote."
-            )
-        if record.get("version") != 1:
-            raise InputError(
-                "this holdtrue reads version 1. "
-                f"Got version {record.get('version')!r}. Update holdtrue to read it."
-            )
-        try:
-            values = {name: read(kind, record[name], name) for name, kind in _JSON_FIELDS.items()}
-            return cls(**values)
-        except KeyError as error:
-            raise InputError(f"the path is damaged: {error} is missing.") from error
-        except OverflowError as error:
-            raise InputError(f"the path is damaged: {error}.") from error
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor, so that a copy's arrays are read-only too.
-        return SelectionPath, tuple(getattr(self, field.name) for field in fields(self))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SelectionPath):
-            return NotImplemented
-        return all(
-            equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"SelectionPath({self.chosen_size} of {self.n_steps} steps chosen: {self.reason})"
 
@@ -393,13 +313,13 @@ def skill_of(score: ArrayLike, empty: float) -> np.ndarray:
         return np.where((scores == 0) & (empty == 0), 0.0, 1 - scores / np.float64(empty))
 
 
-def _frozen(name: str, values: Any, dtype: type) -> np.ndarray:
+def _frozen(name: str, given: np.ndarray, dtype: type) -> np.ndarray:
     """Read-only, one-dimensional copy; indices must be whole."""
-    given = np.asarray(values)
-    array: np.ndarray = given.astype(dtype)
+    with np.errstate(invalid="ignore"):  # of numbers beyond the range of indices
+        array: np.ndarray = given.astype(dtype)
     if array.ndim != 1 or (dtype is np.intp and (array != given).any()):
         kind = "whole numbers" if dtype is np.intp else "numbers"
-        raise InputError(f"{name} must be a list of {kind}. Got {shown(values)}.")
+        raise InputError(f"{name} must be a list of {kind}. Got {shown(given.tolist())}.")
     array.flags.writeable = False
     return array
 

@@ -1,8 +1,8 @@
 """Frozen data whose fields have the types that they declare, and that JSON keeps to the last bit.
 
-Charts, evidence and tables are records. A value of another type is refused with an `InputError`,
-whether it comes from code or from a damaged file. Standard library only, NumPy where a field is an
-array.
+Charts, evidence, paths and summaries are records. A value of another type is refused with an
+`InputError`, whether it comes from code or from a damaged file. Standard library only, NumPy where
+a field is an array.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
-from holdtrue.errors import InputError, plain, shown
-
-__all__ = ["Record", "equal", "parse_json", "read", "to_json"]
+from holdtrue.errors import InputError, plain, shown, speaks
 
 _Self = TypeVar("_Self", bound="Record")
+_Document = TypeVar("_Document", bound="Document")
 _SCALARS = {
     str: (str, "text"),
     bool: (bool, "true or false"),
@@ -36,6 +35,7 @@ class Record:
     """Base of frozen dataclasses that check their fields; two are equal if all fields are."""
 
     _kinds: ClassVar[dict[str, type[Record]]] = {}
+    _noun: ClassVar[str] = ""  # what an error calls it; by default the name of the class
 
     def __init_subclass__(cls) -> None:
         Record._kinds[cls.__name__] = cls
@@ -47,12 +47,15 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, ready for JSON; `from_dict` gives back an equal record."""
-        return {"kind": type(self).__name__} | to_json(self)
+        return {"kind": type(self).__name__} | self._fields()
+
+    def _fields(self) -> dict[str, Any]:
+        return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls: type[_Self], record: Any) -> _Self:
         """The record that `to_dict` wrote. Anything else is refused with an `InputError`."""
-        what = cls.__name__.lower()
+        what = cls._noun or cls.__name__.lower()
         values = dict(record) if isinstance(record, Mapping) else {}
         kind = Record._kinds.get(str(values.pop("kind", cls.__name__)))
         if kind is None or not issubclass(kind, cls) or kind.__subclasses__():
@@ -75,23 +78,55 @@ class Record:
         if type(other) is not type(self):
             return NotImplemented
         return all(
-            equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+            _equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
 
+@dataclass(frozen=True, eq=False)
+class Document(Record):
+    """A record that is a JSON file of its own, which names its format and version."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON, after the format."""
+        return {"format": f"holdtrue.{type(self).__name__}", "version": 1} | self._fields()
+
+    @classmethod
+    def from_dict(cls: type[_Document], record: Any) -> _Document:
+        """The document that `to_dict` wrote. Anything else is refused with an `InputError`."""
+        values = dict(record) if isinstance(record, Mapping) else {}
+        wanted, given = f"holdtrue.{cls.__name__}", values.pop("format", None)
+        if given != wanted:
+            raise InputError(
+                f"expected an object with format={wanted!r}. Got {_brief(given)}. "
+                f"Pass the text that {cls.__name__}.to_json wrote."
+            )
+        version = values.pop("version", None)
+        if version != 1:
+            raise InputError(
+                f"this holdtrue reads version 1. Got version {_brief(version)}. "
+                "Update holdtrue to read it."
+            )
+        return super().from_dict(values)
+
+    @speaks
+    def to_json(self) -> str:
+        """The document as strict JSON; `from_json` gives back an equal one, to the last bit."""
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    @speaks
+    def from_json(cls: type[_Document], text: str) -> _Document:
+        """The document that `to_json` wrote. Anything else is refused with a `ValueError`."""
+        return cls.from_dict(parse_json(text))
+
+
 def read(kind: Any, value: Any, name: str) -> Any:
     """The value as the declared type; a sequence as a tuple, an array as a read-only copy.
 
-    Parameters
-    ----------
-    kind : type
-        str, bool, int, float, a literal, an array, a record, object for anything, or an optional,
-        a sequence or a mapping of these.
-    value : object
-    name : str
-        For the error, which is an `InputError`.
+    A ``kind`` is str, bool, int, float, a literal, an array, a record, object for anything, or an
+    optional, a sequence or a mapping of these. ``name`` is for the error, an `InputError`.
     """
     if kind is object or kind is Any:
         return value
@@ -124,16 +159,16 @@ def read(kind: Any, value: Any, name: str) -> Any:
     return _array(value, name)
 
 
-def to_json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """The value in lists, dicts, text and numbers; those that are not finite by name."""
     if isinstance(value, Record):
-        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return value.to_dict()
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, Mapping):
-        return {name: to_json(item) for name, item in value.items()}
+        return {name: _to_json(item) for name, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
@@ -158,6 +193,8 @@ def _field_types(cls: Any) -> dict[str, Any]:
 
 
 def _scalar(kind: type, value: Any, name: str) -> Any:
+    if type(value) is kind:
+        return value
     value = plain(value)
     expected, word = _SCALARS[kind]
     if kind is float and isinstance(value, str) and value in _NOT_FINITE:
@@ -175,10 +212,10 @@ def _array(value: Any, name: str) -> Any:
 
     try:
         array = np.array(value)
-        if array.dtype.kind in "UO":
-            array = np.array(_numbers(value, name), dtype=np.float64)
     except ValueError as error:
         raise InputError(f"{name} must be an array of numbers. Got {_brief(value)}.") from error
+    if array.dtype.kind in "UO":
+        array = np.array(_numbers(value, name), dtype=np.float64)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be an array of numbers. Got {_brief(value)}.")
     array.flags.writeable = False
@@ -196,7 +233,7 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def equal(a: Any, b: Any) -> bool:
+def _equal(a: Any, b: Any) -> bool:
     """Whether two values of a field are the same; nan is equal to nan."""
     if a is None or b is None:
         return a is b
@@ -205,7 +242,7 @@ def equal(a: Any, b: Any) -> bool:
 
         return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(equal(a[name], b[name]) for name in a)
+        return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(equal, a, b))
+        return len(a) == len(b) and all(map(_equal, a, b))
     return bool(a == b or (a != a and b != b))

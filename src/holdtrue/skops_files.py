@@ -16,8 +16,6 @@ from typing import Any
 from holdtrue.errors import MissingPackageError
 from holdtrue.files import written_whole
 
-__all__ = ["UnfitFile", "dump_skops", "load_skops"]
-
 _SCHEMA = "schema.json"
 _MAX_SCHEMA = 1 << 27
 # Bytes that a file may unpack to, and times its own size where it is larger than the second.
@@ -34,15 +32,7 @@ class UnfitFile(Exception):  # noqa: N818  (the caller names the file)
 
 
 def dump_skops(model: Any, path: str | Path, known: Collection[str]) -> None:
-    """Write a model whole or not at all, if `load_skops` will read it.
-
-    Parameters
-    ----------
-    model : object
-    path : path
-    known : collection of str
-        Full names of the types that will be known then.
-    """
+    """Write a model whole or not at all, if `load_skops` will read it with these known types."""
     io = _skops()
     try:
         data = io.dumps(model, compression=zipfile.ZIP_DEFLATED)
@@ -57,11 +47,8 @@ def dump_skops(model: Any, path: str | Path, known: Collection[str]) -> None:
 def load_skops(path: str | Path, known: Collection[str] | None = None) -> Any:
     """The model in a file, if it holds only types that are known.
 
-    Parameters
-    ----------
-    path : path
-    known : collection of str, optional
-        Full names of all types that may be in the file. Default: those that skops knows as safe.
+    ``known`` has the full names of all types that may be in the file. Default: those that skops
+    knows as safe.
     """
     path = Path(path)
     try:
@@ -81,8 +68,8 @@ def load_skops(path: str | Path, known: Collection[str] | None = None) -> Any:
     except (MissingPackageError, UnfitFile):
         raise
     except Exception as error:  # a damaged file may fail with anything
-        told = getattr(error, "strerror", None) or str(error)
-        reason = " ".join(told.split())[:200].rstrip(".") or type(error).__name__
+        message = getattr(error, "strerror", None) or str(error)
+        reason = " ".join(message.split())[:200].rstrip(".") or type(error).__name__
         what = "read" if isinstance(error, OSError) else "loaded"
         raise UnfitFile(f"cannot be {what}: {reason}.") from error
 

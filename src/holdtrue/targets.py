@@ -17,8 +17,6 @@ import numpy as np
 
 from holdtrue.errors import InputError, check_choice
 
-__all__ = ["MAX_CLASSES", "TARGET_TYPES", "TargetKind", "check_class_count", "target_kind"]
-
 TARGET_TYPES = ("auto", "classes", "numeric")
 # A target with more classes is refused: it is hardly ever meant, and tables grow with it.
 MAX_CLASSES = 100
@@ -28,30 +26,21 @@ _ROWS_PER_CLASS = 5
 
 
 class TargetKind(NamedTuple):
-    """How a target is read.
-
-    Attributes
-    ----------
-    is_numeric : bool
-    n_values : int
-        Different values.
-    is_decided : bool
-        Whether the caller said so; otherwise the rule above did.
-    """
+    """How a target is read."""
 
     is_numeric: bool
-    n_values: int
-    is_decided: bool
+    n_values: int  # different values
+    is_decided: bool  # whether the caller said so; otherwise the rule above did
+
+    @property
+    def target_type(self) -> str:
+        """The reading as an option: "classes" or "numeric"."""
+        return "numeric" if self.is_numeric else "classes"
 
     def sentence(self, name: str, option: str = "target_type='{}'") -> str:
         """How the target is read and how to have it otherwise; nothing where the caller said so.
 
-        Parameters
-        ----------
-        name : str
-            Of the target.
-        option : str
-            How the caller writes the other reading, such as ``"--target-type {}"``.
+        ``option`` is how the caller writes the other reading, such as ``"--target-type {}"``.
         """
         if self.is_decided:
             return ""

@@ -65,3 +65,26 @@ def test_what_has_no_criteria_is_refused():
 def test_the_display_is_the_same_from_the_estimator_and_from_its_path(model):
     assert CriteriaDisplay.from_estimator(model).answer == compare_criteria(model).answer
     assert CriteriaDisplay.from_path(model.path_).answer == compare_criteria(model).answer
+
+
+@pytest.mark.parametrize("predict", ["average", "chosen"])
+def test_the_curve_stands_over_the_points_beside_the_criteria(predict):
+    data = make_curve("step", n_samples=20, random_state=0)
+    model = NestedRegressor(predict=predict, random_state=0).fit(data.X, data.y)
+    display = compare_criteria(model, data.X, data.y)
+    curve, estimates, choices = display.axes_
+    points, line = curve.lines
+    np.testing.assert_array_equal(points.get_xdata(), data.X[:, 0])
+    np.testing.assert_allclose(line.get_ydata(), model.predict(line.get_xdata()[:, None]))
+    assert bool(curve.collections) == (predict == "average")  # the band
+    assert estimates.get_xlabel() == choices.get_xlabel() == "number of terms"
+    display.figure_.canvas.draw()
+
+
+def test_a_curve_needs_one_input_and_three_axes(model):
+    data = make_curve("step", n_samples=20, random_state=0)
+    with pytest.raises(ValueError, match=r"axes must be three, for the curve, the estimates"):
+        compare_criteria(model, data.X, data.y, axes=plt.subplots(2)[1])
+    wide = np.column_stack([data.X, data.X**2])
+    with pytest.raises(ValueError, match=r"a curve needs one input\. Got X with 2"):
+        compare_criteria(NestedRegressor("columns").fit(wide, data.y), wide, data.y)

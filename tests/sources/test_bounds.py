@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from holdtrue.sources import bounds
-from holdtrue.sources.kernel import standardised
+from holdtrue.sources.scale import standardised
 
 
 def test_guarantees_by_hand():

@@ -1,9 +1,15 @@
 import numpy as np
 import pytest
 
+from holdtrue import SourcePool
 from holdtrue.sources import choose, ridge
-from holdtrue.sources.choose import Search, Task
-from holdtrue.sources.kernel import standardised
+from holdtrue.sources.calibrate import thresholds
+from holdtrue.sources.candidates import Candidates
+from holdtrue.sources.choose import Search
+from holdtrue.sources.draws import CandidateDraws
+from holdtrue.sources.folds import Task, make_folds
+from holdtrue.sources.pool import PoolOn
+from holdtrue.sources.scale import standardised
 
 
 class Stored:
@@ -72,7 +78,7 @@ def test_many_targets_through_one_gram_are_the_targets_one_by_one():
 
 def left_out_errors(X, y, lams, **changes):
     task = Task(y[:, None], np.ones(len(y)))
-    folds = choose.make_folds(task)
+    folds = make_folds(task)
     return choose.leave_out(Stored(X), task, folds, lams, search(X, **changes))
 
 
@@ -107,7 +113,7 @@ def test_honest_leave_one_out_does_not_fall_on_pure_noise():
 
 def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
     y = np.random.default_rng(0).normal(size=80)
-    folds = choose.make_folds(Task(y[:, None], np.ones(80)))
+    folds = make_folds(Task(y[:, None], np.ones(80)))
     assert len(folds) == 10
     np.testing.assert_array_equal(sum(fold.left_out for fold in folds), np.ones(80))
     assert all(not (fold.train * fold.left_out).any() for fold in folds)
@@ -117,7 +123,7 @@ def test_above_fifty_rows_a_tenth_is_left_out_at_a_time():
 def test_many_copies_of_a_row_are_left_out_together(n_rows):
     weight = np.full(n_rows, 20.0)
     y = np.random.default_rng(0).normal(size=n_rows)
-    folds = choose.make_folds(Task(y[:, None], weight))
+    folds = make_folds(Task(y[:, None], weight))
     assert len(folds) == min(n_rows, 10)
     np.testing.assert_array_equal(sum(fold.left_out for fold in folds), weight)
     assert all(fold.left_out.any() and not (fold.train * fold.left_out).any() for fold in folds)
@@ -128,7 +134,7 @@ def test_groups_are_left_out_whole(n_groups, n_folds):
     rng = np.random.default_rng(0)
     groups = np.append(np.arange(n_groups), rng.integers(n_groups, size=100))
     y = rng.normal(size=len(groups))
-    folds = choose.make_folds(Task(y[:, None], np.ones(len(y)), groups=groups))
+    folds = make_folds(Task(y[:, None], np.ones(len(y)), groups=groups))
     assert len(folds) == n_folds
     np.testing.assert_array_equal(sum(fold.left_out for fold in folds), np.ones(len(y)))
     for fold in folds:
@@ -141,7 +147,7 @@ def test_the_estimate_repeats_the_choice_of_penalty_and_size_without_each_part()
     find = search(X, max_selected=8)
     for stop in (False, True):
         choice = choose.choose(Stored(X), task, lams, find, stop_by_error=stop, estimate=True)
-        folds = choose.make_folds(task, in_parts=True)
+        folds = make_folds(task, in_parts=True)
         assert len(folds) == 10
         outcomes = choose.leave_out(Stored(X), task, folds, lams, find)
         expected = 0.0
@@ -153,4 +159,62 @@ def test_the_estimate_repeats_the_choice_of_penalty_and_size_without_each_part()
             )
             expected += outcomes[k].errors[f, size] / 30
         assert choice.error == pytest.approx(expected)
-        assert choice.error >= min(outcome.path.min() for outcome in outcomes)
+        assert choice.error >= min(outcome.path.min() for outcome in outcomes) - 1e-12
+
+
+def test_leaving_out_single_rows_is_corrected_for_the_row_that_each_fit_lacks():
+    X, y, _ = raw()
+    task, find = Task(y[:, None], np.ones(14)), search(X)
+    choice = choose.choose(Stored(X), task, [0.5], find, stop_by_error=False, estimate=True)
+    (outcome,) = left_out_errors(X, y, [0.5])
+    fits = [fit_one(X, y, 1.0 * (np.arange(14) != i)) for i in range(14)]
+    on_all = [np.mean((fit.predictions(X[:, fit.order]) - y) ** 2, axis=1) for fit in fits]
+    whole = fit_one(X, y, np.ones(14))
+    of_fit = np.mean((whole.predictions(X[:, whole.order]) - y) ** 2, axis=1)
+    expected = outcome.path - np.mean(on_all, axis=0) + of_fit
+    np.testing.assert_allclose(choice.scores, expected)
+    assert choice.error == pytest.approx(expected[-1])
+    # Of the mean alone that gives s²(1 + 1/n), where leaving out gives s² n/(n - 1).
+    assert choice.scores[0] == pytest.approx(y.var(ddof=1) * (1 + 1 / 14), rel=0.02)
+
+
+def test_the_estimate_of_classes_is_that_of_scores_less_the_threshold_of_the_others():
+    X = raw(m=16)[0]
+    sign = np.where(np.arange(16) < 4, 1.0, -1.0)
+    task = Task(sign[:, None], np.ones(16), balanced=True, truncated=True)
+    choice = choose.choose(Stored(X), task, [0.5], search(X), stop_by_error=False, estimate=True)
+    expected, weight = 0.0, task.class_weights(np.ones(16), 0)
+    for i in range(16):
+        rest = task.class_weights((np.arange(16) != i).astype(float), 0)
+        (threshold,) = thresholds(choice.decisions, task.targets, rest[:, None])
+        score = np.clip(choice.decisions[i, 0] - threshold, -1, 1)
+        expected += weight[i] * (score - sign[i]) ** 2 / 16
+    plain = weight @ (np.clip(choice.decisions[:, 0], -1, 1) - sign) ** 2 / 16
+    assert choice.error == pytest.approx(expected + choice.scores[-1] - plain)
+
+
+@pytest.mark.parametrize("n_rows", [60, 14])
+def test_tenths_and_groups_are_not_corrected(n_rows):
+    X, y, _ = raw(m=n_rows)
+    groups = None if n_rows > 50 else np.arange(14) // 2
+    task = Task(y[:, None], np.ones(n_rows), groups=groups)
+    choice = choose.choose(Stored(X), task, [0.5], search(X), stop_by_error=False, estimate=True)
+    (outcome,) = choose.leave_out(Stored(X), task, make_folds(task), [0.5], search(X))
+    np.testing.assert_allclose(choice.scores, outcome.path)
+
+
+@pytest.mark.parametrize("limit", [8, None])
+def test_columns_in_memory_and_columns_made_when_drawn_give_the_same_fit(limit):
+    X, y, _ = raw(p=900)
+    stored = Candidates(X, np.arange(900), PoolOn(SourcePool([]), X, X, None), 0)
+    at_hand = choose.make_search(stored, limit, 1e-3, 20, np.random.RandomState(0))
+    assert (at_hand.matrix.shape[1] < 900) == (limit is not None)  # those never drawn are left out
+    drawn = Search(
+        limit or 900, 1e-3, None, np.arange(900), CandidateDraws(np.random.RandomState(0), 900, 20)
+    )
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=14)
+    (one,) = choose.fit_target(stored, y, weight, [1.0], at_hand)
+    (two,) = choose.fit_target(stored, y, weight, [1.0], drawn)
+    assert one.order.tolist() == two.order.tolist()
+    np.testing.assert_allclose(one.raw()[1], two.raw()[1])
+    assert one.greedy.reason == two.greedy.reason

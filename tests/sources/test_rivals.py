@@ -18,7 +18,7 @@ from holdtrue.sources import (
     ridge,
 )
 from holdtrue.sources.choose import LAMBDAS
-from holdtrue.sources.kernel import standardised
+from holdtrue.sources.scale import standardised
 
 ALL = [
     RegularizedLeastSquares(),

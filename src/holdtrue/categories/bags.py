@@ -20,15 +20,10 @@ class Bags(NamedTuple):
     """Rows that trees are drawn from, in an order that depends on their values alone.
 
     Equal rows are one row: weights are repetitions.
-
-    Attributes
-    ----------
-    sample : Sample
-    group : ndarray of int, shape (n_rows,), or None
-        Rows of a group are in the bag together, or out of it.
     """
 
     sample: Sample
+    # shape (n_rows,): rows of a group are in the bag together, or out of it
     group: np.ndarray | None
 
     @classmethod
@@ -76,22 +71,12 @@ class Bags(NamedTuple):
 
 
 class GrownTree(NamedTuple):
-    """A tree of a forest, and where the rows out of its bag end.
-
-    Attributes
-    ----------
-    tree : Tree
-    rows : ndarray of int, shape (n_out,)
-        Rows out of the bag.
-    node : ndarray of int, shape (n_out,)
-    weight : ndarray of int, shape (n_out,)
-        Repetitions of the row out of the bag.
-    """
+    """A tree of a forest, and where the rows out of its bag end."""
 
     tree: Tree
-    rows: np.ndarray
-    node: np.ndarray
-    weight: np.ndarray
+    rows: np.ndarray  # shape (n_out,): rows out of the bag
+    node: np.ndarray  # shape (n_out,)
+    weight: np.ndarray  # shape (n_out,): repetitions of the row out of the bag
 
 
 def grow_on_part(

@@ -14,17 +14,11 @@ from holdtrue.validation import is_number
 
 
 class Folds(NamedTuple):
-    """The fold of every row.
+    """The fold of every row."""
 
-    Attributes
-    ----------
-    fold : ndarray of int, shape (n_rows,)
-    n_folds : int
-        Where folds are dealt, rows that count nowhere (weight 0) have one of their own, the last:
-        nothing is left out for them.
-    """
-
-    fold: np.ndarray
+    fold: np.ndarray  # shape (n_rows,)
+    # Where folds are dealt, rows that count nowhere (weight 0) have one of their own, the last:
+    # nothing is left out for them
     n_folds: int
 
 

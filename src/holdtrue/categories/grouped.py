@@ -56,18 +56,12 @@ _BLOCK = 1 << 18
 
 
 class Met(NamedTuple):
-    """Values and groups that meet, each pair once.
+    """Values and groups that meet, each pair once."""
 
-    Attributes
-    ----------
-    value, group : ndarray of int, shape (n_pairs,)
-        Codes from 0.
-    sums : ndarray of shape (n_pairs, n_classes), or (n_pairs, 3) for a numeric target
-        Class counts; or count, mean and sum of squares about the mean.
-    """
-
+    # value, group, shape (n_pairs,): codes from 0
     value: np.ndarray
     group: np.ndarray
+    # shape (n_pairs, n_classes): class counts; or count, mean and sum of squares about the mean
     sums: np.ndarray
 
 
@@ -133,21 +127,11 @@ def _pairs(
 
 
 class _Totals(NamedTuple):
-    """Sums over pairs.
+    """Sums over pairs."""
 
-    Attributes
-    ----------
-    by_value : ndarray of shape (n_values, n_classes)
-        ``C_vk``
-    by_group : ndarray of shape (n_groups, n_classes)
-        ``M_gk``
-    others : ndarray of shape (n_groups, n_classes)
-        ``N_k - M_gk``
-    """
-
-    by_value: np.ndarray
-    by_group: np.ndarray
-    others: np.ndarray
+    by_value: np.ndarray  # shape (n_values, n_classes): ``C_vk``
+    by_group: np.ndarray  # shape (n_groups, n_classes): ``M_gk``
+    others: np.ndarray  # shape (n_groups, n_classes): ``N_k - M_gk``
 
 
 def _totals(met: Met) -> _Totals:
@@ -161,20 +145,11 @@ def _is_long(met: Met) -> bool:
 
 
 class _Rest(NamedTuple):
-    """What other groups have: of each pair's value, and of everything, by group.
+    """What other groups have: of each pair's value, and of everything, by group."""
 
-    Attributes
-    ----------
-    counts : ndarray of shape (n_pairs, n_classes)
-        ``C_vk - c_vgk``
-    n : ndarray of shape (n_pairs,)
-    total : ndarray of shape (n_groups, n_classes)
-        ``N_k - M_gk``
-    """
-
-    counts: np.ndarray
-    n: np.ndarray
-    total: np.ndarray
+    counts: np.ndarray  # shape (n_pairs, n_classes): ``C_vk - c_vgk``
+    n: np.ndarray  # shape (n_pairs,)
+    total: np.ndarray  # shape (n_groups, n_classes): ``N_k - M_gk``
 
 
 def _rest(met: Met, totals: _Totals) -> _Rest:
@@ -183,26 +158,18 @@ def _rest(met: Met, totals: _Totals) -> _Rest:
 
 
 class _Cells(NamedTuple):
-    """Cells with rows, and what is known of them from other groups.
+    """Cells with rows, and what is known of them from other groups."""
 
-    Attributes
-    ----------
-    rest, total : ndarray of shape (n_pairs, n_classes)
-        Counts of the value, and of all values, in other groups.
-    n_rest : ndarray of shape (n_pairs,)
-    row, label, group : ndarray of int, shape (n_cells,)
-        Pair, class and group of a cell.
-    weight : ndarray of shape (n_cells,)
-        Rows in the cell.
-    """
-
+    # rest, total, shape (n_pairs, n_classes): counts of the value, and of all values, in other
+    # groups
     rest: np.ndarray
     total: np.ndarray
-    n_rest: np.ndarray
+    n_rest: np.ndarray  # shape (n_pairs,)
+    # row, label, group, shape (n_cells,): pair, class and group of a cell
     row: np.ndarray
     label: np.ndarray
     group: np.ndarray
-    weight: np.ndarray
+    weight: np.ndarray  # shape (n_cells,): rows in the cell
 
 
 def _losses(loss: str, cells: _Cells, strengths: Sequence[float]) -> np.ndarray:
@@ -351,7 +318,9 @@ def estimate_groups(loss: str, met: Met, *, strengths: Sequence[float] = STRENGT
     n_rows = row_sums(totals.by_group)
     if n_rows.max() <= 1:
         return estimate(loss, totals.by_value, strengths=strengths)
-    chosen = least(_scores(CHOSEN_BY[loss], met, totals, strengths))
+    chosen = 0
+    if len(strengths) > 1:
+        chosen = least(_scores(CHOSEN_BY[loss], met, totals, strengths))
     group_losses, wrong = _group_losses(loss, met, totals, strengths[chosen])
     base = _no_column(loss, totals)
     if math.isinf(strengths[chosen]):

@@ -61,42 +61,23 @@ LARGEST = {
 
 
 class Estimate(NamedTuple):
-    """Loss of a column's predictor on new rows (or groups), with what belongs beside it.
+    """Loss of a column's predictor on new rows (or groups), with what belongs beside it."""
 
-    Attributes
-    ----------
-    loss : str
-        A key of `LARGEST`.
-    score : float
-        Mean left-out loss.
-    row_error, pair_error : float
-        The parts of its standard error, from rows and from pairs of rows.
-    no_column : float
-        The same without the column.
-    gain, gain_standard_error : float
-        ``no_column - score``, and its standard error from the rows' paired differences alone, by
-        which columns are kept; `gain_interval` counts pairs of rows too.
-    share_wrong : float
-        Share of rows whose likeliest class, left out, is not theirs; NaN for a numeric target.
-    strength : float
-        The strength taken; NaN where nothing is shrunk.
-    n_units : float
-        Rows, or groups, that were left out one by one.
-    no_column_wrong : float
-        ``share_wrong`` without the column.
-    """
-
-    loss: str
-    score: float
+    loss: str  # a key of `LARGEST`
+    score: float  # mean left-out loss
+    # row_error, pair_error: the parts of its standard error, from rows and from pairs of rows
     row_error: float
     pair_error: float
-    no_column: float
+    no_column: float  # the same without the column
+    # gain, gain_standard_error: ``no_column - score``, and its standard error from the rows' paired
+    # differences alone, by which columns are kept; `gain_interval` counts pairs of rows too
     gain: float
     gain_standard_error: float
+    # Share of rows whose likeliest class, left out, is not theirs; NaN for a numeric target
     share_wrong: float
-    strength: float
-    n_units: float
-    no_column_wrong: float = math.nan
+    strength: float  # the strength taken; NaN where nothing is shrunk
+    n_units: float  # rows, or groups, that were left out one by one
+    no_column_wrong: float = math.nan  # ``share_wrong`` without the column
 
     @property
     def standard_error(self) -> float:
@@ -124,6 +105,15 @@ class Estimate(NamedTuple):
 
 def _quantile(n_units: float, alpha: float) -> float:
     return float(stdtrit(n_units - 1, 1 - alpha / 2)) if n_units > 1 else math.nan
+
+
+def clearly_least(scores: Sequence[float] | np.ndarray) -> int:
+    """Index of the least score; the first of those that differ by rounding alone."""
+    best = 0
+    for at, score in enumerate(scores):
+        if score < scores[best] - 1e-12 * abs(scores[best]):
+            best = at
+    return best
 
 
 # --- squares of rows ---------------------------------------------------------------------------

@@ -14,19 +14,11 @@ from holdtrue.sums.group_profile import GroupProfile
 
 
 class EngineColumns(NamedTuple):
-    """What a fit needs of a frame on an engine.
-
-    Attributes
-    ----------
-    names : list of str
-    classes : tuple or None
-    profiles : iterator of Profile or GroupProfile
-        In the order of the names.
-    """
+    """What a fit needs of a frame on an engine."""
 
     names: list[str]
     classes: tuple[Any, ...] | None
-    profiles: Iterator[Profile | GroupProfile]
+    profiles: Iterator[Profile | GroupProfile]  # in the order of the names
 
 
 def engine_columns(

@@ -253,20 +253,19 @@ def short_verdict(evidence: ColumnEvidence, j: int) -> str:
     return f"looks like an id; {result}" if evidence.id_like[j] else result
 
 
-def like_groups(names: Sequence[str]) -> str:
-    """What is to be said of columns that look like groups."""
+def like_groups(names: Sequence[str], by_name: bool = True) -> str:
+    """What is to be said of columns that look like groups; ``fit`` takes them as an array."""
     return (
         f"rows with the same value of {' or '.join(map(repr, names))} are almost alike in their "
-        f"target, as those of one person or place are: if new data are new ones, pass "
-        f"groups={names[0]!r}"
+        "target, as those of one person or place are: if new data are new ones, pass groups="
+        + (repr(names[0]) if by_name else f"X[{names[0]!r}]")
     )
 
 
-def warn_of_groups(who: str, names: Sequence[str], estimates: Sequence[ColumnEstimate]) -> None:
-    """Warn where a column looks like a group; called by a public method that `speaks`."""
-    alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
+def warn_of_groups(who: str, alike: Sequence[str], by_name: bool = True) -> None:
+    """Warn of the columns, if any, that look like groups."""
     if alike:
-        caution(f"{who}: {like_groups(alike)}.")
+        caution(f"{who}: {like_groups(alike, by_name)}.")
 
 
 @speaks
@@ -411,7 +410,8 @@ def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[C
         for estimate in scored:
             estimates.append(estimate)
             tick()
-    warn_of_groups("rank_columns", names, estimates)
+    alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
+    warn_of_groups("rank_columns", alike)
     return estimates
 
 
@@ -524,7 +524,7 @@ def column_path(
         reason = f"{size} of {len(order)} columns {beating_words(how.min_gain_se)}"
         n_slight = int(np.sum(~evidence.predicts & (evidence.gain_low > 0)))
         if n_slight:
-            reason += f"; {n_slight} more by a skill of less than {how.min_skill:g}"
+            reason += f"; {n_slight} more by a skill of less than {how.least_skill:g}"
         if size < min_features:
             size = min(min_features, len(order))
             reason += f"; min_features={min_features} keeps the best {size}"

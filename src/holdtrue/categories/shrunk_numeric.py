@@ -65,18 +65,12 @@ class CountSums(NamedTuple):
 
     b is the mean of a value minus that of all rows, and M_r the sum over its rows of
     ``(y - mean of the value)^r``.
-
-    Attributes
-    ----------
-    n : ndarray of shape (n_counts,)
-        Rows of a value.
-    n_values : ndarray of shape (n_counts,)
-    b2, b4, m2, b2_m2, b_m3, m4 : ndarray of shape (n_counts,)
-        Sums of ``b²``, ``b⁴``, ``M_2``, ``b² M_2``, ``b M_3``, ``M_4``.
     """
 
-    n: np.ndarray
-    n_values: np.ndarray
+    n: np.ndarray  # shape (n_counts,): rows of a value
+    n_values: np.ndarray  # shape (n_counts,)
+    # b2, b4, m2, b2_m2, b_m3, m4, shape (n_counts,): sums of ``b²``, ``b⁴``, ``M_2``, ``b² M_2``,
+    # ``b M_3``, ``M_4``
     b2: np.ndarray
     b4: np.ndarray
     m2: np.ndarray

@@ -64,32 +64,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdtrue.categories.leaf_terms import COARSE, SHRUNK, CountTerms, child_shares, leaf_terms
+from holdtrue.categories.leaf_terms import COARSE, CountTerms, child_shares, leaf_terms
+
+# Cells of the table from which compiled loops repay the seconds of loading them.
+WORTH_COMPILING = 2_000_000
 
 
 class Sample(NamedTuple):
-    """Rows as whole numbers. A cell is a value of a column: cells are numbered column by column.
+    """Rows as whole numbers. A cell is a value of a column: cells are numbered column by column."""
 
-    Attributes
-    ----------
-    cells : ndarray of unsigned int, shape (n_rows, n_columns)
-        Cell of each row in each column; rows lie together in memory.
-    offsets : ndarray of int64, shape (n_columns + 1,)
-        Cells of column j are ``offsets[j]`` to ``offsets[j + 1] - 1``. At prediction the number
-        ``offsets[-1]`` stands for a value that no row of the fit had.
-    label : ndarray of int64 or float64, shape (n_rows,)
-        Class, from 0 to ``n_classes - 1``; or number, minus the mean of all rows.
-    weight : ndarray of int64, shape (n_rows,)
-        Whole and positive: repetitions.
-    n_classes : int
-        0 for numbers.
-    """
-
+    # shape (n_rows, n_columns): cell of each row in each column; rows lie together in memory
     cells: np.ndarray
+    # shape (n_columns + 1,): cells of column j are ``offsets[j]`` to ``offsets[j + 1] - 1``. At
+    # prediction the number ``offsets[-1]`` stands for a value that no row of the fit had.
     offsets: np.ndarray
+    # shape (n_rows,): class, from 0 to ``n_classes - 1``; or number, minus the mean of all rows
     label: np.ndarray
-    weight: np.ndarray
-    n_classes: int
+    weight: np.ndarray  # shape (n_rows,): whole and positive: repetitions
+    n_classes: int  # 0 for numbers
 
     @classmethod
     def from_codes(
@@ -114,38 +106,25 @@ def cell_type(offsets: np.ndarray) -> type:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree of all the splits explored, in order; its first s splits are a tree too.
+    """A tree of all the splits explored, in order; its first s splits are a tree too."""
 
-    Attributes
-    ----------
-    node, column : ndarray of int, shape (n_splits,)
-        What each split splits, and on which column.
-    born : ndarray of int, shape (n_nodes,)
-        The split that made each node; -1 for the root, node 0. Children of a split are
-        neighbours, their cells ascending.
-    cell : ndarray of int, shape (n_nodes,)
-        The node's value in the column of that split; -1 for the root.
-    counts : ndarray of int, shape (n_nodes, n_classes)
-        Or of float, shape (n_nodes, 3): rows, Σ y, Σ y² of a numeric target (`Sample`).
-    criterion : str
-    stopped : {"gain", "max_splits", "leaves", "interrupted"}
-        Why growing ended: no split (clearly) lowers the estimate, as many splits as asked for, no
-        leaf can be split, or `KeyboardInterrupt`.
-    withheld : tuple of {"max_depth", "min_samples_split"}
-        Limits that kept some leaf of several classes from being tried.
-    left_out : ndarray of shape (n_nodes,), or None
-        With groups: loss of each node's rows, their group left out of the node and its ancestors.
-    """
-
+    # node, column, shape (n_splits,): what each split splits, and on which column
     node: np.ndarray
     column: np.ndarray
+    # shape (n_nodes,): the split that made each node; -1 for the root, node 0. Children of a split
+    # are neighbours, their cells ascending.
     born: np.ndarray
+    # shape (n_nodes,): the node's value in the column of that split; -1 for the root
     cell: np.ndarray
+    # shape (n_nodes, n_classes); or of a numeric target (`Sample`) rows, Σ y and Σ y², shape
+    # (n_nodes, 3)
     counts: np.ndarray
+    terms: np.ndarray  # shape (n_nodes,): of each by the criterion, as if a leaf (`leaf_terms`)
     criterion: str
+    # Why growing ended: "gain", no split (clearly) lowers the estimate; "max_splits", as many as
+    # asked for; "leaves", no leaf can be split; or "interrupted"
     stopped: str
-    withheld: tuple[str, ...] = ()
-    left_out: np.ndarray | None = None
+    withheld: tuple[str, ...] = ()  # limits that kept some leaf of several classes from being tried
 
     @property
     def n_splits(self) -> int:
@@ -173,9 +152,11 @@ class Tree:
     def depth(self) -> np.ndarray:
         """Depth of each node, shape (n_nodes,); 0 for the root."""
         depth = np.zeros(len(self.born), dtype=np.int64)
-        first = self.first_child
-        for s in range(self.n_splits):
-            depth[first[s] : first[s + 1]] = depth[self.node[s]] + 1
+        nodes = np.arange(1, len(depth))
+        above = self.parent[1:]
+        while len(nodes):  # one step up at a time
+            depth[nodes] += 1
+            nodes, above = nodes[above > 0], self.parent[above[above > 0]]
         return depth
 
     def levels(self) -> Iterator[np.ndarray]:
@@ -194,10 +175,10 @@ class Tree:
             self.born[kept],
             self.cell[kept],
             self.counts[kept],
+            self.terms[kept],
             self.criterion,
             self.stopped,
             self.withheld,
-            None if self.left_out is None else self.left_out[kept],
         )
 
     def apply(
@@ -295,16 +276,9 @@ def least_estimate(tree: Tree) -> int:
 
 def _node_terms(tree: Tree, terms: CountTerms) -> np.ndarray:
     """Term of every node, as if it were a leaf, shape (n_nodes,)."""
-    if tree.left_out is not None and tree.criterion == terms.criterion:
-        return tree.left_out * terms.scale
-    if terms.criterion not in SHRUNK:
-        return terms.terms(tree.counts, terms.above_root)
-    term, state = terms.root(tree.counts[0])
-    node_terms, states = np.empty(len(tree.born)), np.empty((len(tree.born), len(state)))
-    node_terms[0], states[0] = term, state
-    for at in tree.levels():
-        node_terms[at], states[at] = terms.children(tree.counts[at], states[tree.parent[at]])
-    return node_terms
+    if terms.criterion == tree.criterion:
+        return tree.terms
+    return terms.terms(tree.counts, terms.above_root)
 
 
 def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:

@@ -12,8 +12,6 @@ from holdtrue.charts.chart import Chart, Dots, Heat, Lines
 from holdtrue.charts.words import printable, shortened
 from holdtrue.errors import MissingPackageError
 
-__all__ = ["draw", "new_axes", "plain_text"]
-
 _LABEL = 40  # longest name, in letters
 _PIXEL = 0.75  # points
 _MOST_SIGNS = 400  # a heat map of more cells is too fine for signs

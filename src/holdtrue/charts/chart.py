@@ -10,43 +10,25 @@ from typing import Literal
 from holdtrue.errors import InputError
 from holdtrue.records import Record
 
-__all__ = ["Chart", "Dot", "Dots", "Heat", "Lines", "Series"]
-
 
 @dataclass(frozen=True, eq=False)
 class Chart(Record):
-    """Base of all charts.
-
-    Parameters
-    ----------
-    title : str
-    text : str
-        What the chart shows: its caption, and its description for those who cannot see it.
-    """
+    """Base of all charts."""
 
     title: str
-    text: str
+    text: str  # what the chart shows: its caption, and its description for those who cannot see it
 
 
 @dataclass(frozen=True, eq=False)
 class Series(Record):
-    """One line, or one set of points, of a `Lines` chart.
+    """One line, or one set of points, of a `Lines` chart."""
 
-    Parameters
-    ----------
-    name : str
-        In the legend; empty for a line that needs none.
-    x, y : sequence of float
-        What is not finite is not drawn.
-    look : {"main", "train", "level", "thin", "other", "points"}
-    low, high : sequence of float
-        Ends of the interval of each y, drawn as a band; empty for none.
-    """
-
-    name: str
+    name: str  # in the legend; empty for a line that needs none
+    # x, y: what is not finite is not drawn
     x: Sequence[float]
     y: Sequence[float]
     look: Literal["main", "train", "level", "thin", "other", "points"] = "main"
+    # low, high: ends of the interval of each y, drawn as a band; empty for none
     low: Sequence[float] = ()
     high: Sequence[float] = ()
 
@@ -60,106 +42,60 @@ class Series(Record):
 
 @dataclass(frozen=True, eq=False)
 class Lines(Chart):
-    """Curves and points over a common axis, with a vertical line at what was chosen.
-
-    Parameters
-    ----------
-    x_label, y_label : str
-    series : sequence of Series
-        The vertical scale fits the main and the thin ones.
-    chosen : float, optional
-        Where the vertical line stands.
-    chosen_label : str
-        What the legend says of it; by default its number.
-    whole : bool
-        Whether the horizontal axis counts things.
-    scale : {"errors", "from zero", "plain"}
-        The vertical axis fits errors, on a log scale if they span decades; begins at 0; or fits all
-        numbers as they are.
-    ticks : sequence of str
-        Names of the places 0, 1, 2, ... of the horizontal axis, where those are no quantities.
-    """
+    """Curves and points over a common axis, with a vertical line at what was chosen."""
 
     x_label: str
     y_label: str
-    series: Sequence[Series]
-    chosen: float | None = None
-    chosen_label: str = ""
-    whole: bool = True
+    series: Sequence[Series]  # the vertical scale fits the main and the thin ones
+    chosen: float | None = None  # where the vertical line stands
+    chosen_label: str = ""  # what the legend says of it; by default its number
+    whole: bool = True  # whether the horizontal axis counts things
+    # The vertical axis fits errors, on a log scale if they span decades; begins at 0; or fits all
+    # numbers as they are
     scale: Literal["errors", "from zero", "plain"] = "errors"
+    # Names of the places 0, 1, 2, ... of the horizontal axis, where those are no quantities.
     ticks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Dot(Record):
-    """One row of a `Dots` chart.
-
-    Parameters
-    ----------
-    label : str
-    value : float
-    low, high : float
-        Ends of the interval; nan for none.
-    reference : float
-        Where the dashed line stands in this row.
-    mark : {"kept", "", "id", "minus"}
-        A filled dot, a ring, a cross, or a filled dot in the colour of −.
-    note : str
-        Beside the dot.
-    """
+    """One row of a `Dots` chart."""
 
     label: str
     value: float
+    # low, high: ends of the interval; nan for none
     low: float = math.nan
     high: float = math.nan
-    reference: float = 0.0
+    reference: float = 0.0  # where the dashed line stands in this row
+    # A filled dot, a ring, a cross, or a filled dot in the colour of −
     mark: Literal["kept", "", "id", "minus"] = "kept"
-    note: str = ""
+    note: str = ""  # beside the dot
 
 
 @dataclass(frozen=True, eq=False)
 class Dots(Chart):
-    """Named values, one a row, with their intervals and a line to compare them with.
-
-    Parameters
-    ----------
-    x_label : str
-    dots : sequence of Dot
-        From top to bottom.
-    reference_label : str
-        What the dashed line is.
-    legend : mapping of str to str
-        From marks to what they mean; a mark that is not named needs no explanation.
-    """
+    """Named values, one a row, with their intervals and a line to compare them with."""
 
     x_label: str
-    dots: Sequence[Dot]
-    reference_label: str
+    dots: Sequence[Dot]  # from top to bottom
+    reference_label: str  # what the dashed line is
+    # From marks to what they mean; a mark that is not named needs no explanation
     legend: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Heat(Chart):
-    """Signed values of rows in columns: colour for the size, + or − for the sign.
-
-    Parameters
-    ----------
-    rows, columns : sequence of str
-    values : sequence of sequences of float, one per row
-    kept : sequence of bool
-        The rows to mark; empty for none.
-    row_groups, column_groups : sequence of str
-        Label of each row and column where neighbours form groups; empty otherwise.
-    plus, minus : str
-        What the signs mean.
-    """
+    """Signed values of rows in columns: colour for the size, + or − for the sign."""
 
     rows: Sequence[str]
     columns: Sequence[str]
     values: Sequence[Sequence[float]]
-    kept: Sequence[bool] = ()
+    kept: Sequence[bool] = ()  # the rows to mark; empty for none
+    # row_groups, column_groups: label of each row and column where neighbours form groups; empty
+    # otherwise
     row_groups: Sequence[str] = ()
     column_groups: Sequence[str] = ()
+    # plus, minus: what the signs mean
     plus: str = "with the target"
     minus: str = "against it"
 

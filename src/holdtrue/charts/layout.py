@@ -76,15 +76,9 @@ def chosen_point(chart: Lines) -> tuple[float, float] | None:
 
 
 class Scale:
-    """From numbers to the share of an axis, with round ticks.
+    """From numbers to the share of an axis, with round ticks; ``whole`` if it counts things.
 
-    Parameters
-    ----------
-    low, high : float
-        Ends of the axis. If they are equal, the axis is widened.
-    log : bool
-    whole : bool
-        Whether the axis counts things.
+    If its ends are equal, the axis is widened.
     """
 
     def __init__(self, low: float, high: float, *, log: bool = False, whole: bool = False):

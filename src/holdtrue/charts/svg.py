@@ -17,8 +17,6 @@ from holdtrue.charts.chart import Chart, Dots, Heat, Lines, Series
 from holdtrue.charts.layout import Style
 from holdtrue.charts.words import number, printable, shortened
 
-__all__ = ["draw"]
-
 _WIDTH = 720
 _NARROW = 480  # a narrower chart is lower, and gives names less room
 _ROW = 22  # height of a row of dots or of a heat map
@@ -32,11 +30,7 @@ _VARIABLES = {layout.BLUE: "--ht-blue", layout.ORANGE: "--ht-orange"}
 def draw(chart: Chart, width: int = _WIDTH) -> str:
     """The chart as one ``<svg>`` element, as wide as the page lets it be.
 
-    Parameters
-    ----------
-    chart : Chart
-    width : int
-        In pixels at which letters have the size of small print; a page may stretch it.
+    At a ``width`` in pixels letters have the size of small print; a page may stretch it.
     """
     raise NotImplementedError(type(chart).__name__)
 

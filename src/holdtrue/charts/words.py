@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["number", "printable", "shortened"]
-
 
 def number(value: float) -> str:
     """A number as people write it, to three digits."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.columns.values import holds_numbers
+from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import FileError, InputError, check_choice, did_you_mean
 from holdtrue.tables import Fingerprint, Table, open_table
 from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
@@ -22,66 +22,41 @@ from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
 if TYPE_CHECKING:
     from holdtrue.tables.site_sums import SiteSums
 
-__all__ = ["Ask", "Data", "SumsData"]
-
+_IN_TIME = 5  # domains of which the later ones are predicted from the earlier ones
 _YEARS = (1500, 2200)
 
 
 @dataclass(frozen=True)
 class Data:
-    """An opened table and the part of it that a command works on.
+    """An opened table and the part of it that a command works on."""
 
-    Attributes
-    ----------
-    table : Table
-        Without the rows that lack a target, domain or weight; of the columns, those to choose
-        from, those that options name, and those that --drop leaves out.
-    names : list of str
-        Columns to choose from, with the parts of dates.
-    dropped : tuple of str
-        Columns that --drop leaves out.
-    n_rows_in_file : int
-    incomplete : dict from str to int
-        Columns that must have a value in every row, with the number of rows that lacked one.
-    seed : int
-    no_values : bool
-        Whether values of the data are kept out of the answer.
-    nested : sequence of str
-        Columns of lists and the like, which are left out.
-    weight : str or None
-        Column of the rows' weights, and
-    weights : ndarray of shape (n_rows,) or None
-    """
-
+    # Without the rows that lack a target, domain or weight; of the columns, those to choose from,
+    # those that options name, and those that --drop leaves out
     table: Table
-    names: list[str]
-    dropped: tuple[str, ...]
+    names: list[str]  # columns to choose from, with the parts of dates
+    dropped: tuple[str, ...]  # columns that --drop leaves out
     n_rows_in_file: int
+    # Columns that must have a value in every row, with the number of rows that lacked one
     incomplete: dict[str, int]
     seed: int
-    no_values: bool
-    nested: Sequence[str] = ()
-    weight: str | None = None
-    weights: np.ndarray | None = None
-
-    @property
-    def description(self) -> str:
-        """What was read."""
-        return self.table.description
-
-    def fingerprint(self) -> Fingerprint:
-        """What tells these data from others."""
-        return self.table.fingerprint()
+    no_values: bool  # whether values of the data are kept out of the answer
+    nested: Sequence[str] = ()  # columns of lists and the like, which are left out
+    weight: str | None = None  # column of the rows' weights
+    weights: np.ndarray | None = None  # shape (n_rows,)
 
     @property
     def notes(self) -> list[tuple[str, str]]:
         """What was left out and how columns were read, for the reader of the answer."""
-        notes = _incomplete_notes(self.incomplete, self.n_rows_in_file, self.weight)
+        notes = []
+        for name, count in self.incomplete.items():
+            what = f"weight in {name!r}, or 0," if name == self.weight else repr(name)
+            text = f"{count:,} of {self.n_rows_in_file:,} rows have no {what} and are left out. "
+            text += "If they differ from the others, so does what predicts them."
+            notes += [(f"Rows without {name!r}", text)] if count else []
         if self.nested:
             names = ", ".join(map(repr, self.nested))
             notes.append(("Columns left out", f"{names}: lists and objects are not values."))
-        known = self.table.readings
-        read = {name: known[name] for name in self.table.names if name in known}
+        read = {k: one for k, one in self.table.readings.items() if k in self.table.names}
         for what in ("numbers", "dates"):
             examples = [
                 repr(name) + ("" if self.no_values else f" ({one.written!r} is {one.meant})")
@@ -93,8 +68,20 @@ class Data:
                 notes.append((f"Texts that are {what}", f"{how} --type NAME=text keeps it."))
         return notes
 
-    def time_notes(self, domain: str | None) -> list[tuple[str, str]]:
-        """A word on domains that are years or dates and are left out in any order."""
+    def time_notes(self, domain: str | None, domain_order: str = "any") -> list[tuple[str, str]]:
+        """A word on domains in time: left out in any order, or predicted from those before."""
+        check_choice("--domain-order", domain_order, ("any", "time"))
+        if domain_order == "time":
+            if domain is None:
+                raise InputError("--domain-order time needs a domain, such as --domain year.")
+            n_domains = len(set(self.labels(domain).tolist()))
+            if n_domains < _IN_TIME:
+                raise InputError(
+                    f"--domain-order time needs at least {_IN_TIME} domains: the first three are "
+                    f"not judged. Got {n_domains} in {domain!r}. Leave it out, or name a finer one."
+                )
+            why = f"Each {domain!r} is predicted from those before it; the first three are not "
+            return [("Later domains from earlier ones", why + "judged.")]
         column = None if domain is None else self.table.column(domain)
         if column is None or isinstance(column, np.ndarray):
             return []
@@ -108,10 +95,19 @@ class Data:
             (
                 "Domains in time",
                 f"{domain!r} is a time. Here each is predicted from all others, later ones too. "
-                "How well the next is predicted from those before it, holdtrue compare says with "
-                "--domain-order time.",
+                "How well the next is predicted from those before it, --domain-order time says.",
             )
         ]
+
+    def date_notes(self, kept: Sequence[str]) -> list[tuple[str, str]]:
+        """A word on dates that predict: rows to come have later ones."""
+        kinds = {name: str(self.table.types[name]) for name in kept}
+        dates = [repr(name) for name in kept if kinds[name].startswith(("date", "timestamp"))]
+        if not dates:
+            return []
+        why = "new rows are taken to have dates from the same time. Later ones fall into the last "
+        why += "bin, and may be predicted worse than said here."
+        return [("Dates", f"{', '.join(dates)}: {why}")]
 
     def whole_weights(self, why: str) -> np.ndarray | None:
         """Weights that are whole numbers; others are refused."""
@@ -142,9 +138,9 @@ class Data:
         column = self.table.column(name)
         read_as = target_kind(column, target_type)
         if read_as.n_values <= 1:
-            value = shown_value(column)
+            value = python_values(column[:1])[0]
             raise InputError(
-                f"the target {name!r} is {value} in every row. There is nothing to predict."
+                f"the target {name!r} is {value!r} in every row. There is nothing to predict."
             )
         if not read_as.is_numeric and read_as.n_values > MAX_CLASSES:
             as_number = "If it is a quantity, pass --target-type numeric; otherwise join"
@@ -157,16 +153,11 @@ class Data:
 
     def labels(self, name: str) -> np.ndarray:
         """Values of a column as labels, shape (n_rows,)."""
-        import numpy as np
-
-        from holdtrue.columns.values import python_values
-
         return np.asarray(python_values(self.table.column(name)))
 
     def numbers(self, names: Sequence[str], *, allow_missing: bool = False) -> np.ndarray:
         """Columns as float64, shape (n_rows, n_names); nan is a missing value, where allowed."""
         from holdtrue.tables.column_summary import as_numbers
-        from holdtrue.tables.table import one_array
 
         columns = []
         for name in names:
@@ -178,7 +169,7 @@ class Data:
                     f"column {name!r} must hold numbers. Got {self.table.types[name]}. Leave it "
                     f"out with --drop {shlex.quote(name)}, or say how to read it with --type."
                 )
-            numbers = as_numbers(one_array(column))
+            numbers = as_numbers(column)
             if not allow_missing and not np.isfinite(numbers).all():
                 row = int(np.flatnonzero(~np.isfinite(numbers))[0]) + 1
                 raise InputError(
@@ -190,96 +181,37 @@ class Data:
         return np.column_stack(columns)
 
 
-@dataclass(frozen=True)
-class SumsData:
-    """Files that `holdtrue sums` wrote.
+class SumsFiles:
+    """Files that `holdtrue sums` wrote, in the place of a table; ``sites`` by the file's name."""
 
-    Attributes
-    ----------
-    sites : dict from str to SiteSums
-        By the name of the file.
-    dropped : tuple of str
-    digest : str
-        SHA-256 of all files.
-    seed : int
-    no_values : bool
-    """
+    readings: Mapping[str, Any] = {}
 
-    sites: dict[str, SiteSums]
-    dropped: tuple[str, ...]
-    digest: str
-    seed: int
-    no_values: bool
-    weight: str | None = None
-
-    @property
-    def description(self) -> str:
-        """What was read."""
-        return f"{', '.join(self.sites)} (sums)"
+    def __init__(self, sites: dict[str, SiteSums], digest: str):
+        self.sites, self._digest = sites, digest
+        self.description = f"{', '.join(sites)} (sums)"
 
     def fingerprint(self) -> Fingerprint:
-        """What tells these data from others."""
-        return Fingerprint(self.digest, f"the bytes of {len(self.sites)} files")
-
-    @property
-    def notes(self) -> list[tuple[str, str]]:
-        """What was left out, for the reader of the answer."""
-        heads = [sums.site for sums in self.sites.values()]
-        incomplete: dict[str, int] = {}
-        for head in heads:
-            for name, count in head.incomplete.items():
-                incomplete[name] = incomplete.get(name, 0) + count
-        return _incomplete_notes(incomplete, sum(head.n_rows_in_file for head in heads))
-
-
-def _incomplete_notes(
-    incomplete: Mapping[str, int], n_rows: int, weight: str | None = None
-) -> list[tuple[str, str]]:
-    return [
-        (
-            f"Rows without {name!r}",
-            f"{count:,} of {n_rows:,} rows have no "
-            f"{f'weight in {name!r}, or 0,' if name == weight else repr(name)} and are left out. "
-            "If they differ from the others, so does what predicts them.",
-        )
-        for name, count in incomplete.items()
-        if count
-    ]
+        """Of all files."""
+        return Fingerprint(self._digest, f"the bytes of {len(self.sites)} files")
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Options that say what to read; those of every command that reads a table.
-
-    Attributes
-    ----------
-    file : str
-    types : dict from column to kind
-    drop, only : tuple of str
-        Names of columns, or several with commas between them.
-    weights : str or None
-        Column of the rows' weights.
-    target : str
-        Column to predict, or several with commas between them.
-    table, encoding : str or None
-        As in `open_table`.
-    seed : int
-    missing_target : {"drop", "error"}
-        What to do with rows that lack a target or domain.
-    no_values : bool
-    """
+    """Options that say what to read; those of every command that reads a table."""
 
     file: str
     types: Mapping[str, str]
+    # drop, only: names of columns, or several with commas between them
     drop: tuple[str, ...]
     only: tuple[str, ...]
-    weights: str | None
-    target: str | None
+    target: str | None  # column to predict, or several with commas between them
+    # table, encoding: as in `open_table`
     table: str | None
     encoding: str | None
-    seed: int
-    missing_target: str
-    no_values: bool
+    missing_target: str  # "drop" or "error": rows that lack a target or domain
+    weights: str | None = None  # column of the rows' weights
+    seed: int = 0
+    no_values: bool = False
 
     @classmethod
     def from_options(
@@ -307,13 +239,6 @@ class Ask:
             self.file, types=self.types or None, table=self.table, encoding=self.encoding
         )
 
-    def columns(self, texts: Sequence[str]) -> list[str]:
-        """Names of columns that may have been typed with commas between them, each once."""
-        names: list[str] = []
-        for text in texts:
-            names += [text] if self.opened.has(text) else [name.strip() for name in text.split(",")]
-        return list(dict.fromkeys(name for name in names if name))
-
     @cached_property
     def targets(self) -> list[str]:
         """Columns to predict, one after the other; none of them predicts another."""
@@ -321,15 +246,15 @@ class Ask:
             return []
         if "," not in self.target:
             return [self.target]
-        names = self.columns([self.target])
+        names = _columns(self.opened, [self.target])
         for name in names:
             self.opened.check_name(name)
         return names
 
     def open(
         self,
-        *named: tuple[str, str],
-        complete: Sequence[str] = (),
+        *named: tuple[str, str | None],
+        complete: Sequence[str] | None = None,
         date_parts: bool = False,
     ) -> Data:
         """Open the table.
@@ -337,34 +262,15 @@ class Ask:
         Parameters
         ----------
         named : pairs of str
-            Options, and the columns that they name: they must exist, and differ.
-        complete : sequence of str
-            Columns that need a value in every row; the other rows are left out.
+            Options, and the columns that they name, if any.
+        complete : sequence of str, optional
+            Columns that need a value in every row; the other rows are left out. Default: all named.
         date_parts : bool
             Whether month, weekday and hour of dates are columns to choose from.
         """
         table = self.opened
-        named = (*named, *([("--weights", self.weights)] if self.weights is not None else []))
-        option_of: dict[str, str] = {}
-        for option, column in named:
-            table.check_name(column)
-            if column in option_of:
-                raise InputError(
-                    f"{option_of[column]} and {option} must name different columns. "
-                    f"Got {column!r} for both."
-                )
-            option_of[column] = option
-        drop, only = self.columns(self.drop), self.columns(self.only)
-        for option, listed in (("--drop", drop), ("--only", only)):
-            for name in listed:
-                if name in option_of:
-                    raise InputError(
-                        f"{name!r} is the column of {option_of[name]} and cannot be in {option}. "
-                        "Leave it out there, or name another."
-                    )
-                if not table.has(name):
-                    close = did_you_mean(name, table.names)
-                    raise InputError(f"no column {name!r} ({option}).{close}")
+        option_of = self.roles(table, *named, ("--weights", self.weights))
+        drop, only = self.listed(table, option_of)
         names = [name for name in only or table.names if name not in option_of]
         plain = set(names) if only else set(table.plain_names)
         nested = [name for name in names if name not in plain]
@@ -377,17 +283,12 @@ class Ask:
         n_rows = table.n_rows
         weight = [] if self.weights is None else [self.weights]
         self._check_weights(table)
+        if complete is None:
+            complete = [name for name in option_of if name not in weight]
         table, incomplete = table.complete([*complete, *weight], nonzero=weight)
         weights = [np.asarray(table.column(name).cast(pa.float64())) for name in weight]
         table = table.only([*names, *(name for name in option_of if name not in weight), *drop])
-        if self.missing_target == "error":
-            for name, count in incomplete.items():
-                if count and name != self.weights:
-                    raise InputError(
-                        f"the {option_of[name].removeprefix('--')} {name!r} must not be missing. "
-                        f"Got {count:,} missing of {n_rows:,} rows. Fill them in, or leave out "
-                        "--missing-target error."
-                    )
+        self.check_missing(option_of, incomplete, n_rows)
         return Data(
             table=table,
             names=names,
@@ -400,6 +301,49 @@ class Ask:
             seed=self.seed,
             no_values=self.no_values,
         )
+
+    @staticmethod
+    def roles(table: Any, *named: tuple[str, str | None]) -> dict[str, str]:
+        """The option that names each column; the columns must exist, and differ."""
+        option_of: dict[str, str] = {}
+        for option, column in named:
+            if column is None:
+                continue
+            table.check_name(column)
+            if column in option_of:
+                raise InputError(
+                    f"{option_of[column]} and {option} must name different columns. "
+                    f"Got {column!r} for both."
+                )
+            option_of[column] = option
+        return option_of
+
+    def listed(self, table: Any, option_of: Mapping[str, str]) -> tuple[list[str], list[str]]:
+        """Columns of ``--drop`` and ``--only``, which must exist and have no other role."""
+        drop, only = _columns(table, self.drop), _columns(table, self.only)
+        for option, names in (("--drop", drop), ("--only", only)):
+            for name in names:
+                if name in option_of:
+                    raise InputError(
+                        f"{name!r} is the column of {option_of[name]} and cannot be in {option}. "
+                        "Leave it out there, or name another."
+                    )
+                if not table.has(name):
+                    close = did_you_mean(name, table.names)
+                    raise InputError(f"no column {name!r} ({option}).{close}")
+        return drop, only
+
+    def check_missing(
+        self, option_of: Mapping[str, str], incomplete: Mapping[str, int], n_rows: int
+    ) -> None:
+        """Refuse rows without a target or domain, where ``--missing-target error`` says so."""
+        for name, count in incomplete.items():
+            if count and name != self.weights and self.missing_target == "error":
+                raise InputError(
+                    f"the {option_of[name].removeprefix('--')} {name!r} must not be missing. "
+                    f"Got {count:,} missing of {n_rows:,} rows. Fill them in, or leave out "
+                    "--missing-target error."
+                )
 
     def _check_weights(self, table: Table) -> None:
         """Refuse weights that are not numbers of at least 0."""
@@ -417,7 +361,7 @@ class Ask:
             f"{self.weights!r}."
         )
 
-    def open_sums(self, files: Sequence[str]) -> SumsData:
+    def open_sums(self, files: Sequence[str]) -> Data:
         """Read the sums of sites; each file is of another site."""
         from holdtrue.tables.site_sums import SiteSums
 
@@ -441,9 +385,18 @@ class Ask:
                 raise InputError(
                     f"{name} is not a file that holdtrue sums wrote: {error.sentence}"
                 ) from error
-        return SumsData(sites, self.drop, digest.hexdigest(), self.seed, self.no_values)
+        incomplete: dict[str, int] = {}
+        for sums in sites.values():
+            for column, count in sums.site.incomplete.items():
+                incomplete[column] = incomplete.get(column, 0) + count
+        n_rows = sum(sums.site.n_rows_in_file for sums in sites.values())
+        table: Any = SumsFiles(sites, digest.hexdigest())
+        return Data(table, [], self.drop, n_rows, incomplete, self.seed, self.no_values)
 
 
-def shown_value(column: Any) -> str:
-    """The first value of a column, as a message shows it."""
-    return repr(column[0].as_py() if hasattr(column[0], "as_py") else column[0])
+def _columns(table: Any, texts: Sequence[str]) -> list[str]:
+    """Names of columns that may have been typed with commas between them, each once."""
+    names: list[str] = []
+    for text in texts:
+        names += [text] if table.has(text) else [name.strip() for name in text.split(",")]
+    return list(dict.fromkeys(name for name in names if name))

@@ -31,6 +31,10 @@ class EngineFiles(EngineTable):
         self.frame, self._pattern = frame, pattern
         self.description = f"{Path(pattern).name} (Parquet, by {engine.title()})"
 
+    def has(self, name: str) -> bool:
+        """Whether there is a column of that name."""
+        return name in self.types
+
     def fingerprint(self) -> Fingerprint:
         """Of the files' names and sizes, where this machine sees them."""
         digest = hashlib.sha256()
@@ -54,20 +58,11 @@ def data_on_engine(
     engine: str,
     address: str | None,
     master: str | None,
-    *named: tuple[str, str],
+    *named: tuple[str, str | None],
 ) -> Iterator[Data]:
     """The table of a command on an engine, without rows that lack a value in a named column.
 
-    Parameters
-    ----------
-    ask : Ask
-    engine : {"dask", "spark"}
-    address : str, optional
-        Of a scheduler of Dask; by default a cluster is started here.
-    master : str, optional
-        Of Spark; by default this machine.
-    named : pairs of str
-        Options, and the columns that they name.
+    By default a cluster of Dask is started here, and Spark runs on this machine.
     """
     check_choice("--engine", engine, ENGINES)
     others = {"--address": address} if engine == "spark" else {"--master": master}
@@ -85,33 +80,19 @@ def data_on_engine(
             reason = str(error.__cause__ or error).splitlines()[0]
             raise InputError(f"{ask.file} cannot be read as Parquet ({reason}).") from error
         table = EngineFiles(frame, ask.file, engine)
-        names = _chosen(ask, table, named)
-        columns = [column for _, column in named]
+        option_of = ask.roles(table, *named)
+        drop, _ = ask.listed(table, option_of)
+        names = [name for name in table.names if name not in {*option_of, *drop}]
+        columns = list(option_of)
         n_missing, n_rows = table.missing(columns)
-        for option, name in named:
-            if n_missing[name] and ask.missing_target == "error":
-                raise InputError(
-                    f"the {option.removeprefix('--')} {name!r} must not be missing. Got "
-                    f"{n_missing[name]:,} missing of {n_rows:,} rows. Fill them in, or leave out "
-                    "--missing-target error."
-                )
+        ask.check_missing(option_of, n_missing, n_rows)
         frame = table.select([*names, *columns])
         if any(n_missing.values()):
             frame = frame.dropna(subset=columns)
         table = EngineFiles(frame, ask.file, engine)
         table.n_rows = table.missing(columns)[1]
         kept: Any = table
-        yield Data(kept, names, ask.drop, n_rows, n_missing, ask.seed, ask.no_values)
-
-
-def _chosen(ask: Ask, table: EngineFiles, named: tuple[tuple[str, str], ...]) -> list[str]:
-    """Columns to choose from: those that no option names or drops."""
-    roles = [column for _, column in named]
-    for column in [*roles, *ask.drop]:
-        table.check_name(column)
-    if len({*roles, *ask.drop}) < len(roles) + len(ask.drop):
-        raise InputError(f"options must name different columns. Got {[*roles, *ask.drop]}.")
-    return [name for name in table.names if name not in {*roles, *ask.drop}]
+        yield Data(kept, names, tuple(drop), n_rows, n_missing, ask.seed, ask.no_values)
 
 
 def _dask(open_things: ExitStack, address: str | None) -> Any:

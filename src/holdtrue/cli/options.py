@@ -7,34 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "ASK",
-    "Alpha",
-    "Csv",
-    "Debug",
-    "Drop",
-    "Encoding",
-    "File",
-    "Force",
-    "From",
-    "Groups",
-    "Json",
-    "MissingTarget",
-    "NoValues",
-    "Only",
-    "Out",
-    "Quiet",
-    "Save",
-    "Seed",
-    "Target",
-    "TargetType",
-    "Top",
-    "Types",
-    "WRITE",
-    "Weights",
-    "column_names",
-]
-
 _TABLE = (
     "CSV, Parquet (file or folder), Feather, JSON, Excel or DuckDB file, a pattern such as "
     "'data/*.csv', or - for standard input."
@@ -72,6 +44,13 @@ Groups = Annotated[
         autocompletion=column_names,
     ),
 ]
+DOMAIN = typer.Option(
+    "--domain",
+    "--groups",
+    "-d",
+    help="Column that tells hospitals, users or years apart.",
+    autocompletion=column_names,
+)
 Types = Annotated[
     list[str] | None,
     typer.Option(
@@ -117,6 +96,13 @@ Top = Annotated[
 MissingTarget = Annotated[str, typer.Option(help="Rows without a target or domain: drop or error.")]
 NoValues = Annotated[
     bool, typer.Option("--no-values", help="Keep values of the data out of the report.")
+]
+DomainOrder = Annotated[
+    str,
+    typer.Option(
+        help="any: each domain is predicted from all others; time: from those before it, "
+        "as the next year is."
+    ),
 ]
 TargetType = Annotated[str, typer.Option(help="auto, classes or numeric.")]
 Seed = Annotated[int, typer.Option(help="Seed of whatever is drawn.", min=0, max=2**32 - 1)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdtrue.cli.app import command
 from holdtrue.cli.options import (
-    Debug,
+    DOMAIN,
     Drop,
     Encoding,
     File,
@@ -22,26 +22,17 @@ from holdtrue.cli.options import (
     Target,
     TargetType,
     Types,
-    column_names,
 )
 
-__all__ = ["sums"]
+if TYPE_CHECKING:
+    from holdtrue.tables.site_sums import SiteSums
 
 
 @command
 def sums(
     file: File,
     target: Target,
-    domain: Annotated[
-        str,
-        typer.Option(
-            "--domain",
-            "--groups",
-            "-d",
-            help="Column that tells hospitals, users or years apart.",
-            autocompletion=column_names,
-        ),
-    ],
+    domain: Annotated[str, DOMAIN],
     out: Annotated[str, typer.Option("--out", "-o", help="File to write, such as site.sums.")],
     target_type: TargetType = "auto",
     min_count: Annotated[
@@ -58,7 +49,6 @@ def sums(
     missing_target: MissingTarget = "drop",
     quiet: Quiet = False,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Sum the rows of one site, for a fit over sites that may not share rows.
 
@@ -75,25 +65,45 @@ def sums(
     from holdtrue.cli.write import check_output, save
 
     check_output(out, force=force, source=file)
-    from holdtrue.cli.answer import sums_of_site
     from holdtrue.cli.ask import Ask
+    from holdtrue.tables.site_sums import site_sums
 
     ask = Ask.from_options(
         file=file,
         target=target,
         drop=drop,
         only=only,
-        weights=None,
         type_=type_,
         table=table,
         encoding=encoding,
         missing_target=missing_target,
-        seed=0,
-        no_values=False,
     )
-    content, told = sums_of_site(ask, target, domain, target_type=target_type, min_count=min_count)
-    save(out, content, force=force)
+    data = ask.open(("--target", target), ("--domain", domain))
+    sums_of_rows = site_sums(
+        data.table,
+        target,
+        domain,
+        target_type=target_type,
+        leave_out=data.dropped,
+        min_count=min_count,
+        n_rows_in_file=data.n_rows_in_file,
+        incomplete=data.incomplete,
+    )
+    save(out, sums_of_rows.to_bytes(), force=force)
     if not quiet:
-        for line in told:
+        for line in _contents(sums_of_rows):
             print(textwrap.fill(line, 90, subsequent_indent="  "))
         print(f"wrote {out}", file=sys.stderr)
+
+
+def _contents(sums: SiteSums) -> list[str]:
+    """What the sums tell, line by line."""
+    names: dict[str, list[str]] = {}
+    for column in (sums.site.target, *sums.site.columns):
+        names.setdefault(column.contents, []).append(column.name)
+    n_domains, n_features = len(sums.moments.domains), sums.moments.n_features
+    return [
+        f"Sums of {sums.site.n_rows:,} rows tell, for each of {n_domains:,} domains, its rows, and "
+        f"means and covariances of {sums.site.target.name!r} and {n_features:,} features.",
+        *(f"{what}: {', '.join(columns)}" for what, columns in names.items()),
+    ]

@@ -9,11 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from holdtrue.cli.app import command
-from holdtrue.cli.options import Csv, Debug, Encoding, File, Force, From, Json, Out, Quiet, Top
+from holdtrue.cli.app import command, print_error
+from holdtrue.cli.options import Csv, Encoding, File, Force, From, Json, Out, Quiet, Top
 from holdtrue.errors import InputError
-
-__all__ = ["check", "predict"]
 
 Model = Annotated[
     str, typer.Argument(help="What --save has written.", metavar="MODEL.skops", show_default=False)
@@ -34,7 +32,6 @@ def predict(
     encoding: Encoding = None,
     quiet: Quiet = False,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Predict the rows of a table with a model that --save has kept.
 
@@ -77,10 +74,10 @@ def predict(
                     stream.write(text.encode("utf-8", "backslashreplace"))
     if not quiet:
         for what, why in news.notes():
-            _say(f"{what}. {why}")
-        _say(f"Expect a {saved.promise}.")
+            print_error(f"{what}. {why}")
+        print_error(f"Expect a {saved.promise}.")
         if out is not None:
-            _say(f"wrote {news.n_rows:,} predictions to {out}")
+            print_error(f"wrote {news.n_rows:,} predictions to {out}")
 
 
 @command
@@ -104,7 +101,6 @@ def check(
     top: Top = None,
     quiet: Quiet = False,
     force: Force = False,
-    debug: Debug = False,
 ) -> None:
     """Was the promise kept? A saved model on labelled rows that it has not seen.
 
@@ -182,9 +178,3 @@ def _share_names(saved: Any) -> list[str]:
 def _shown(value: Any) -> Any:
     """A prediction as a CSV file has it."""
     return str(value).lower() if isinstance(value, bool) else value
-
-
-def _say(text: str) -> None:
-    from holdtrue.charts import printable
-
-    print(printable(text), file=sys.stderr)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from holdtrue.cli.answer import Answer
     from holdtrue.deployed import SavedModel
 
-__all__ = ["Outputs", "check_output", "complete_summary", "save"]
-
 _STDOUT = "-"
 _FILES = ("out", "json", "csv", "save")
 _TERMINAL_ROWS = 20
@@ -33,32 +31,18 @@ _TERMINAL_ROWS = 20
 
 @dataclass(frozen=True)
 class Outputs:
-    """Outputs that were asked for, checked when this is made: before any work.
+    """Outputs that were asked for, checked when this is made: before any work."""
 
-    Parameters
-    ----------
-    out, json, csv : str, optional
-        Names of files; ``"-"`` is standard output. ``out`` is HTML, Markdown or JSON by its ending.
-    top : int, optional
-        Rows of the table. Default: all in files, 20 on the terminal.
-    quiet : bool
-        Nothing on the terminal.
-    force : bool
-        Whether files that exist are replaced.
-    source : str
-        The input, which is never replaced.
-    save : str, optional
-        File for the model behind the answer.
-    """
-
+    # out, json, csv: names of files; ``"-"`` is standard output. ``out`` is HTML, Markdown or JSON
+    # by its ending.
     out: str | None = None
     json: str | None = None
     csv: str | None = None
-    top: int | None = None
-    quiet: bool = False
-    force: bool = False
-    source: str = ""
-    save: str | None = None
+    top: int | None = None  # rows of the table. Default: all in files, 20 on the terminal.
+    quiet: bool = False  # nothing on the terminal
+    force: bool = False  # whether files that exist are replaced
+    source: str = ""  # the input, which is never replaced
+    save: str | None = None  # file for the model behind the answer
 
     def __post_init__(self) -> None:
         if self.out is not None and Path(self.out).suffix not in (".html", ".md", ".json"):
@@ -104,8 +88,7 @@ class Outputs:
             model = replace(deployed(), made_by=dict(summary.reproduce))
             kept = f"Kept in {Path(self.save).name}: {model.label}. Expect a {model.promise}."
             lines = [
-                summary.reproduce["python"],
-                "",
+                *([python, ""] if (python := summary.reproduce.get("python")) else []),
                 "from holdtrue import load_model",
                 "",
                 f"model = load_model({without_folders(self.save)!r})",
@@ -139,17 +122,25 @@ class Outputs:
             sys.stdout.write(piped)
             sys.stdout.flush()
         elif not self.quiet:
-            show(summary, self.top or _TERMINAL_ROWS)
+            show(_with_folders(summary), self.top or _TERMINAL_ROWS)
         if not self.quiet:
             for name in [*contents, *([self.save] if model and self.save else [])]:
                 print(f"wrote {name}", file=sys.stderr)
+
+
+def _with_folders(summary: Summary) -> Summary:
+    """The summary with paths as they were typed: for the terminal, where its lines are to run."""
+    reproduce = dict(summary.reproduce)
+    for typed in sys.argv[1:] if "python" in reproduce else []:
+        reproduce["python"] = reproduce["python"].replace(repr(without_folders(typed)), repr(typed))
+    return replace(summary, reproduce=reproduce)
 
 
 def complete_summary(answer: Answer) -> Summary:
     """The summary with what was asked and how to do it again."""
     data = answer.data
     settings = {
-        "data": data.description,
+        "data": data.table.description,
         **answer.settings,
         "weights": data.weight,
         "left out": ", ".join(data.dropped),
@@ -163,7 +154,7 @@ def complete_summary(answer: Answer) -> Summary:
             "command": shlex.join(["holdtrue", *map(without_folders, sys.argv[1:])]),
             "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
             "seed": str(data.seed),
-            "data": str(data.fingerprint()),
+            "data": str(data.table.fingerprint()),
             **({"python": answer.python} if answer.python else {}),
         },
     )

@@ -10,25 +10,19 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from holdtrue.columns.counting import rows_by_value, sum_between
 
 
 class Reading(NamedTuple):
-    """One way to read a column.
+    """One way to read a column."""
 
-    Attributes
-    ----------
-    n_bins : int
-        0 where the column is read by value.
-    ends : ndarray of int, shape (n_bins,)
-        Index of the last value of each bin among the values in order; empty without bins.
-    table : ndarray of shape (n_groups, width)
-        Of values or bins; a missing value has the last row to itself.
-    """
-
-    n_bins: int
+    n_bins: int  # 0 where the column is read by value
+    # shape (n_bins,): index of the last value of each bin among the values in order; empty without
+    # bins
     ends: np.ndarray
+    # shape (n_groups, width): of values or bins; a missing value has the last row to itself
     table: np.ndarray
 
     def groups(self, values: Any) -> np.ndarray:
@@ -86,8 +80,6 @@ def missing_rows(values: Any, table: np.ndarray) -> np.ndarray:
 
 def value_order(values: Any) -> Any:
     """Indices, or a slice, that sort the values that are not missing."""
-    import pyarrow.compute as pc
-
     n_present = len(values) - values.null_count
     start = values.slice(0, n_present)
     if not start.null_count:

@@ -6,9 +6,9 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.columns.distinct import (
-    code_counts,
     distinct,
     is_dense,
     is_long_text,
@@ -17,7 +17,7 @@ from holdtrue.columns.distinct import (
     text_groups,
     text_pieces,
 )
-from holdtrue.columns.values import array_column, filtered, python_values
+from holdtrue.columns.values import array_column, code_counts, filtered, python_values
 from holdtrue.errors import InputError
 from holdtrue.targets import check_class_count, target_kind
 from holdtrue.validation import check_groups, check_weights
@@ -42,19 +42,12 @@ def loops_pay(n_rows: int) -> bool:
 
 
 class Target(NamedTuple):
-    """The target of every row, and how often each row counts.
+    """The target of every row, and how often each row counts."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Index of the row's class among the classes, or the number itself.
-    classes : tuple or None
-    weight : ndarray of int, shape (n_rows,), or None
-    """
-
+    # shape (n_rows,): index of the row's class among the classes, or the number itself
     codes: np.ndarray
     classes: tuple[Any, ...] | None
-    weight: np.ndarray | None
+    weight: np.ndarray | None  # shape (n_rows,)
 
     @classmethod
     def from_column(cls, y: Any, numeric: bool, sample_weight: Any = None) -> Target:
@@ -101,18 +94,10 @@ class Target(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The group of every row: a patient, a site, a user.
+    """The group of every row: a patient, a site, a user."""
 
-    Attributes
-    ----------
-    labels : pyarrow.Array or ndarray of object
-        The groups.
-    codes : ndarray of int32, shape (n_rows,)
-        Index of the row's group among them.
-    """
-
-    labels: Any
-    codes: np.ndarray
+    labels: Any  # the groups
+    codes: np.ndarray  # shape (n_rows,): index of the row's group among them
 
     @classmethod
     def from_column(cls, column: Any, target: Target) -> Groups:
@@ -165,8 +150,6 @@ def _refuse_missing(present: np.ndarray) -> None:
 
 
 def _are_floats(column: Any) -> bool:
-    import pyarrow as pa
-
     return not isinstance(column, np.ndarray) and bool(pa.types.is_floating(column.type))
 
 
@@ -227,8 +210,6 @@ def count_column(
     values, counts, missing = numbers
     if not len(missing):
         return values, counts
-    import pyarrow as pa
-
     return pa.concat_arrays([values, pa.nulls(1, values.type)]), np.vstack([counts, missing])
 
 
@@ -277,7 +258,7 @@ def count_groups(
         used = np.bincount(value, minlength=len(values)) > 0
         if not used.all():
             values, value = filtered(values, used), (np.cumsum(used) - 1)[value]
-        return values, np.stack([value, group], axis=1), table
+        return values, np.stack([value, group]).T, table  # each in one piece
     keys = codes.astype(np.int64) * n_groups
     keys += groups.codes
     keys, places = distinct_keys(keys, len(values) * n_groups)
@@ -367,8 +348,6 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
     counts : ndarray of int64, shape (n_values, n_classes)
     missing : ndarray of int64, shape (0, n_classes) or (1, n_classes)
     """
-    import pyarrow as pa
-
     _check_length(column, target)
     if not _loops_count(column, target) or column.null_count == len(column):
         return None
@@ -399,8 +378,6 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
 
 def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of eight bytes, and a mask of those that are not missing (empty if none is)."""
-    import pyarrow as pa
-
     dtype = numbers.type.to_pandas_dtype()
     if not len(numbers):
         return np.zeros(0, dtype=dtype), np.zeros(0, dtype=bool)
@@ -434,8 +411,6 @@ def _text_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
 
 def row_numbers(column: Any, rows: np.ndarray) -> Any:
     """Row numbers as an Arrow array, null where the column is."""
-    import pyarrow as pa
-
     missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
     return pa.array(rows, mask=missing)
 

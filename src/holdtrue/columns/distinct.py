@@ -6,31 +6,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.values import array_column, missing_objects, python_values, refused
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from holdtrue.columns.loops import Groups
 
 # Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
-_BLOCK = 1 << 20
 
 
 class Distinct(NamedTuple):
-    """Distinct values of a column, and each row's place among them.
+    """Distinct values of a column, and each row's place among them."""
 
-    Attributes
-    ----------
-    values : pyarrow.Array, or ndarray of object where one column mixes types
-        A missing value is null, or None. Some values may belong to no row.
-    codes : ndarray of int, shape (n_rows,)
-    """
-
-    values: Any
-    codes: np.ndarray
+    values: Any  # a missing value is null, or None. Some values may belong to no row.
+    codes: np.ndarray  # shape (n_rows,)
 
 
 def distinct(name: Any, column: Any) -> Distinct:
@@ -45,9 +37,6 @@ def distinct(name: Any, column: Any) -> Distinct:
         The column, for the messages.
     column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(column, np.ndarray):
         return _distinct_objects(name, column)
     if isinstance(column, pa.ChunkedArray):
@@ -75,18 +64,7 @@ def distinct(name: Any, column: Any) -> Distinct:
     return _distinct_hashed(column)
 
 
-def code_counts(codes: np.ndarray, n_codes: int) -> np.ndarray:
-    """Rows of each code, in blocks: NumPy makes eight bytes of each code that it counts."""
-    total = np.zeros(n_codes, dtype=np.int64)
-    step = max(_BLOCK, n_codes)
-    for start in range(0, len(codes), step):
-        total += np.bincount(codes[start : start + step], minlength=n_codes)
-    return total
-
-
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -96,8 +74,6 @@ def _is_text(kind: Any) -> bool:
 
 
 def _distinct_hashed(column: Any) -> Distinct:
-    import pyarrow as pa
-
     groups = text_groups(column)
     if groups is not None:
         return _in_order(column, groups)
@@ -153,8 +129,6 @@ def _sample(column: Any) -> Any:
 
 def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
     """Arguments of `loops.text_blocks` for a column of text; None if a text is too long for it."""
-    import pyarrow as pa
-
     from holdtrue.columns.loops import MAX_TEXT
 
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -165,8 +139,6 @@ def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndar
 
 def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Offsets of the texts, all their bytes, and a mask of valid rows (empty if all are)."""
-    import pyarrow as pa
-
     if pa.types.is_string_view(text.type):
         text = text.cast(pa.large_string())
     _, offsets, data = text.buffers()
@@ -177,15 +149,8 @@ def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.frombuffer(offsets, dtype=width)[text.offset :][: len(text) + 1], bytes_, valid
 
 
-def words_of(text: np.ndarray) -> np.ndarray:
-    """The eight bytes from each place of some bytes on, as whole numbers; nothing is copied."""
-    return np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
-
-
 def _in_order(column: Any, groups: Groups) -> Distinct:
     """Values in the order of their first rows, and the codes in the order of the rows."""
-    import pyarrow as pa
-
     chosen = np.zeros(len(column), dtype=bool)
     chosen[groups.first] = True
     place = np.cumsum(chosen) - 1
@@ -199,9 +164,6 @@ def _in_order(column: Any, groups: Groups) -> Distinct:
 
 def _stored(values: pa.Array) -> pa.Array:
     """Values in the type that parts of a column share: text as large_string."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if _is_text(values.type) and not pa.types.is_binary(values.type):
         return pc.cast(values, pa.large_string())
     return values
@@ -209,8 +171,6 @@ def _stored(values: pa.Array) -> pa.Array:
 
 def _distinct_dictionary(name: Any, column: Any) -> Distinct:
     """Distinct values of a dictionary column, whose dictionary may repeat values or hold null."""
-    import pyarrow as pa
-
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     if not chunks:
         return Distinct(pa.array([], column.type.value_type), np.zeros(0, dtype=np.intp))
@@ -229,9 +189,6 @@ def _distinct_dictionary(name: Any, column: Any) -> Distinct:
 
 
 def _distinct_integers(column: Any) -> Distinct:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = pc.cast(column, pa.int64())
     present = column.drop_null() if column.null_count else column
     if not len(present):
@@ -259,8 +216,6 @@ def is_dense(column: Any) -> bool:
 
 
 def _ends(column: Any) -> tuple[Any, Any]:
-    import pyarrow.compute as pc
-
     low, high = (end.as_py() for end in pc.min_max(column).values())
     return low, high
 
@@ -270,9 +225,6 @@ def _lie_close(low: int, high: int, n_present: int) -> bool:
 
 
 def _distinct_floats(column: Any) -> Distinct:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = pc.cast(column, pa.float64())
     numbers = np.asarray(column.drop_null() if column.null_count else column)
     nan = np.isnan(numbers)
@@ -296,8 +248,6 @@ def sorted_distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _with_missing(column: Any, values: np.ndarray, codes: np.ndarray) -> Distinct:
     """Codes of all rows from those of the present ones; missing rows get one more code."""
-    import pyarrow as pa
-
     if not column.null_count:
         return Distinct(pa.array(values), codes)
     all_codes = np.full(len(column), len(values), dtype=np.intp)
@@ -331,8 +281,6 @@ def _distinct_objects(name: Any, column: np.ndarray) -> Distinct:
 
 def joined(name: Any, parts: list[Any]) -> Distinct:
     """Distinct values of several arrays of values, and each one's place, part after part."""
-    import pyarrow as pa
-
     types = {part.type for part in parts if not isinstance(part, np.ndarray)}
     types -= {pa.null()}
     # Python's equality: 1 is 1.0. Above 2⁵³ neighbours would become equal as floats.
@@ -353,8 +301,6 @@ def joined(name: Any, parts: list[Any]) -> Distinct:
 
 def _in_one_unit(parts: list[Any], types: set[Any]) -> tuple[list[Any], set[Any]]:
     """Times in the finest unit that holds all of them; other parts unchanged."""
-    import pyarrow as pa
-
     is_time = all(map(pa.types.is_timestamp, types)) and len({kind.tz for kind in types}) == 1
     if any(isinstance(part, np.ndarray) for part in parts) or not (
         is_time or all(map(pa.types.is_duration, types))
@@ -372,9 +318,6 @@ def _in_one_unit(parts: list[Any], types: set[Any]) -> tuple[list[Any], set[Any]
 
 
 def _fits_float(values: Any) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(values, np.ndarray) or values.type != pa.int64():
         return not isinstance(values, np.ndarray)
     ends = pc.min_max(values).as_py()

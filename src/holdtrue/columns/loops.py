@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.distinct import code_counts, words_of
+from holdtrue.columns.values import code_counts
 
 # Longest text, in bytes, that a key of whole words holds; a UUID has 36.
 MAX_TEXT = 39
@@ -598,21 +598,12 @@ def merge_counts(
 
 
 class KeyCounts(NamedTuple):
-    """Distinct keys in any order.
+    """Distinct keys in any order."""
 
-    Attributes
-    ----------
-    keys : ndarray of uint64, shape (n_keys, n_words)
-    first : ndarray of uint32, shape (n_keys,)
-        The first row of each.
-    counts : ndarray of int64, shape (n_keys, n_classes)
-    missing : ndarray of int64, shape (n_classes,)
-    """
-
-    keys: np.ndarray
-    first: np.ndarray
-    counts: np.ndarray
-    missing: np.ndarray
+    keys: np.ndarray  # shape (n_keys, n_words)
+    first: np.ndarray  # shape (n_keys,): the first row of each
+    counts: np.ndarray  # shape (n_keys, n_classes)
+    missing: np.ndarray  # shape (n_classes,)
 
 
 def count_keys_in_one_pass(
@@ -725,21 +716,11 @@ def sorted_counts(
 
 
 class Groups(NamedTuple):
-    """Rows by their value, in an order that keeps equal values near one another.
+    """Rows by their value, in an order that keeps equal values near one another."""
 
-    Attributes
-    ----------
-    rows : ndarray of uint32, shape (n_rows,)
-        Of all rows a permutation; rows of one group ascend.
-    codes : ndarray of int32, shape (n_rows,)
-        Group of each of ``rows``.
-    first : ndarray of uint32, shape (n_groups,)
-        The first row of each group.
-    """
-
-    rows: np.ndarray
-    codes: np.ndarray
-    first: np.ndarray
+    rows: np.ndarray  # shape (n_rows,): of all rows a permutation; rows of one group ascend
+    codes: np.ndarray  # shape (n_rows,): group of each of ``rows``
+    first: np.ndarray  # shape (n_groups,): the first row of each group
 
 
 def grouped(
@@ -778,6 +759,11 @@ def grouped(
         del placed, rows, codes, seen  # free the memory before the next part
         yield groups
         del groups
+
+
+def words_of(text: np.ndarray) -> np.ndarray:
+    """The eight bytes from each place of some bytes on, as whole numbers; nothing is copied."""
+    return np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
 
 
 def text_blocks(

@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.bins import has_bins, is_missing, missing_rows, value_order
 from holdtrue.columns.counting import (
@@ -40,22 +42,13 @@ DUCKDB_MEMORY = "900MB"
 
 
 class Part(NamedTuple):
-    """Tables of some values of a column.
+    """Tables of some values of a column."""
 
-    Attributes
-    ----------
-    table : ndarray of shape (n_values, width)
-        Of values that are not missing; those of numbers in order, part after part.
-    missing : ndarray of shape (0, width) or (1, width)
-        Of the missing value.
-    values : pyarrow.Array or ndarray of object, optional
-        Of the rows of the table, or numbers of rows that have them in ``column``.
-    column : pyarrow.Array or pyarrow.ChunkedArray, optional
-    """
-
+    # shape (n_values, width): of values that are not missing; those of numbers in order, part after
+    # part
     table: np.ndarray
-    missing: np.ndarray
-    values: Any = None
+    missing: np.ndarray  # shape (0, width) or (1, width): of the missing value
+    values: Any = None  # of the rows of the table, or numbers of rows that have them in ``column``
     column: Any = None
 
 
@@ -84,8 +77,6 @@ def whole_part(kind: str, values: Any, table: np.ndarray, column: Any = None) ->
     column : pyarrow.Array or pyarrow.ChunkedArray, optional
         Of texts, of which the values may be row numbers.
     """
-    import pyarrow as pa
-
     missing = missing_rows(values, table)
     if has_bins(kind):
         order = value_order(values)
@@ -118,8 +109,6 @@ def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[
         Of the column.
     target : Target
     """
-    import pyarrow as pa
-
     if source.n_rows < LARGE or target.classes is None or target.weight is not None:
         return None
     pa.default_memory_pool().release_unused()  # of the column before
@@ -160,8 +149,6 @@ def _text_tables(column: Any, target: Target) -> Iterator[Part] | None:
 
 def _begins_with_long_texts(source: ColumnSource, name: str) -> bool:
     """Whether the first rows have texts too long for a key, most of which differ."""
-    import pyarrow.compute as pc
-
     from holdtrue.columns.loops import MAX_TEXT
 
     rows = next(iter(source.batches([name], _BATCH))).column(0)
@@ -172,7 +159,6 @@ def _begins_with_long_texts(source: ColumnSource, name: str) -> bool:
 def _long_text_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:
     """Parts of a column of long texts that mostly differ, counted by DuckDB."""
     import duckdb
-    import pyarrow as pa
 
     def rows() -> Iterator[pa.RecordBatch]:
         start = 0
@@ -204,8 +190,6 @@ def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[
 
     One range of numbers at a time is in memory, so that many rows cost time and not memory.
     """
-    import pyarrow as pa
-
     from holdtrue.columns.loops import sorted_counts
 
     dtype = np.float64 if pa.types.is_floating(source.types[name]) else np.int64
@@ -272,8 +256,6 @@ def _dense_tables(
 
 def _typed(numbers: np.ndarray, kind: Any) -> Any:
     """Numbers that stand for values of an Arrow type, as those."""
-    import pyarrow as pa
-
     values = pa.array(numbers)
     if pa.types.is_temporal(kind):
         return values.cast(f"int{kind.bit_width}").view(kind)
@@ -291,9 +273,6 @@ def _range(source: ColumnSource, name: str) -> tuple[int, int]:
 
 def _numbers(source: ColumnSource, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Numbers, and masks of those that are not missing, batch by batch."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = source.types[name]
     for batch in source.batches([name], PART):
         rows = batch.column(0)

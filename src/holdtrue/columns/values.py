@@ -13,6 +13,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.errors import InputError, InputTypeError
 
@@ -31,8 +32,6 @@ def columns_of(data: Any) -> dict[str, Any]:
     data : data frame, Arrow table or record batch, or ndarray of shape (n_rows, n_columns)
         The columns of an array are called x0, x1, ...
     """
-    import pyarrow as pa
-
     if isinstance(data, np.ndarray):
         if data.ndim != 2:
             raise InputError(f"expected 2 dimensions. Got an array of shape {data.shape}.")
@@ -57,8 +56,6 @@ def frame_of(data: Any) -> Any:
     try:
         return nw.from_native(data, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
-        import pyarrow as pa
-
         names = data.column_names if isinstance(data, pa.Table) else data.columns
         raise _same_names(names) from error
 
@@ -76,8 +73,6 @@ def array_column(values: np.ndarray) -> Any:
 
     Arrow's own conversion is not used with several types: it reads b"x" and "x" as equal.
     """
-    import pyarrow as pa
-
     if values.dtype != object:
         return pa.array(values)
     missing = missing_objects(values)
@@ -98,8 +93,6 @@ def _series_column(series: Any) -> Any:
 
 def _objects_column(values: np.ndarray, missing: np.ndarray) -> Any:
     """Arrow column of objects of one type, or of whole and other numbers; None for others."""
-    import pyarrow as pa
-
     present = values[~missing]
     types = set(map(type, present))
     kind = None
@@ -137,8 +130,6 @@ def _are_floats(types: set[type], values: np.ndarray) -> bool:
 
 def _scattered(present: np.ndarray, missing: np.ndarray) -> Any:
     """Arrow column with the present values in their rows, null in the others."""
-    import pyarrow as pa
-
     column = np.zeros(len(missing), dtype=present.dtype)
     column[~missing] = present
     return pa.array(column, mask=missing)
@@ -157,8 +148,6 @@ def column_kind(column: Any) -> str:
 
 def type_kind(kind: Any) -> str:
     """How values of an Arrow type are read, one of `KINDS`."""
-    import pyarrow as pa
-
     if pa.types.is_null(kind):
         return "empty"
     if pa.types.is_integer(kind):
@@ -170,8 +159,6 @@ def type_kind(kind: Any) -> str:
 
 def is_plain(kind: Any) -> bool:
     """Whether an Arrow type holds numbers, texts, dates or truth values: not lists and the like."""
-    import pyarrow as pa
-
     return not (
         pa.types.is_nested(kind)
         or pa.types.is_interval(kind)
@@ -181,8 +168,6 @@ def is_plain(kind: Any) -> bool:
 
 def holds_numbers(kind: Any) -> bool:
     """Whether an Arrow type holds numbers or truth values."""
-    import pyarrow as pa
-
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -231,6 +216,13 @@ def python_values(values: Any) -> list[Any]:
 
 def filtered(values: Any, mask: np.ndarray) -> Any:
     """Values where the mask is true."""
-    import pyarrow as pa
-
     return values[mask] if isinstance(values, np.ndarray) else values.filter(pa.array(mask))
+
+
+def code_counts(codes: np.ndarray, n_codes: int) -> np.ndarray:
+    """Rows of each code, in blocks: NumPy makes eight bytes of each code that it counts."""
+    total = np.zeros(n_codes, dtype=np.int64)
+    step = max(1 << 20, n_codes)
+    for start in range(0, len(codes), step):
+        total += np.bincount(codes[start : start + step], minlength=n_codes)
+    return total

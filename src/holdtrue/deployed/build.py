@@ -15,10 +15,7 @@ from holdtrue.deployed.promise import Promise
 from holdtrue.deployed.slim import slim
 from holdtrue.errors import InputError, speaks
 from holdtrue.tables import Table, TableEncoder, open_table, rows_of
-from holdtrue.tables.encode import FeatureColumn, as_numbers, stored_kind
-from holdtrue.tables.table import one_array
-
-__all__ = ["deploy", "promise_of", "saved_model", "target_labels"]
+from holdtrue.tables.column_summary import FeatureColumn, as_numbers, stored_kind
 
 _PARTS = 10
 
@@ -76,15 +73,8 @@ def deploy(
     rows = rows_of(table, target, groups, target_type=target_type, max_levels=max_levels)
     used = [column for column in rows.columns if column.features]
     promise = promise_of(model, rows.X, rows.y, rows.groups, groups, random_state=random_state)
-    return saved_model(
-        type(model).__name__,
-        TableEncoder.from_columns(used),
-        fit_with_groups(model, rows.X, rows.y, rows.groups),
-        used,
-        table,
-        target,
-        promise,
-    )
+    fitted = fit_with_groups(model, rows.X, rows.y, rows.groups)
+    return saved_model(type(model).__name__, fitted, used, table, target, promise)
 
 
 def promise_of(
@@ -98,17 +88,8 @@ def promise_of(
 ) -> Promise:
     """The error of a model, everything about it chosen anew without the rows that judge it.
 
-    Parameters
-    ----------
-    model : estimator
-    X : array-like or data frame of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-        Numbers, or classes as text.
-    labels : ndarray of shape (n_rows,), or None
-        Groups, which are left out as a whole.
-    groups : str or None
-        What they are called.
-    random_state : int, RandomState or None
+    ``y`` holds numbers, or classes as text; ``labels`` the group of each row, which are left out as
+    a whole and called ``groups``.
     """
     is_numeric = y.dtype.kind == "f"
     parts = None
@@ -133,18 +114,20 @@ def promise_of(
 
 
 def saved_model(
-    label: str,
-    encoder: Any,
+    name: str,
     estimator: Any,
     columns: Sequence[FeatureColumn],
     table: Table,
     target: str,
     promise: Promise,
+    encoder: Any = None,
     *,
-    made_by: Mapping[str, str] | None = None,
     sources: Mapping[str, bytes] | None = None,
 ) -> SavedModel:
-    """A fitted model as it is saved; ``table`` has the target of every row of the fit."""
+    """A fitted model as it is saved.
+
+    ``table`` has the target of every row of the fit. The default encoder is that of the columns.
+    """
     estimator = slim(estimator)
     column = table.column(target)
     kind = stored_kind(column.type)
@@ -159,10 +142,13 @@ def saved_model(
         texts, counts = np.unique([str(value) for value in values], return_counts=True)
         baseline = by_text[str(texts[counts.argmax()])]
     else:
-        baseline = float(np.mean(as_numbers(one_array(column))))
+        baseline = float(np.mean(as_numbers(column)))
+    used = f"{len(columns):,} column{'s' * (len(columns) != 1)}"
+    if sources is not None:
+        used = f"{len(sources)} source{'s' * (len(sources) != 1)}"
     return SavedModel(
-        label=label,
-        encoder=encoder,
+        label=f"{name} {'on' if sources is None else 'with'} {used}",
+        encoder=encoder or TableEncoder.from_columns(columns),
         estimator=estimator,
         columns=tuple(columns),
         target=target,
@@ -170,7 +156,7 @@ def saved_model(
         classes=classes,
         baseline=baseline,
         promise=promise,
-        made_by=dict(made_by or {}),
+        made_by={},
         sources=dict(sources or {}),
     )
 
@@ -178,5 +164,5 @@ def saved_model(
 def target_labels(column: Any, *, is_numeric: bool = False) -> np.ndarray:
     """A column without missing values as numbers, or as text."""
     if is_numeric:
-        return as_numbers(one_array(column))
+        return as_numbers(column)
     return np.array([str(value) for value in python_values(column)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,16 +16,20 @@ import pyarrow.compute as pc
 from holdtrue.deployed.known_types import KNOWN_TYPES, check_trees
 from holdtrue.deployed.promise import Promise
 from holdtrue.deployed.slim import parts_of, slim
-from holdtrue.errors import InputError, MissingFileError, SpokenError, did_you_mean, speaks
+from holdtrue.errors import (
+    InputError,
+    MissingFileError,
+    SpokenError,
+    did_you_mean,
+    named,
+    speaks,
+)
 from holdtrue.records import Record
 from holdtrue.skops_files import UnfitFile, dump_skops, load_skops
 from holdtrue.sources import SourcePool
 from holdtrue.tables import Table, open_table
-from holdtrue.tables.encode import FeatureColumn, as_numbers
+from holdtrue.tables.column_summary import FeatureColumn, as_numbers
 from holdtrue.tables.files import TemporaryFolder
-from holdtrue.tables.table import one_array
-
-__all__ = ["Measured", "News", "SavedModel", "load_model", "plain_rows"]
 
 _ROWS = 1 << 15
 _RARE = 0.02  # share of rows beyond the range that is not worth a note
@@ -33,23 +38,13 @@ _READ_AS = {"text": "text", "number": "number", "date": "date", "bool": "bool"}
 
 @dataclass
 class News:
-    """What new rows bring that the rows of the fit did not have.
-
-    Attributes
-    ----------
-    n_rows : int
-    unseen : dict from column to int
-        Rows with a value that was not there.
-    outside : dict from column to int
-        Rows with a number beyond the range that was there.
-    not_predicted : int
-        Rows that lack a number which the model needs.
-    """
+    """What new rows bring that the rows of the fit did not have."""
 
     n_rows: int = 0
-    unseen: dict[str, int] = field(default_factory=dict)
+    unseen: dict[str, int] = field(default_factory=dict)  # rows with a value that was not there
+    # Rows with a number beyond the range that was there
     outside: dict[str, int] = field(default_factory=dict)
-    not_predicted: int = 0
+    not_predicted: int = 0  # rows that lack a number which the model needs
 
     def add(self, columns: tuple[FeatureColumn, ...], rows: pa.Table) -> None:
         """Count the rows."""
@@ -62,7 +57,7 @@ class News:
                     new = pc.invert(pc.is_in(values.drop_null(), value_set=known))
                     self._count(self.unseen, column.name, pc.sum(new).as_py())
             elif column.low is not None and column.high is not None:
-                numbers = as_numbers(one_array(values))
+                numbers = as_numbers(values)
                 beyond = (numbers < column.low) | (numbers > column.high)
                 self._count(self.outside, column.name, int(beyond.sum()))
 
@@ -98,25 +93,15 @@ class News:
 
 
 class Measured(NamedTuple):
-    """Losses of a model on labelled rows.
+    """Losses of a model on labelled rows."""
 
-    Attributes
-    ----------
-    losses, without : ndarray of shape (n_rows,)
-        Of the model, and of predicting the mean or most frequent class of the fit.
-    groups : ndarray of str, shape (n_rows,), or None
-    n_unlabelled : int
-        Rows without a target or group, which are left out.
-    new_classes : int
-        Rows of classes that the model does not know.
-    news : News
-    """
-
+    # losses, without, shape (n_rows,): of the model, and of predicting the mean or most frequent
+    # class of the fit
     losses: np.ndarray
     without: np.ndarray
-    groups: np.ndarray | None
-    n_unlabelled: int
-    new_classes: int
+    groups: np.ndarray | None  # shape (n_rows,)
+    n_unlabelled: int  # rows without a target or group, which are left out
+    new_classes: int  # rows of classes that the model does not know
     news: News
 
 
@@ -262,24 +247,21 @@ class SavedModel(Record):
         known = {*self.names, self.target, self.promise.groups}
         new = [name for name in table.names if name not in known]
         differences = "; ".join(f"{name!r}{did_you_mean(name, new).rstrip()}" for name in missing)
-        listed = ", ".join(map(repr, new[:8])) + (f" and {len(new) - 8} more" * (len(new) > 8))
         raise InputError(
             f"the columns differ from those of the model. Missing: {differences}. "
-            f"New: {listed or 'none'}. Rename or add the columns."
+            f"New: {named(new)}. Rename or add the columns."
         )
 
-    def batches(self, table: Table, news: News) -> Iterator[Any]:
-        """Numbers that the estimator reads, batch by batch; rows are counted in ``news``."""
+    def batches(self, table: Table, news: News | None = None) -> Iterator[Any]:
+        """Numbers that the estimator reads, batch by batch; ``news`` counts what is new."""
+        news = News() if news is None else news
         for batch in table.batches(self.names, _ROWS):
             rows = plain_rows(batch)
             news.add(self.columns, rows)
-            X = self._guarded(self._encoded, rows)
+            with self._guarded():
+                X = self.encoder.transform(rows)
             news.not_predicted += int((~np.isfinite(X).all(axis=1)).sum())
             yield X
-
-    def _encoded(self, rows: pa.Table) -> np.ndarray:
-        X: np.ndarray = self.encoder.transform(rows)
-        return X
 
     @speaks
     def predict(self, data: Any) -> np.ndarray:
@@ -295,39 +277,32 @@ class SavedModel(Record):
         ndarray
             NaN, or None among classes, for a row that lacks a number which the model needs.
         """
-        news = News()
-        parts = [self.predictions(X)[0] for X in self.batches(self.read(data), news)]
-        return np.concatenate(parts)
+        return np.concatenate([self.predictions(X)[0] for X in self.batches(self.read(data))])
 
     @speaks
     def predict_proba(self, data: Any) -> np.ndarray:
         """Probabilities of the classes, shape (n_rows, n_classes), in the order of ``classes``."""
         if not self.has_probabilities:
             raise InputError(f"{self.label} has no probabilities. Call predict.")
-        news = News()
-        parts = [self.predictions(X)[1] for X in self.batches(self.read(data), news)]
-        return np.concatenate(parts)
+        return np.concatenate([self.predictions(X)[1] for X in self.batches(self.read(data))])
 
     def predictions(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and probabilities of rows of numbers; those of no class where none are."""
-        predicted: tuple[np.ndarray, np.ndarray] = self._guarded(self._predictions, X)
-        return predicted
-
-    def _predictions(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         whole = np.isfinite(X).all(axis=1)
         known = self.classes or ()
         shares = np.full((len(X), len(known) if self.has_probabilities else 0), np.nan)
         predicted = np.full(len(X), np.nan if self.classes is None else None)
         if not whole.any():
             return predicted, shares
-        if self.has_probabilities:
-            shares[whole] = self.estimator.predict_proba(X[whole])
-        answers = self.estimator.predict(X[whole])
-        if self.classes is None:
-            predicted[whole] = answers
-            return predicted, shares
-        value_of = dict(zip(self.estimator.classes_.tolist(), known, strict=True))
-        predicted[whole] = [value_of[label] for label in answers.tolist()]
+        with self._guarded():
+            if self.has_probabilities:
+                shares[whole] = self.estimator.predict_proba(X[whole])
+            answers = self.estimator.predict(X[whole])
+            if self.classes is None:
+                predicted[whole] = answers
+                return predicted, shares
+            value_of = dict(zip(self.estimator.classes_.tolist(), known, strict=True))
+            predicted[whole] = [value_of[label] for label in answers.tolist()]
         return np.array(predicted.tolist()) if whole.all() else predicted, shares
 
     def measure(self, table: Table, groups: str | None) -> Measured:
@@ -344,7 +319,7 @@ class SavedModel(Record):
             actual = truth[done : done + len(X)]
             done += len(X)
             if self.classes is None:
-                numbers = as_numbers(one_array(actual))
+                numbers = as_numbers(actual)
                 losses.append((predicted - numbers) ** 2)
                 without.append((float(self.baseline) - numbers) ** 2)
                 continue
@@ -368,12 +343,13 @@ class SavedModel(Record):
             news,
         )
 
-    def _guarded(self, function: Any, rows: Any) -> Any:
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
         """Run a part of a model that may come from a damaged file."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                return function(rows)
+                yield
         except SpokenError:
             raise
         except Exception as error:

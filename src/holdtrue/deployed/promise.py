@@ -13,20 +13,12 @@ from holdtrue.charts import number
 from holdtrue.compare import Comparison
 from holdtrue.records import Record
 
-__all__ = ["Promise", "Verdict"]
-
 # Groups above the interval that chance explains less often than this break the promise.
 _CHANCE = 0.05
 
 
 class Verdict(NamedTuple):
-    """Whether a promise was kept.
-
-    Attributes
-    ----------
-    kept : bool
-    sentence : str
-    """
+    """Whether a promise was kept."""
 
     kept: bool
     sentence: str

@@ -16,8 +16,6 @@ from sklearn.pipeline import Pipeline
 
 from holdtrue.compare.field import GroupTuned
 
-__all__ = ["on_needed_columns", "parts_of", "slim", "with_features"]
-
 # Attributes of our estimators that `predict` and `transform` read.
 _PREDICT = {
     "_average", "_calibrations", "_encodings", "_kept", "_settings", "basis_", "classes_", "coef_",
@@ -56,22 +54,14 @@ def _forget(estimator: Any, names: set[str]) -> None:
 
 
 def on_needed_columns(estimator: Any, columns: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """A slim estimator of ours without the columns whose features all have weight 0.
+    """A slim estimator of ours, and its columns without those whose features all have weight 0.
 
-    Parameters
-    ----------
-    estimator : slim fitted estimator
-    columns : sequence of FeatureColumn
-        In the order of the estimator's features.
-
-    Returns
-    -------
-    estimator
-    columns : list of FeatureColumn
-        Those that are left; at least one, because a table without columns has no rows.
+    ``columns`` are in the order of the estimator's features; those that were left out have none. At
+    least one is left, because a table without columns has no rows.
     """
+    columns = [column for column in columns if column.features]
     if not (hasattr(estimator, "coef_") and type(estimator).__module__.startswith("holdtrue.")):
-        return estimator, list(columns)
+        return estimator, columns
     column_of = np.repeat(np.arange(len(columns)), [len(c.features) for c in columns])
     needed = np.unique(column_of[np.atleast_2d(estimator.coef_).any(axis=0)])
     needed = needed if len(needed) else np.array([0])

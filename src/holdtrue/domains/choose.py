@@ -16,6 +16,7 @@ from holdtrue.domains.plan import Plan, Variant, held_out_parts
 from holdtrue.progress import progress_bar
 
 _MIN_PATTERNS = 1000
+_LONG = 8000  # steps, which take about a second: more than numba takes to import
 
 
 class Sums(Protocol):
@@ -35,34 +36,22 @@ class Sums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What was chosen, and what held-out domains say about it.
-
-    Attributes
-    ----------
-    variant : Variant
-    size : int
-        Steps to take.
-    steady_size : int
-        Steps before the test of the rule says chance for the first time.
-    held_out : ndarray of shape (n_steps + 1, n_domains) or None
-        Squared error at each domain of the walk that did not see it, size by size.
-    within : ndarray of shape (n_steps + 1, n_domains) or None
-        The same about the domain's own mean.
-    new_errors : ndarray of shape (n_domains,) or None
-        Squared error at each domain, chosen without it where ``is_nested``; nan where unknown.
-    is_nested : bool
-    rule_curves : dict of ndarray of shape (n_steps + 1,)
-        Mean held-out error of every rule that was tried with the chosen weighting and centre.
-    reason : str
-    """
+    """What was chosen, and what held-out domains say about it."""
 
     variant: Variant
-    size: int
-    steady_size: int
+    size: int  # steps to take
+    steady_size: int  # steps before the test of the rule says chance for the first time
+    # shape (n_steps + 1, n_domains): squared error at each domain of the walk that did not see it,
+    # size by size
     held_out: np.ndarray | None
+    # shape (n_steps + 1, n_domains): the same about the domain's own mean
     within: np.ndarray | None
+    # shape (n_domains,): squared error at each domain, chosen without it where ``is_nested``; nan
+    # where unknown
     new_errors: np.ndarray | None
     is_nested: bool
+    # shape (n_steps + 1,): mean held-out error of every rule that was tried with the chosen
+    # weighting and centre
     rule_curves: dict[str, np.ndarray]
     reason: str
 
@@ -82,7 +71,7 @@ class _Choice(NamedTuple):
     """The best length of one variant, and its held-out errors domain by domain."""
 
     variant: Variant
-    size: int | None  # None: where each walk's test stops
+    size: int | None  # none: where each walk's test stops
     errors: np.ndarray
     within: np.ndarray
 
@@ -94,7 +83,14 @@ class _Choice(NamedTuple):
 # --- walks --------------------------------------------------------------------------------------
 
 
-def new_walk(sums: Sums, plan: Plan, variant: Variant, held: Sequence[int] = ()) -> Walk:
+def new_walk(
+    sums: Sums,
+    plan: Plan,
+    variant: Variant,
+    held: Sequence[int] = (),
+    *,
+    compiled: bool = False,
+) -> Walk:
     """A walk at its start that holds these domains out."""
     out = np.array(held, dtype=np.intp)
     domains = sums.without(out)
@@ -107,6 +103,7 @@ def new_walk(sums: Sums, plan: Plan, variant: Variant, held: Sequence[int] = ())
         unlabelled=plan.unlabelled,
         fixed=plan.fixed,
         alpha=plan.alpha,
+        compiled=compiled,
     )
 
 
@@ -186,6 +183,7 @@ class _HeldOut:
         if self.has_pairs:
             keys += [(a, b) for a in range(len(self.parts)) for b in range(a)]
         tasks = [(v, key) for v in walks for key in keys]
+        self._is_long = len(keys) * sum(self._n_steps.values()) > _LONG
         with progress_bar("held-out walks", len(tasks)) as tick:
             done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
                 delayed(self._one)(sums, v, key, tick) for v, key in tasks
@@ -194,7 +192,7 @@ class _HeldOut:
 
     def _one(self, sums: Sums, variant: Variant, key: tuple[int, ...], tick: Any) -> _Result:
         held = np.concatenate([self.parts[a] for a in key]).tolist()
-        walk = new_walk(sums, self._plan, variant, held)
+        walk = new_walk(sums, self._plan, variant, held, compiled=self._is_long)
         n_steps = self._n_steps[variant]
         size = _run(walk, self._plan, least=n_steps)
         kinds = (walk.errors(), walk.errors_within()) if self.has_within else (walk.errors(),)

@@ -43,38 +43,17 @@ class Variant(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Which walks to take and when to stop.
+    """Which walks to take and when to stop."""
 
-    Attributes
-    ----------
-    variants : tuple of Variant
-        Those to choose from.
-    stop : str
-        One of ``STOPS`` but for ``"auto"``.
-    max_steps : int
-        Fixed features included.
-    fixed : tuple of int
-        Features that enter first; a selection has at least these.
-    stepwise : bool
-    unlabelled : pair of ndarray, or None
-        See `Walk`.
-    alpha : float
-    estimate : bool
-        Whether to estimate the error of the whole procedure at a new domain.
-    seed : int
-        Draws sign patterns.
-    n_jobs : int or None
-    """
-
-    variants: tuple[Variant, ...]
-    stop: str
-    max_steps: int
-    fixed: tuple[int, ...] = ()
+    variants: tuple[Variant, ...]  # those to choose from
+    stop: str  # one of ``STOPS`` but for ``"auto"``
+    max_steps: int  # fixed features included
+    fixed: tuple[int, ...] = ()  # features that enter first; a selection has at least these
     stepwise: bool = False
-    unlabelled: tuple[np.ndarray, np.ndarray] | None = None
+    unlabelled: tuple[np.ndarray, np.ndarray] | None = None  # see `Walk`
     alpha: float = 0.05
-    estimate: bool = True
-    seed: int = 0
+    estimate: bool = True  # whether to estimate the error of the whole procedure at a new domain
+    seed: int = 0  # draws sign patterns
     n_jobs: int | None = None
 
     @property

@@ -34,54 +34,36 @@ POWER = 12  # settled in experiments/steady_choices.py
 
 @dataclass(frozen=True, eq=False)
 class HeldOutFits:
-    """Every penalty at one spread, the null first, fitted without each part.
+    """Every penalty at one spread, the null first, fitted without each part."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (n_parts + 1, n_penalties + 1, n_directions, n_targets)
-        Without each part; the last is fitted to all.
-    intercept : ndarray of shape (n_parts + 1, n_penalties + 1, n_targets)
-    losses : ndarray of shape (n_penalties + 1, n_domains)
-        Squared error at each domain of the fit without its part, mean over the targets.
-    pair_losses : ndarray of shape (n_parts, n_parts, n_penalties + 1) or None
-        ``[a, b]``: sum over the domains of part b, weighted, of the errors of the fit without a
-        and b.
-    """
-
+    # shape (n_parts + 1, n_penalties + 1, n_directions, n_targets): without each part; the last is
+    # fitted to all
     coef: np.ndarray
-    intercept: np.ndarray
+    intercept: np.ndarray  # shape (n_parts + 1, n_penalties + 1, n_targets)
+    # shape (n_penalties + 1, n_domains): squared error at each domain of the fit without its part,
+    # mean over the targets
     losses: np.ndarray
+    # shape (n_parts, n_parts, n_penalties + 1): ``[a, b]``: sum over the domains of part b,
+    # weighted, of the errors of the fit without a and b
     pair_losses: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
 class SteadyFit:
-    """The predictor, and its errors at held-out domains.
+    """The predictor, and its errors at held-out domains."""
 
-    Attributes
-    ----------
-    losses : ndarray of shape (n_spreads, n_penalties + 1)
-        Mean error of each candidate over held-out domains.
-    weights : ndarray of shape (n_spreads, n_penalties + 1)
-        Of the candidates; they sum to 1.
-    coef : ndarray of shape (n_directions, n_targets)
-    intercept : ndarray of shape (n_targets,)
-    curve : ndarray of shape (n_penalties + 1, n_domains)
-        Errors of the predictor fitted without the domain's part, if it may choose from the null and
-        the k largest penalties; its weights have seen the domain. The last row is the predictor.
-    train : ndarray of shape (n_penalties + 1, n_domains)
-        The same, fitted with the domain.
-    nested : ndarray of shape (n_domains,) or None
-        Errors of the predictor fitted without the domain's part, with weights from fits that have
-        not seen it either.
-    """
-
+    # shape (n_spreads, n_penalties + 1): mean error of each candidate over held-out domains
     losses: np.ndarray
-    weights: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
+    weights: np.ndarray  # shape (n_spreads, n_penalties + 1): of the candidates; they sum to 1
+    coef: np.ndarray  # shape (n_directions, n_targets)
+    intercept: np.ndarray  # shape (n_targets,)
+    # shape (n_penalties + 1, n_domains): errors of the predictor fitted without the domain's part,
+    # if it may choose from the null and the k largest penalties; its weights have seen the domain.
+    # The last row is the predictor.
     curve: np.ndarray
-    train: np.ndarray
+    train: np.ndarray  # shape (n_penalties + 1, n_domains): the same, fitted with the domain
+    # shape (n_domains,): errors of the predictor fitted without the domain's part, with weights
+    # from fits that have not seen it either
     nested: np.ndarray | None
 
 

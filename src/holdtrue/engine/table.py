@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.bins import BinCounter, has_bins
 from holdtrue.columns.counting import Groups, Target, label_order, rows_by_value
-from holdtrue.columns.distinct import distinct, text_buffers, words_of
+from holdtrue.columns.distinct import distinct, text_buffers
 from holdtrue.columns.parts import whole_part
 from holdtrue.columns.values import (
     holds_numbers,
@@ -290,8 +292,6 @@ class _Labels(NamedTuple):
 
 
 def _is_quantity(present: list[Any], labels: dict[Any, int], kind: Any) -> bool:
-    import pyarrow as pa
-
     rows = np.array([labels[_key(label)] for label in present])
     return target_kind(pa.array(present, kind), "auto", rows).is_numeric
 
@@ -384,8 +384,6 @@ class _RangeRows:
 
 def _present_keys(column: Any) -> np.ndarray:
     """Numbers that sort as the values of a column that are not missing."""
-    import pyarrow as pa
-
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     keys = _sort_keys(column.drop_null())
     return keys[~np.isnan(keys)] if keys.dtype.kind == "f" else keys
@@ -393,8 +391,6 @@ def _present_keys(column: Any) -> np.ndarray:
 
 def _sort_keys(values: Any) -> np.ndarray:
     """Numbers that sort as values do, none of which is missing."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_decimal(kind):
         keys = np.empty(len(values), dtype=object)
@@ -539,9 +535,6 @@ def _sizes(profile: Profile) -> np.ndarray:
 
 def _hashes(values: Any) -> np.ndarray:
     """A whole number of 64 bits for each value, the same on every machine; none is missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = values.type
     if not len(values):
         return np.zeros(0, dtype=np.uint64)
@@ -550,7 +543,7 @@ def _hashes(values: Any) -> np.ndarray:
     elif pa.types.is_temporal(kind):
         values = values.view(f"int{kind.bit_width}")
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        from holdtrue.columns.loops import hash_texts
+        from holdtrue.columns.loops import hash_texts, words_of
 
         text = pc.cast(values, pa.large_binary() if pa.types.is_binary(kind) else pa.large_string())
         offsets, bytes_, _ = text_buffers(text)

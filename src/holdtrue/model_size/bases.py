@@ -33,6 +33,7 @@ NAMES = ("bspline", "columns", "cosine", "fourier", "lars", "legendre", "omp", "
 AUTO = ("bspline", "legendre", "cosine")  # of one input; products of Legendre's with several
 
 _WIDTHS = (2, 4, 8, 16)  # of Gaussian kernels of several inputs
+_WIDTHS_OF_ONE = (0.4, 0.8)
 _WIDE = 200  # terms of an average that has more of them than the sample could fit
 _MOST_FIRST = 1000  # of the first degree: their covariance is held
 
@@ -81,8 +82,11 @@ class Basis:
         raise NotImplementedError
 
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        """Values of the first count terms, or of all, shape (n_rows, n_terms)."""
-        raise NotImplementedError
+        """Values of the first count terms, or of all, shape (n_rows, n_terms).
+
+        Unless a basis has others, they are the constant and the coordinates.
+        """
+        return _with_constant(coordinates, count)
 
     def bounds(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the range of each coordinate: those of the training rows, unless known."""
@@ -264,10 +268,6 @@ class GaussianBasis(IntervalBasis):
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         return (super().coordinates(X) - self.middle) / self.spread
 
-    def bounds(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        low, high = super().bounds(coordinates)
-        return (low - self.middle) / self.spread, (high - self.middle) / self.spread
-
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
         return _with_constant(self._kernel(coordinates) @ self.projection, count)
 
@@ -280,44 +280,20 @@ class ColumnBasis(Basis):
 
     Parameters
     ----------
-    order : callable
-        ``order(X, y, max_columns)``, on rows centred and scaled by √weight, gives column indices.
-    uses_target : bool
-    n_columns : int
-        Columns that the order names sooner or later.
+    order : key of ORDERS, or ndarray of int
+        How the columns are put in order, or the columns.
+    input_names : list of str
     """
 
-    def __init__(
-        self,
-        order: Callable[[np.ndarray, np.ndarray, int], Any],
-        uses_target: bool,
-        n_columns: int,
-        input_names: list[str],
-    ):
+    def __init__(self, order: str | np.ndarray, input_names: list[str]):
         self.order = order
-        self.uses_target = uses_target
-        self.n_columns = n_columns
         self.input_names = input_names
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Once the columns are in order, the function that put them there is not kept.
-        return {**vars(self), "order": None} if hasattr(self, "columns") else vars(self)
+        self.uses_target = isinstance(order, str)
 
     def fit(self, rows: Rows, max_terms: int) -> ColumnBasis:
-        X, y = rows.X, rows.y
-        share = rows.weight / rows.weight.sum()
-        root = np.sqrt(share)
-        centred = root[:, None] * (X - share @ X)
-        scale = np.sqrt(np.einsum("ij,ij->j", centred, centred))
-        # A constant column centres to rounding error, which must not be scaled up.
-        centred /= np.where(scale > 1e-12 * np.abs(share @ X), scale, np.inf)
-        order: Any = []
-        if max_terms > 1:
-            with warnings.catch_warnings():
-                # They warn of dependent columns, which the estimator leaves out and reports.
-                for kind in (ConvergenceWarning, RuntimeWarning):
-                    warnings.simplefilter("ignore", kind)
-                order = self.order(centred, root * (y - share @ y), max_terms - 1)
+        order: Any = self.order
+        if isinstance(order, str):
+            order = _looked_up(ORDERS[order], rows, max_terms - 1) if max_terms > 1 else []
         self.columns = np.asarray(order, dtype=np.intp)[: max_terms - 1]
         self.names = ["1", *(self.input_names[j] for j in self.columns)]
         inputs = rows.inputs()[:, self.columns]
@@ -329,15 +305,22 @@ class ColumnBasis(Basis):
         return np.clip(X[:, self.columns], self.low, self.high)
 
     def first_degree(self, n_features: int) -> int:
-        return 0 if self.uses_target else 1 + self.n_columns
-
-    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        return _with_constant(coordinates, count)
+        return 0 if isinstance(self.order, str) else 1 + len(self.order)
 
 
-def given_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
-    """Columns as they stand."""
-    return np.arange(X.shape[1])
+def _looked_up(order: Order, rows: Rows, max_columns: int) -> np.ndarray:
+    """Columns in an order that looks at the target, both centred and scaled by √weight."""
+    share = rows.weight / rows.weight.sum()
+    root = np.sqrt(share)
+    centred = root[:, None] * (rows.X - share @ rows.X)
+    scale = np.sqrt(np.einsum("ij,ij->j", centred, centred))
+    # A constant column centres to rounding error, which must not be scaled up.
+    centred /= np.where(scale > 1e-12 * np.abs(share @ rows.X), scale, np.inf)
+    with warnings.catch_warnings():
+        # They warn of dependent columns, which the estimator leaves out and reports.
+        for kind in (ConvergenceWarning, RuntimeWarning):
+            warnings.simplefilter("ignore", kind)
+        return order(centred, root * (rows.y - share @ rows.y), max_columns)
 
 
 def lars_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
@@ -355,12 +338,8 @@ def omp_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
     return np.array(list(dict.fromkeys(np.nonzero(steps)[1].tolist())), dtype=np.intp)
 
 
-def path_order(path: SelectionPath, X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
-    """Columns in the order in which they first enter a path."""
-    return np.array(list(dict.fromkeys(path.order.tolist())), dtype=np.intp)
-
-
-ORDERS = {"columns": given_order, "lars": lars_order, "omp": omp_order}
+Order = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+ORDERS: dict[str, Order] = {"lars": lars_order, "omp": omp_order}
 
 
 class PrincipalComponents(Basis):
@@ -391,9 +370,6 @@ class PrincipalComponents(Basis):
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         """The components, held at the ends of their ranges."""
         return np.clip((X - self.mean) @ self.directions.T, self.low, self.high)
-
-    def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        return _with_constant(coordinates, count)
 
 
 # --- Centres, and whatever a transformer makes ---------------------------------------------------
@@ -506,36 +482,45 @@ def _with_constant(values: np.ndarray, count: int | None = None) -> np.ndarray:
 
 def make_basis(basis: Any, interval: Any, input_names: list[str]) -> Basis:
     """Unfitted basis of that name; a path or a transformer is taken as it is."""
-    if isinstance(basis, SelectionPath):
-        n_columns = len(set(basis.order.tolist()))
-        return ColumnBasis(partial(path_order, basis), False, n_columns, input_names)
+    if isinstance(basis, SelectionPath):  # columns in the order in which they first enter
+        entered = dict.fromkeys(basis.order.tolist())
+        return ColumnBasis(np.array(list(entered), dtype=np.intp), input_names)
     if not isinstance(basis, str):
         return TransformerBasis(basis)
     if basis in FAMILIES:
         return IntervalBasis(basis, interval, input_names)
+    if basis == "columns":
+        return ColumnBasis(np.arange(len(input_names)), input_names)
     if basis in ORDERS:
-        return ColumnBasis(ORDERS[basis], basis != "columns", len(input_names), input_names)
+        return ColumnBasis(basis, input_names)
     return PrincipalComponents() if basis == "pca" else RadialBasis()
 
 
-def auto_bases(interval: Any, input_names: list[str]) -> dict[str, IntervalBasis]:
-    """Unfitted bases that ``basis="auto"`` averages over, by name.
+def auto_bases(interval: Any, input_names: list[str], *, averaged: bool) -> dict[str, Basis]:
+    """Unfitted bases of ``basis="auto"``, by name.
 
     Of one input three families, of several Legendre's polynomials with products of inputs and
-    without, and Gaussian kernels; each with the inputs as they are, and with crowded ones spread by
-    a logarithm.
+    without, and for an average Gaussian kernels; each with the inputs as they are, and with crowded
+    ones spread by a logarithm.
     """
-    candidates: dict[str, IntervalBasis] = {}
+    one = len(input_names) == 1
+    candidates: dict[str, Basis] = {}
     for even, suffix in ((False, ""), (True, ", log")):
         make = partial(
             IntervalBasis, interval=interval, input_names=input_names, even=even, hold_wild=True
         )
-        if len(input_names) == 1:
-            candidates |= {f"{name}{suffix}": make(name) for name in AUTO}
-        else:
-            candidates[f"legendre{suffix}"] = make("legendre")
+        for name in AUTO if one else ("legendre",):
+            candidates[f"{name}{suffix}"] = make(name)
+        if not one:
             candidates[f"legendre, single inputs{suffix}"] = make("legendre", max_degree=4)
-            for width in _WIDTHS:
-                smooth = GaussianBasis(width, interval, input_names, even=even)
-                candidates[f"smooth, width {width:g}{suffix}"] = smooth
+        for width in (_WIDTHS_OF_ONE if one else _WIDTHS) if averaged else ():
+            smooth = GaussianBasis(width, interval, input_names, even=even)
+            candidates[f"smooth, width {width:g}{suffix}"] = smooth
     return candidates
+
+
+def constant_basis(rows: Rows) -> Basis:
+    """Fitted basis of the constant alone."""
+    basis = ColumnBasis(np.arange(0), []).fit(rows, 1)
+    basis.explains = False
+    return basis

@@ -28,6 +28,7 @@ Where to find it
 ==============================================  ============
 the grid of (k, g, s, t) and its weights        `prior_grid`, `equal_grid`
 posterior of the curve, averaged over the grid  `posterior`
+the same without each row in turn               `LeftOut`, `mixture`
 posterior expected error of every size          `bayes`
 ==============================================  ============
 
@@ -47,11 +48,12 @@ Departures
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from holdtrue.model_size.kernel import NestedFit, spread
 
@@ -59,6 +61,9 @@ from holdtrue.model_size.kernel import NestedFit, spread
 _REMAINDERS = np.array([(1.0, 1.0), (0.01, 2.0)])
 _RATIOS = 10.0 ** np.arange(-2, 9)
 _MAX_BANDS = 20
+# Points of the grid of a lower probability have no say in left-out predictions.
+_UNLIKELY = 1e-3
+_NOTHING = 1e-13  # of the largest eigenvalue: rounding error
 
 
 class Grid(NamedTuple):
@@ -79,8 +84,22 @@ class Grid(NamedTuple):
     log_weight: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
+class Sample(NamedTuple):
+    """Rows to leave out one by one: terms of shape (n_rows, D), targets and weights."""
+
+    terms: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+
+class LeftOut(NamedTuple):
+    """Of every row, from the others: its prediction, and the logarithm of its density."""
+
+    predicted: np.ndarray
+    log_density: np.ndarray
+
+
+class Posterior(NamedTuple):
     """What the sample says about the coefficients of D terms, averaged over the grid.
 
     Attributes
@@ -92,25 +111,24 @@ class Posterior:
     covariance : ndarray of shape (D, D)
     noise : float
         ``E[σ'²|y]``.
-    grid : Grid
-        The priors.
-    probability : ndarray of shape (n_shapes, n_ratios)
-        Of the points of the grid.
+    left_out : LeftOut or None
+        Of the rows, if they were given.
     """
 
     log_evidence: float
     mean: np.ndarray
     covariance: np.ndarray
     noise: float
-    grid: Grid
-    probability: np.ndarray
+    left_out: LeftOut | None
 
 
 @lru_cache(maxsize=32)
 def prior_grid(n_terms: int, max_bands: int = _MAX_BANDS) -> Grid:
     """Priors of n_terms coefficients of falling variance, uniform on log k, (g, s) and log t."""
     i = np.arange(1.0, n_terms + 1)
-    k = np.unique(np.round(np.geomspace(1, n_terms, max_bands)))  # nearly all while p is small
+    k = np.unique(
+        np.round(np.geomspace(1, max(n_terms, 1), max_bands))
+    )  # nearly all while p is small
     weight = np.gradient(k) / k if len(k) > 1 else np.ones(1)
     weight = np.repeat(weight, len(_REMAINDERS))[:, None]
     g, s = np.tile(_REMAINDERS, (len(k), 1)).T[:, :, None]
@@ -135,7 +153,8 @@ def posterior(
     rss: float,
     n_samples: float,
     scale: np.ndarray,
-    grid: Grid | None = None,
+    grid: Grid,
+    sample: Sample | None = None,
 ) -> Posterior:
     """Posterior of the coefficients of D terms, averaged over the grid of priors.
 
@@ -150,10 +169,13 @@ def posterior(
     n_samples : float
         Sum of the weights.
     scale : ndarray of shape (D,)
-        Root mean square of the terms over inputs like those to come. Over the sample itself a
-        term that is nearly zero at every row would be scaled up to a giant elsewhere.
-    grid : Grid, optional
-        Of D - 1 terms. Default: `prior_grid`.
+        Root mean square of the terms over inputs like those to come; of the first, which is the
+        constant, 1. Over the sample itself a term that is nearly zero at every row would be scaled
+        up to a giant elsewhere.
+    grid : Grid
+        Of D - 1 terms.
+    sample : Sample, optional
+        The rows of R and z, to leave each out.
     """
     R = R / scale
     # The flat α_1 takes z_1 whole, α_1 = (z_1 - ρ β)/R_11: n - 1 degrees of freedom are left for
@@ -164,66 +186,119 @@ def posterior(
     # y about its mean has length 1: nothing depends on units, nothing overflows.
     length = float(np.sqrt(rss + z2 @ z2)) or 1.0
     z2, rss = z2 / length, rss / length**2
-    n_terms = R2.shape[1]
-    beta, covariance = np.zeros(n_terms), np.zeros((n_terms, n_terms))
-    noise, log_evidence = rss / divisor, -0.5 * freedom * float(np.log(max(rss, 1e-300)))
-    grid = prior_grid(max(n_terms, 1)) if grid is None else grid
-    p = np.exp(np.broadcast_to(grid.log_weight, grid.ratio.shape))
-    if n_terms:
-        share, ratio, log_weight = grid
-        root = np.sqrt(share)
-        ratio = ratio[:, :, None]
-        # One decomposition per shape serves every ratio: B = R_2 diag(√v), of BᵀB, or of BBᵀ if
-        # that is smaller. (An SVD of B would square nothing, but 1 + t e is all that matters, and
-        # it may not converge.)
-        wide = len(R2) < n_terms
-        if wide:
-            B = R2 * root[:, None, :]
-            e, U = np.linalg.eigh(B @ B.transpose(0, 2, 1))
-            axes, projected = B.transpose(0, 2, 1) @ U, (z2 @ U)[:, None, :]
-        else:
-            e, axes = np.linalg.eigh(root[:, :, None] * (R2.T @ R2) * root[:, None, :])
-            projected = (root * (R2.T @ z2))[:, None, :] @ axes
-        e = np.maximum(e, 0.0)[:, None, :]
-        gain = ratio / (1 + ratio * e)
-        white = (gain * projected) @ axes.transpose(0, 2, 1)
-        means = white * root[:, None, :]
-        # S = rss + z_2ᵀ (I + t BBᵀ)⁻¹ z_2, as a sum of squares: no cancellation.
-        S = rss + np.sum((z2 - means @ R2.T) ** 2, axis=-1)
-        S += np.sum(white**2, axis=-1) / ratio[..., 0]
-        log_p = log_weight - 0.5 * np.log1p(ratio * e).sum(axis=-1)
-        log_p -= 0.5 * freedom * np.log(np.maximum(S, 1e-300))
-        p = np.exp(log_p - log_p.max())
-        log_evidence = float(log_p.max() + np.log(p.sum()))
-        p /= p.sum()
-        beta = np.tensordot(p, means, 2)
-        # Variance between the points of the grid, and within each.
-        away = (np.sqrt(p)[:, :, None] * (means - beta)).reshape(-1, n_terms)
-        noises = p * S / divisor
-        noise = float(noises.sum())
-        axes = root[:, :, None] * axes
-        if wide:
-            # t (I + t BᵀB)⁻¹ = t I - Bᵀ t² (I + t BBᵀ)⁻¹ B
-            within = np.sum(noises[:, :, None] * ratio * gain, axis=1)
-            prior = np.sum(noises * ratio[..., 0], axis=1) @ share
-            covariance = np.diag(prior) - _weighted_squares(axes, within)
-        else:
-            within = np.sum(noises[:, :, None] * gain, axis=1)
-            covariance = _weighted_squares(axes, within)
-        covariance = covariance + away.T @ away
+    share, ratio = grid.share, grid.ratio[:, :, None]
+    root = np.sqrt(share)
+    # One decomposition per shape serves every ratio: B = R_2 diag(√v), of BᵀB, or of BBᵀ if that is
+    # smaller. (An SVD of B would square nothing, but 1 + t e is all that matters, and it may not
+    # converge.)
+    wide = len(R2) < R2.shape[1]
+    if wide:
+        B = R2 * root[:, None, :]
+        e, U = np.linalg.eigh(B @ B.transpose(0, 2, 1))
+        axes, projected = B.transpose(0, 2, 1) @ U, (z2 @ U)[:, None, :]
+    else:
+        e, axes = np.linalg.eigh(root[:, :, None] * (R2.T @ R2) * root[:, None, :])
+        projected = (root * (R2.T @ z2))[:, None, :] @ axes
+    e = np.maximum(e, 0.0)[:, None, :]
+    axes = root[:, :, None] * axes
+    gain = ratio / (1 + ratio * e)
+    means = (gain * projected) @ axes.transpose(0, 2, 1)
+    # S = rss + z_2ᵀ (I + t BBᵀ)⁻¹ z_2, as a sum of squares: no cancellation.
+    S = rss + np.sum((z2 - means @ R2.T) ** 2, axis=-1)
+    white = means / np.where(root > 0, root, 1.0)[:, None, :]
+    S += np.sum(white**2, axis=-1) / ratio[..., 0]
+    log_p = grid.log_weight - 0.5 * np.log1p(ratio * e).sum(axis=-1)
+    log_p -= 0.5 * freedom * np.log(np.maximum(S, 1e-300))
+    log_evidence = float(logsumexp(log_p))
+    p = np.exp(log_p - log_evidence)
+    beta = np.tensordot(p, means, 2)
+    # Variance between the points of the grid, and within each.
+    away = (np.sqrt(p)[:, :, None] * (means - beta)).reshape(p.size, len(beta))
+    noises = p * S / divisor
+    noise = float(noises.sum())
+    if wide:
+        # t (I + t BᵀB)⁻¹ = t I - Bᵀ t² (I + t BBᵀ)⁻¹ B
+        within = np.sum(noises[:, :, None] * ratio * gain, axis=1)
+        prior = np.sum(noises * ratio[..., 0], axis=1) @ share
+        covariance = np.diag(prior) - _weighted_squares(axes, within)
+    else:
+        within = np.sum(noises[:, :, None] * gain, axis=1)
+        covariance = _weighted_squares(axes, within)
+    covariance = covariance + away.T @ away
+    left_out = None
+    if sample is not None:
+        if wide:  # from axes of the terms to axes of the rows
+            axes = axes / np.where(e > _NOTHING * e.max(initial=0.0), e, np.inf)
+            gain = gain * e
+        fits = zip(p, S / max(freedom, 1.0), axes, gain, projected, strict=True)
+        left_out = _left_out(sample, scale, rho, length, fits)
 
     # As functions of x, f = T β + constant with T = [-ρ; I].
     mean = np.append(z[0] / R[0, 0] - length * (rho @ beta), length * beta)
-    T = np.vstack([-rho, np.eye(n_terms)])
+    T = np.vstack([-rho, np.eye(len(beta))])
     full = T @ covariance @ T.T
     full[0, 0] += noise / R[0, 0] ** 2
     full *= length**2 / np.outer(scale, scale)
-    return Posterior(log_evidence, mean / scale, full, noise * length**2, grid, p)
+    return Posterior(log_evidence, mean / scale, full, noise * length**2, left_out)
+
+
+def _left_out(
+    sample: Sample, scale: np.ndarray, rho: np.ndarray, length: float, fits: Iterable[Any]
+) -> LeftOut:
+    """Predictions of every row from the others, in closed form, mixed over the grid.
+
+    At one point of the grid the fit at the rows is ``H y``, H of the constant and of the terms. The
+    residual of a row that is left out is its own over ``1 - H_ii``. Of a row of weight 3, which
+    stands for three, one is left out.
+
+    Parameters
+    ----------
+    sample : Sample
+    scale, rho, length : as in `posterior`
+    fits : iterable of (probability, variance, axes, gain, projected)
+        One of each shape of the prior.
+    """
+    terms, y, weight = sample
+    root = np.sqrt(weight)[:, None]
+    centred = root * (terms[:, 1:] / scale[1:] - rho)
+    level = weight @ y / weight.sum()
+    target = root[:, 0] * (y - level)
+    one = np.minimum(1.0, 1.0 / weight)
+    predicted, log_density, log_p = [], [], []
+    shapes = list(fits)
+    most = max(p.max() for p, *_ in shapes)
+    for p, variance, axes, gain, projected in shapes:
+        likely = p > _UNLIKELY * most
+        if not likely.any():
+            continue
+        rows = centred @ axes
+        leverage = weight / weight.sum() + gain[likely] @ (rows**2).T
+        free = np.maximum(1 - one * leverage, 1e-12)
+        residual = target - length * ((gain[likely] * projected) @ rows.T)
+        residual /= root[:, 0] * free
+        spread = np.maximum(length**2 * variance[likely, None], 1e-300) / free
+        predicted.append(y - residual)
+        log_density.append(-0.5 * (np.log(spread) + residual**2 / spread))
+        log_p.append(np.log(p[likely]))
+    return mixture(*map(np.concatenate, (predicted, log_density, log_p)))
+
+
+def mixture(predicted: np.ndarray, log_density: np.ndarray, log_p: np.ndarray) -> LeftOut:
+    """Left-out predictions of several fits, shape (n_fits, n_rows), mixed.
+
+    ``log_p`` are the fits' probabilities given all rows; without a row each is divided by the
+    row's density.
+    """
+    log_weight = log_p[:, None] - log_density
+    total = logsumexp(log_weight, axis=0)
+    share = np.exp(log_weight - total)
+    # 1/p(y_i | others) is the mean of 1/p(y_i | others, fit) under the weights of all rows.
+    return LeftOut(np.sum(share * predicted, axis=0), logsumexp(log_p) - total)
 
 
 def _weighted_squares(axes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """``Σ_h A_h diag(w_h) A_hᵀ`` for axes of shape (H, p, r) and weights of shape (H, r)."""
-    flat = axes.transpose(1, 0, 2).reshape(axes.shape[1], -1)
+    flat = axes.transpose(1, 0, 2).reshape(axes.shape[1], weight.size)
     square: np.ndarray = (flat * weight.ravel()) @ flat.T
     return square
 
@@ -234,7 +309,7 @@ def root_mean_square(C_half: np.ndarray) -> np.ndarray:
     return np.where(scale > 0, scale, 1.0)
 
 
-def bayes(fit: NestedFit, C_half: np.ndarray) -> np.ndarray:
+def bayes(fit: NestedFit, C_half: np.ndarray, curve: Posterior | None = None) -> np.ndarray:
     """Posterior expected error of every size, ``E[σ'²|y] + E[‖f - f_d‖²_C | y]``, shape (D,).
 
     All but ``‖f_d - E[f|y]‖²_C`` is the same for every d, so the least is the size whose fit is
@@ -243,16 +318,22 @@ def bayes(fit: NestedFit, C_half: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     fit : NestedFit
-    C_half : ndarray of shape (n_rows, D)
-        From `moment_factor`, of the kept terms.
+    C_half : ndarray of shape (n_rows, n_terms)
+        From `moment_factor`, of all terms.
+    curve : Posterior, optional
+        Of all terms. Default: that of the kept ones.
     """
-    curve = posterior(fit.R, fit.z, fit.rss[-1], fit.n_samples, root_mean_square(C_half))
+    kept = C_half[:, fit.kept]
+    if curve is None:
+        grid = prior_grid(len(fit.z) - 1)
+        curve = posterior(fit.R, fit.z, fit.rss[-1], fit.n_samples, root_mean_square(kept), grid)
+        C_half = kept
     known = curve.noise + float(np.sum((C_half @ curve.covariance) * C_half))
     # f_d and E[f|y] over the inputs, about the mean of y, in which both agree; the coefficients of
     # f_d may be large and cancel.
     level = fit.z[0] / fit.R[0, 0]
     mean = curve.mean - np.append(level, np.zeros(len(curve.mean) - 1))
-    S = spread(fit, C_half)
+    S = spread(fit, kept)
     away = np.cumsum(S * np.append(0.0, fit.z[1:]), axis=1) - (C_half @ mean)[:, None]
     distance = np.einsum("ij,ij->j", away, away)
     # Fits that are the same function to rounding are equally near; the smallest is then chosen.

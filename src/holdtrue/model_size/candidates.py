@@ -1,8 +1,7 @@
-"""The bases of a fit, with their terms at the rows and the inputs to predict at."""
+"""The bases of a fit, with their terms at the rows and over the inputs to predict at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +17,21 @@ _BATCH = 10_000
 
 
 class Candidate(NamedTuple):
-    """A fitted basis, its terms at the labelled rows, and inputs elsewhere, as coordinates."""
+    """A fitted basis with its terms.
+
+    Attributes
+    ----------
+    basis : Basis
+    terms : ndarray of shape (n_rows, D)
+        At the labelled rows.
+    C_half : ndarray of shape (at most D, D), or None
+        From `moment_factor`, over inputs like those to come; a process has its prior whatever they
+        are.
+    """
 
     basis: bases.Basis
     terms: np.ndarray
-    elsewhere: np.ndarray
-
-    def terms_elsewhere(self) -> Iterator[np.ndarray]:
-        """Terms at the inputs elsewhere, part by part."""
-        for batch in gen_batches(len(self.elsewhere), _BATCH):
-            yield self.basis.terms(self.elsewhere[batch])
+    C_half: np.ndarray | None
 
 
 def fit_candidates(
@@ -60,9 +64,13 @@ def fit_candidates(
             continue  # the same as without the logarithm
         coordinates = basis.coordinates(rows.X)
         terms = basis.terms(coordinates)
-        enough = _FEW_UNLABELED if averaged else 1
-        elsewhere = _elsewhere(basis, coordinates, rows, enough, rng)
-        candidates[name] = Candidate(basis, terms, elsewhere)
+        C_half = None
+        if basis.explains:
+            enough = _FEW_UNLABELED if averaged else 1
+            elsewhere = _elsewhere(basis, coordinates, rows, enough, rng)
+            batches = gen_batches(len(elsewhere), _BATCH)
+            C_half = kernel.moment_factor(basis.terms(elsewhere[batch]) for batch in batches)
+        candidates[name] = Candidate(basis, terms, C_half)
     return candidates
 
 

@@ -46,13 +46,13 @@ def wild_inputs(rows: Rows, names: list[str], *, held: bool) -> list[str]:
         if wild.any():
             value = column[wild][np.abs(column[wild]).argmax()]
             done = (
-                "They are held at a limit there."
+                "The average holds such values at a limit."
                 if held
-                else "They stretch the range on which the terms are functions until all other "
-                "rows lie in one spot. Check them, take the logarithm, or pass basis='auto'."
+                else "Such values stretch the range until all other rows lie in one spot. Check "
+                "them, take the logarithm, or pass basis='auto'."
             )
             cautions.append(
-                f"{_values(int(wild.sum()))} of {name!r} far outside the others, such as "
+                f"{_values(wild)} of {name!r} far outside the others, such as "
                 f"{value:g} where nearly all lie between {column[~wild].min():g} and "
                 f"{column[~wild].max():g}. {done}"
             )
@@ -65,18 +65,36 @@ def wild_targets(rows: Rows, fitted: np.ndarray) -> str | None:
     deviation = 1.4826 * quantiles(distance, rows.weight, (0.5,))[0]
     tenth, ninth = quantiles(rows.y, rows.weight, (0.1, 0.9))
     low, high = fences(rows.y, rows.weight)
-    wild = (rows.y < low) | (rows.y > high)
+    wild = (rows.y < low) | (rows.y > high) | _takes_half(rows)
     # The small residuals of a nearly exact fit have outliers too, which are harmless.
     wild |= distance > max(_WILD_TARGET * deviation, 0.5 * (ninth - tenth))
     # Where there are many, they have a cause, such as a jump that the curve rounds off.
     if not 0 < rows.weight[wild].sum() <= max(1.0, _FEW_TARGETS * rows.weight.sum()):
         return None
-    value = rows.y[wild][distance[wild].argmax()]
+    value = rows.y[wild][np.abs(rows.y[wild] - np.median(rows.y)).argmax()]
     return (
-        f"{_values(int(wild.sum()))} of y far from what the others say, such as {value:g}. Squared "
-        "error follows such values: check them, leave them out, or take the logarithm of y."
+        f"{_values(wild)} of y far from what the others say, such as {value:g}. Squared error "
+        "follows such values: check them, leave them out, or take the logarithm of y."
     )
 
 
-def _values(count: int) -> str:
+def _takes_half(rows: Rows) -> np.ndarray:
+    """Mask of the one target, if any, that takes more than half of the range of y for itself.
+
+    A curve may follow it, so the distance from the curve does not show it. At the end of an input's
+    range it may be the top of a steep curve.
+    """
+    order = np.argsort(rows.y)
+    wild = np.zeros(len(order), dtype=bool)
+    for extreme, others in ((order[-1], order[:-1]), (order[0], order[1:])):
+        reach = np.ptp(rows.y[others])
+        gap = np.abs(rows.y[others] - rows.y[extreme]).min()
+        x, X = rows.X[extreme], rows.X[others]
+        inside = (X.min(axis=0) < x) & (x < X.max(axis=0))
+        wild[extreme] |= bool(gap > reach > 0 and inside.all())
+    return wild
+
+
+def _values(wild: np.ndarray) -> str:
+    count = int(wild.sum())
     return "1 value" if count == 1 else f"{count} values"

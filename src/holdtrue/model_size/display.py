@@ -1,11 +1,13 @@
-"""Pictures of a fitted `NestedRegressor`: every criterion on one path."""
+"""Pictures of a fitted `NestedRegressor`: its curve, and every criterion on one path."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from holdtrue.charts import Dot, Dots, Lines, Series
 from holdtrue.charts.axes import draw, new_axes
@@ -15,7 +17,7 @@ from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size.table import UNITS, agreement
 from holdtrue.path import SelectionPath
 
-__all__ = ["CriteriaDisplay", "choices_chart", "compare_criteria", "criteria_chart"]
+__all__ = ["CriteriaDisplay", "choices_chart", "compare_criteria", "criteria_chart", "curve_chart"]
 
 
 def criteria_chart(path: SelectionPath) -> Lines:
@@ -63,8 +65,54 @@ def choices_chart(path: SelectionPath) -> Dots:
     )
 
 
+def curve_chart(
+    x: np.ndarray,
+    y: np.ndarray,
+    size: int,
+    predict: Callable[[np.ndarray], Any],
+    x_name: str,
+    y_name: str,
+) -> Lines:
+    """The points, and the curve through them: of one size, or an average with its band.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n_samples,)
+    size : int
+        Number of terms.
+    predict : callable
+        From inputs, shape (n, 1), to predictions, or to predictions and their deviations.
+    x_name, y_name : str
+    """
+    grid = np.linspace(x.min(), x.max(), 200)
+    curve = predict(grid[:, None])
+    label = "1 term" if size == 1 else f"{size} terms"
+    shown = f"a curve of {label}"
+    low = high = ()
+    if isinstance(curve, tuple):
+        curve, deviation = curve
+        label = "average, with two deviations on either side"
+        shown = "the average over all sizes, between two deviations on either side"
+        low, high = ((curve + side * deviation).tolist() for side in (-2, 2))
+    return Lines(
+        title="The points and the curve",
+        text=f"{len(y)} points with {shown}.",
+        x_label=x_name,
+        y_label=y_name,
+        series=[
+            Series("points", x.tolist(), y.tolist(), "points"),
+            Series(label, grid.tolist(), curve.tolist(), "main", low, high),
+        ],
+        whole=False,
+        scale="plain",
+    )
+
+
 class CriteriaDisplay(Display):
     """Plot of every criterion on one path: the estimates above, each one's choice below.
+
+    With the points of one input, the curve through them stands on the left, an average with its
+    band, and the criteria beside it.
 
     Parameters
     ----------
@@ -73,7 +121,7 @@ class CriteriaDisplay(Display):
 
     Attributes
     ----------
-    axes_ : pair of matplotlib Axes
+    axes_ : array of matplotlib Axes
     figure_ : matplotlib Figure
 
     See Also
@@ -101,32 +149,73 @@ class CriteriaDisplay(Display):
         chosen = evidence.choices[evidence.criterion]
         return f"{evidence.criterion} chooses {chosen}; {agreement(evidence.choices)}"
 
+    @classmethod
     @speaks
-    def plot(self, axes: Any = None) -> CriteriaDisplay:
-        """Draw the comparison, on a pair of axes if given."""
-        axes = new_axes(2, size=(7.5, 7), sharex=True) if axes is None else axes
-        if np.size(axes) != 2:
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, y: Any = None, **options: Any
+    ) -> CriteriaDisplay:
+        """Draw a fitted `NestedRegressor`, and its curve over the points if they are given."""
+        if X is None and y is None:
+            return super().from_estimator(estimator, **options)
+        check_is_fitted(estimator)
+        X, y = check_X_y(X, y)
+        if X.shape[1] != 1:
             raise InputError(
-                "axes must be a pair, for the estimates and for the choices. "
-                f"Got {axes!r}. Make one with plt.subplots(2, 1, sharex=True)."
+                f"a curve needs one input. Got X with {X.shape[1]} columns. Leave X and y out."
             )
-        above, below = np.ravel(axes)
-        draw(replace(criteria_chart(self.path), title=self.answer), above)
-        draw(choices_chart(self.path), below)
-        self.axes_, self.figure_ = axes, above.figure
+        band = bool(np.isfinite(estimator.new_error_))
+        (name,) = getattr(estimator, "feature_names_in_", ["x"])
+        curve = curve_chart(
+            X[:, 0],
+            y,
+            estimator.n_terms_,
+            lambda grid: estimator.predict(grid, return_std=band),
+            str(name),
+            "y",
+        )
+        return super().from_estimator(estimator, curve=curve, **options)
+
+    @speaks
+    def plot(self, axes: Any = None, *, curve: Lines | None = None) -> CriteriaDisplay:
+        """Draw the comparison, on a pair of axes if given, or on three with a curve."""
+        n_axes = 2 if curve is None else 3
+        if axes is None and curve is None:
+            axes = new_axes(2, size=(7.5, 7), sharex=True)
+        elif axes is None:
+            axes = new_axes(1, 3, size=(15, 4.6))
+        if np.size(axes) != n_axes:
+            raise InputError(
+                f"axes must be {'a pair' if n_axes == 2 else 'three'}, for "
+                f"{'' if curve is None else 'the curve, '}the estimates and the choices. "
+                f"Got {axes!r}. Make them with plt.subplots({n_axes}, 1)."
+            )
+        *first, estimates, choices = np.ravel(axes)
+        chart = criteria_chart(self.path)
+        if curve is not None:
+            draw(replace(curve, title=""), first[0])
+            first[0].figure.suptitle(self.answer, x=0.01, ha="left", fontsize="medium")
+        else:
+            chart = replace(chart, title=self.answer)
+        draw(chart, estimates)
+        draw(choices_chart(self.path), choices)
+        self.axes_, self.figure_ = axes, estimates.figure
         return self
 
 
 @speaks
-def compare_criteria(estimator: Any, *, axes: Any = None) -> CriteriaDisplay:
+def compare_criteria(
+    estimator: Any, X: Any = None, y: Any = None, *, axes: Any = None
+) -> CriteriaDisplay:
     """Plot every criterion on the path of a fitted `NestedRegressor`, its choice marked.
 
     Parameters
     ----------
     estimator : NestedRegressor
         Fitted.
-    axes : pair of matplotlib Axes, optional
-        For the estimates and for the choices.
+    X, y : array-like of shape (n_samples, 1) and (n_samples,), optional
+        Points to draw with the curve, of one input.
+    axes : array of matplotlib Axes, optional
+        For the estimates and for the choices, before them one for the curve if there are points.
 
     Returns
     -------
@@ -143,6 +232,6 @@ def compare_criteria(estimator: Any, *, axes: Any = None) -> CriteriaDisplay:
     >>> from holdtrue.datasets import make_curve
     >>> data = make_curve("four_terms", n_samples=30, random_state=0)
     >>> model = NestedRegressor(random_state=0).fit(data.X, data.y)
-    >>> compare_criteria(model).answer  # doctest: +SKIP
+    >>> compare_criteria(model, data.X, data.y).answer  # doctest: +SKIP
     """
-    return CriteriaDisplay.from_estimator(estimator, axes=axes)
+    return CriteriaDisplay.from_estimator(estimator, X, y, axes=axes)

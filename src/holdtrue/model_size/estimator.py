@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,22 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.errors import InputError, caution, speaks
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size import bases, cautions, kernel
-from holdtrue.model_size.average import average_curves, fit_curve
-from holdtrue.model_size.candidates import Candidate, fit_candidates
+from holdtrue.model_size.average import average_curves
+from holdtrue.model_size.candidates import fit_candidates
 from holdtrue.model_size.checks import (
     check_columns_named,
     check_parameters,
     grouped_rows,
     largest_size,
 )
-from holdtrue.model_size.folds import Fold, split_rows
+from holdtrue.model_size.folds import Fold, held_out_error, split_rows
 from holdtrue.model_size.table import (
     CRITERIA,
     UNITS,
-    agreement,
     criteria,
     empty_score,
-    grouped_criteria,
+    reason_of,
 )
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.validation import (
@@ -77,8 +75,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         The terms, simplest first; the constant always comes first of all.
 
         - ``"auto"``: B-splines, Legendre polynomials and cosines of one input, Legendre polynomials
-          with and without products of several inputs, and Gaussian processes of these; each on the
-          range of the inputs, and with crowded inputs spread by a logarithm. All are averaged by
+          with and without products of several inputs, and Gaussian processes; each on the range of
+          the inputs, and with crowded inputs spread by a logarithm. All are averaged by the root of
           their evidence; the likeliest one but for the processes is explained.
         - ``"cosine"``, ``"fourier"``, ``"legendre"``, ``"bspline"``: functions of each input on its
           range; with several inputs their products in order of total degree. Fourier series suit
@@ -93,8 +91,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         The estimate of the error on new rows that chooses the size: ``"dee"``, ``"adj"``,
         ``"seb"``, ``"ucb"``, ``"fpe"``, ``"gcv"``, ``"cv"``, ``"loo"``, ``"cpm"``, ``"bic"``,
         ``"ric"``, ``"aic"``, ``"aicc"``, ``"adjusted_r2"`` or ``"bayes"``. All of them are
-        computed, see ``criteria_``; ``"bayes"``, whose cost grows with the cube of the number of
-        terms, only up to 60 terms unless it is asked for.
+        computed, see ``criteria_``; with ``predict="chosen"``, ``"bayes"``, whose cost grows with
+        the cube of the number of terms, only up to 60 terms unless it is asked for.
     predict : {"average", "chosen"}, default="average"
         ``"average"`` predicts with the posterior mean over all sizes and bases; the criterion then
         only explains. ``"chosen"`` predicts with the least-squares fit of the chosen size:
@@ -128,8 +126,9 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         The fitted basis, with ``"auto"`` the likeliest one: ``basis_.terms(basis_.coordinates(X))``
         has the values of its terms.
     basis_weights_ : dict of float
-        Weight of each basis in the average: its posterior probability, of several inputs in
-        proportion to the square root of that.
+        Weight of each basis in the average, in proportion to the square root of its posterior
+        probability. Of several inputs ``"constant"`` is one more where left-out rows are predicted
+        hardly better than by their mean.
     new_error_ : float
         Mean squared error of the average on left-out rows, in closed form; NaN with
         ``predict="chosen"``, for which ``path_`` has the estimate.
@@ -162,8 +161,7 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     Notes
     -----
     When **not** to use it: when the terms have no natural order from simple to complex, shrinkage
-    (`RidgeCV`, `LassoCV`) is the better tool. A curve that is as smooth as a Gaussian bump is found
-    from fewer points by a Gaussian process. With hundreds of rows per term the choice hardly
+    (`RidgeCV`, `LassoCV`) is the better tool. With hundreds of rows per term the choice hardly
     matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y:
     only ``"cv"`` repeats that look in each fold, the other criteria are optimistic.
 
@@ -296,17 +294,13 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         )
         average = None
         if not grouped and (averaged or len(candidates) > 1):
-            curves = {
-                name: fit_curve(each.basis, rows, each.terms, each.terms_elsewhere())
-                for name, each in candidates.items()
-            }
-            average = average_curves(curves, rows)
-            weights = dict(zip(candidates, average.weights.tolist(), strict=True))
+            average = average_curves(candidates, rows)
+            weights = dict(zip(average.curves, average.weights.tolist(), strict=True))
             name = average.likeliest
         elif len(candidates) > 1:
             # Evidence takes rows for independent; groups are told apart by held-out ones alone.
             held_out = {
-                name: self._held_out(each, rows, folds, max_terms).min()
+                name: held_out_error(each.basis, rows, folds, each.terms[:, :max_terms]).min()
                 for name, each in candidates.items()
             }
             name = min(held_out, key=lambda each: held_out[each])
@@ -320,17 +314,14 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         fit = kernel.nested_fit(terms, rows.y, rows.weight)
         names = [basis.names[j] for j in fit.kept]
         self.path_ = self._path(fit, names, np.full(len(fit.z), np.nan), 0, "interrupted")
-        held_out_error = kernel.cross_validation(
-            self._folds(basis, rows, folds, terms, fit.kept), len(fit.z)
-        )
+        left_out_error = held_out_error(basis, rows, folds, terms, fit.kept)
         given = self.noise_variance
         noise = kernel.noise_variance(fit) if given is None else float(given)
-        if grouped:
-            table = grouped_criteria(fit, held_out_error)
-        else:
-            C_half = kernel.moment_factor(part[:, fit.kept] for part in explained.terms_elsewhere())
-            with_bayes = self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
-            table = criteria(fit, C_half, noise, held_out_error, with_bayes=with_bayes)
+        # Of an average `bayes` explains the posterior that predicts.
+        curve = average.curves[name].posterior if averaged and average else None
+        with_bayes = bool(curve) or self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
+        C_half = None if grouped else explained.C_half
+        table = criteria(fit, C_half, noise, left_out_error, curve, with_bayes=with_bayes)
 
         # A criterion that is infinite at every size chooses none.
         choices = {
@@ -344,18 +335,16 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
                 f"{fit.n_samples:g} rows. Pass criterion='dee', or more rows."
             )
         size = choices[self.criterion]
-        reason = _reason(fit, choices, self.criterion, terms.shape[1])
-        if averaged:
-            reason += f"; predictions average over all sizes{_of_bases(weights)}"
-            if basis.first_degree(self.n_features_in_) > max_terms:
-                reason += (
-                    "; columns late in the order enter the average alone, which shrinks all alike: "
-                    "if few of them matter, basis='omp' finds them"
-                )
-        elif len(weights) > 1:
-            reason += f"; {name} is the likeliest basis"
-        if grouped:
-            reason += "; new data are new groups"
+        reason = reason_of(
+            fit,
+            choices,
+            self.criterion,
+            weights,
+            n_columns=terms.shape[1],
+            averaged=averaged,
+            grouped=grouped,
+            late=basis.first_degree(self.n_features_in_) > max_terms,
+        )
         values = {name: values for name, values in table.items() if name != "n_terms"}
         estimates = table[self.criterion]
         if averaged and average is not None and self.criterion == "bayes":
@@ -441,18 +430,10 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     def _unfitted_bases(self) -> dict[str, bases.Basis]:
         names = feature_names(self)
         if isinstance(self.basis, str) and self.basis == "auto":
-            return {**bases.auto_bases(self.interval, names)}
+            averaged = vars(self)["predict"] == "average"
+            return bases.auto_bases(self.interval, names, averaged=averaged)
         name = self.basis if isinstance(self.basis, str) else type(self.basis).__name__
         return {name: bases.make_basis(self.basis, self.interval, names)}
-
-    def _held_out(
-        self, candidate: Candidate, rows: bases.Rows, folds: list[Fold], max_terms: int
-    ) -> np.ndarray:
-        terms = candidate.terms[:, :max_terms]
-        kept = kernel.independent_terms(terms, rows.weight)
-        return kernel.cross_validation(
-            self._folds(candidate.basis, rows, folds, terms, kept), len(kept)
-        )
 
     def _cautions(self, rows: bases.Rows, max_terms: int) -> Iterator[str]:
         """What a reader might trust wrongly."""
@@ -462,33 +443,12 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             first_degree = self.basis_.first_degree(self.n_features_in_)
             texts.append(cautions.runaway_criterion(self.criterion, float(rows.weight.sum())))
             texts.append(cautions.unreached_columns(first_degree, max_terms))
-        if auto or isinstance(self.basis_, (bases.IntervalBasis, bases.RadialBasis)):
-            texts.extend(cautions.wild_inputs(rows, feature_names(self), held=auto))
-        texts.append(cautions.wild_targets(rows, self._curve(rows.X)))
+        wild = cautions.wild_inputs(rows, feature_names(self), held=auto)
+        if wild and not isinstance(self.basis_, bases.TransformerBasis):
+            texts.extend(wild)
+        else:  # the target of a wild input is far from the others for that reason
+            texts.append(cautions.wild_targets(rows, self._curve(rows.X)))
         yield from (each for each in texts if each)
-
-    def _folds(
-        self,
-        basis: bases.Basis,
-        rows: bases.Rows,
-        folds: list[Fold],
-        terms: np.ndarray,
-        kept: np.ndarray,
-    ) -> Iterator[tuple[np.ndarray, ...]]:
-        """Training and held-out terms, targets and weights of each fold."""
-        used = terms if len(kept) == terms.shape[1] else terms[:, kept]
-        for train_weight, test_weight in folds:
-            train, test = train_weight > 0, test_weight > 0
-            X, y, weight = rows.X[train], rows.y[train], train_weight[train]
-            if basis.uses_target:
-                refitted = bases.make_basis(self.basis, self.interval, feature_names(self))
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # said once, by the fit on all rows
-                    refitted.fit(bases.Rows(X, y, weight, rows.unlabeled), terms.shape[1])
-                    used = refitted.terms(refitted.coordinates(rows.X))
-                # Sizes count independent terms, here as on the path.
-                used = used[:, kernel.independent_terms(used[train], weight)[: len(kept)]]
-            yield used[train], y, weight, used[test], rows.y[test], test_weight[test]
 
     def _path(
         self,
@@ -508,29 +468,3 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             unit=other_unit or "mean squared error",
             train_scores=None if other_unit else fit.rss / fit.n_samples,
         )
-
-
-# What `fit` leaves behind.
-def _reason(fit: kernel.NestedFit, choices: dict[str, int], criterion: str, n_columns: int) -> str:
-    n_sizes = len(fit.z)
-    if fit.rss[1] == 0:
-        return "the target is constant, so one term fits it exactly"
-    reason = f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}; "
-    reason += agreement(choices)
-    dropped = n_columns - n_sizes
-    if dropped:
-        reason += f"; {_count(dropped)} depended on earlier ones and "
-        reason += "was left out" if dropped == 1 else "were left out"
-    return reason
-
-
-def _count(count: int) -> str:
-    return f"{count} term" if count == 1 else f"{count} terms"
-
-
-def _of_bases(weights: dict[str, float]) -> str:
-    """The bases of an average and their weights, in a clause."""
-    if len(weights) == 1:
-        return ""
-    shown = sorted((-weight, name) for name, weight in weights.items() if weight >= 0.005)
-    return " and bases (" + "; ".join(f"{name} {-weight:.0%}" for weight, name in shown) + ")"

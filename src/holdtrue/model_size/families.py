@@ -74,17 +74,18 @@ def cubic_bumps(u: np.ndarray, knots: np.ndarray) -> np.ndarray:
     knots : ndarray of shape (5, n_splines)
         In order; no more than two at either end may be equal.
     """
-    u = u[:, None]
-    parts = [(low <= u) & (u < high) for low, high in itertools.pairwise(knots)]
-    values = [part.astype(float) for part in parts]
+    values = np.zeros((len(u), knots.shape[1]))
+    inside = np.nonzero((knots[0] <= u[:, None]) & (u[:, None] < knots[4]))
+    u, knots = u[inside[0]], knots[:, inside[1]]
+    bumps = [((low <= u) & (u < high)).astype(float) for low, high in itertools.pairwise(knots)]
     for degree in (1, 2, 3):
-        values = [
-            _share(u - knots[i], knots[i + degree] - knots[i]) * values[i]
-            + _share(knots[i + degree + 1] - u, knots[i + degree + 1] - knots[i + 1])
-            * values[i + 1]
+        bumps = [
+            _share(u - knots[i], knots[i + degree] - knots[i]) * bumps[i]
+            + _share(knots[i + degree + 1] - u, knots[i + degree + 1] - knots[i + 1]) * bumps[i + 1]
             for i in range(4 - degree)
         ]
-    return values[0]
+    values[inside] = bumps[0]
+    return values
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
 from holdtrue.errors import InputError
-from holdtrue.model_size.kernel import fold_weights
+from holdtrue.model_size import kernel
+from holdtrue.model_size.bases import Basis, Rows
 
 Fold = tuple[np.ndarray, np.ndarray]
 
@@ -46,7 +50,7 @@ def split_rows(
     if isinstance(cv, numbers.Integral):
         order = sorted_rows(X[used], y[used])
         test = np.zeros((int(cv), len(order)))
-        test[:, order] = fold_weights(weight[used][order], int(cv), rng)
+        test[:, order] = kernel.fold_weights(weight[used][order], int(cv), rng)
         return [(weight[used] - part, part) for part in test if part.any()]
     if hasattr(cv, "split"):
         groups = None if groups is None else groups[used]
@@ -82,3 +86,43 @@ def _held(rows: Any, weight: np.ndarray) -> np.ndarray:
 def sorted_rows(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Order of the rows by their values alone, so that draws do not follow storage."""
     return np.lexsort((y, *X.T[::-1]))
+
+
+def held_out_error(
+    basis: Basis,
+    rows: Rows,
+    folds: list[Fold],
+    terms: np.ndarray,
+    kept: np.ndarray | None = None,
+) -> np.ndarray:
+    """Mean squared error of held-out rows for every size.
+
+    Parameters
+    ----------
+    basis : fitted Basis
+        Fitted anew in every fold if it looks at the target.
+    rows : Rows
+    folds : list of Fold
+    terms : ndarray of shape (n_rows, n_terms)
+        The basis's at the rows.
+    kept : ndarray of int, optional
+        Those of them that do not depend on earlier ones; found out by default.
+    """
+    kept = kernel.independent_terms(terms, rows.weight) if kept is None else kept
+
+    def parts() -> Iterator[tuple[np.ndarray, ...]]:
+        used = terms if len(kept) == terms.shape[1] else terms[:, kept]
+        for train_weight, test_weight in folds:
+            train, test = train_weight > 0, test_weight > 0
+            X, y, weight = rows.X[train], rows.y[train], train_weight[train]
+            if basis.uses_target:
+                refitted = copy.copy(basis)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # said once, by the fit on all rows
+                    refitted.fit(Rows(X, y, weight, rows.unlabeled), terms.shape[1])
+                    used = refitted.terms(refitted.coordinates(rows.X))
+                # Sizes count independent terms, here as on the path.
+                used = used[:, kernel.independent_terms(used[train], weight)[: len(kept)]]
+            yield used[train], y, weight, used[test], rows.y[test], test_weight[test]
+
+    return kernel.cross_validation(parts(), len(kept))

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bayes import bayes
+from holdtrue.model_size.bayes import Posterior, bayes
 
 CRITERIA = (
     "dee", "adj", "seb", "ucb", "fpe", "gcv", "cv", "loo", "cpm", "bic", "ric", "aic", "aicc",
@@ -20,9 +20,10 @@ UNITS = {"aic": "AIC", "aicc": "corrected AIC", "adjusted_r2": "1 - adjusted R²
 
 def criteria(
     fit: kernel.NestedFit,
-    C_half: np.ndarray,
+    C_half: np.ndarray | None,
     variance: float,
     held_out: np.ndarray,
+    curve: Posterior | None = None,
     *,
     with_bayes: bool = True,
 ) -> dict[str, np.ndarray]:
@@ -31,17 +32,22 @@ def criteria(
     Parameters
     ----------
     fit : NestedFit
-    C_half : ndarray of shape (n_rows, D)
-        From `moment_factor`, of the kept terms.
+    C_half : ndarray of shape (n_rows, n_terms), or None
+        From `moment_factor`, of all terms. Without it there is the one criterion that does not take
+        rows for independent.
     variance : float
         Of the noise, for Cp, BIC and RIC.
     held_out : ndarray of shape (D,)
         From `cross_validation`.
+    curve : Posterior, optional
+        Of all terms, for `bayes`.
     with_bayes : bool
         Without it the one costly criterion is left out.
     """
     remp, d, n = fit.remp, fit.n_terms, fit.n_samples
-    S = kernel.spread(fit, C_half)
+    if C_half is None:
+        return {"n_terms": d, "train": remp, "cv": held_out}
+    S = kernel.spread(fit, C_half[:, fit.kept])
     table = {
         "n_terms": d,
         "train": remp,
@@ -61,13 +67,8 @@ def criteria(
         "adjusted_r2": kernel.adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
     }
     if with_bayes:
-        table["bayes"] = bayes(fit, C_half)
+        table["bayes"] = bayes(fit, C_half, curve)
     return table
-
-
-def grouped_criteria(fit: kernel.NestedFit, held_out: np.ndarray) -> dict[str, np.ndarray]:
-    """Table of sizes with the one criterion that does not take rows for independent."""
-    return {"n_terms": fit.n_terms, "train": fit.remp, "cv": held_out}
 
 
 def agreement(choices: dict[str, int]) -> str:
@@ -84,14 +85,71 @@ def agreement(choices: dict[str, int]) -> str:
     )
 
 
+def reason_of(
+    fit: kernel.NestedFit,
+    choices: dict[str, int],
+    criterion: str,
+    weights: dict[str, float],
+    *,
+    n_columns: int,
+    averaged: bool,
+    grouped: bool,
+    late: bool,
+) -> str:
+    """Why a size was chosen and what predicts, in words.
+
+    Parameters
+    ----------
+    fit : NestedFit
+    choices : dict of int
+        The size that each criterion chooses.
+    criterion : str
+    weights : dict of float
+        Of each basis.
+    n_columns : int
+        Terms of the basis, with those that depend on earlier ones.
+    averaged, grouped, late : bool
+        Whether predictions are an average, rows have groups, and columns late in the order cannot
+        enter at any size.
+    """
+    n_sizes = len(fit.z)
+    if fit.rss[1] == 0:
+        parts = ["the target is constant, so one term fits it exactly"]
+    else:
+        parts = [f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}"]
+        parts.append(agreement(choices))
+        dropped = n_columns - n_sizes
+        if dropped:
+            were = "was" if dropped == 1 else "were"
+            parts.append(f"{_count(dropped)} depended on earlier ones and {were} left out")
+    shown = sorted((-weight, name) for name, weight in weights.items() if weight >= 0.005)
+    if averaged:
+        bases = "; ".join(f"{name} {-weight:.0%}" for weight, name in shown)
+        bases = f" and bases ({bases})" if len(weights) > 1 else ""
+        parts.append(f"predictions average over all sizes{bases}")
+        if late:
+            parts.append(
+                "columns late in the order enter the average alone, which shrinks all alike: if "
+                "few of them matter, basis='omp' finds them"
+            )
+    elif len(weights) > 1:
+        why = "predicts left-out groups best" if grouped else "is the likeliest basis"
+        parts.append(f"{shown[0][1]} {why}")
+    if grouped:
+        parts.append("new data are new groups")
+    return "; ".join(parts)
+
+
+def _count(count: int) -> str:
+    return f"{count} term" if count == 1 else f"{count} terms"
+
+
 def empty_score(name: str, fit: kernel.NestedFit) -> float:
     """A criterion's value without any term: predicting 0 fits nothing, so nothing is corrected."""
     none, error = np.array([0]), fit.rss[:1] / fit.n_samples
-    if name == "aic":
-        return float(kernel.aic(error, none, fit.n_samples)[0])
-    if name == "aicc":
-        return float(kernel.aicc(error, none, fit.n_samples)[0])
-    if name == "adjusted_r2":
+    if name in ("aic", "aicc"):
+        error = getattr(kernel, name)(error, none, fit.n_samples)
+    elif name == "adjusted_r2":
         variance = fit.rss[1] / (fit.n_samples - 1)
-        return float(kernel.adjusted_r2(error, none, fit.n_samples, variance)[0])
+        error = kernel.adjusted_r2(error, none, fit.n_samples, variance)
     return float(error[0])

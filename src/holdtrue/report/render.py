@@ -13,10 +13,9 @@ from typing import Any
 
 from holdtrue import __version__
 from holdtrue.charts import number, printable, svg
+from holdtrue.charts.words import shortened
 from holdtrue.report.summary import Summary, Table
 from holdtrue.report.terms import terms_of
-
-__all__ = ["cell", "csv_cell", "numeric_columns", "to_csv", "to_html", "to_markdown"]
 
 _MAX_ROWS = 1000  # rows of a table in HTML, which must stay below 1 MB
 _MAX_CHARACTERS = 200  # of a name from the data
@@ -127,8 +126,7 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
         return number(value)
-    text = str(value)
-    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+    return shortened(str(value), _MAX_CHARACTERS)
 
 
 def numeric_columns(table: Table) -> set[str]:

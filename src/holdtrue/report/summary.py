@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from holdtrue.charts import Chart, number
 from holdtrue.errors import InputError, speaks
 from holdtrue.path import SelectionPath
-from holdtrue.records import parse_json, read
+from holdtrue.records import Document, Record, parse_json, read
 
-__all__ = ["Summary", "Table"]
-
-_FORMAT = "holdtrue.Summary"
 _READS = (
     "Pass a file that `holdtrue rank`, select, compare, transfer or size wrote with --json, or the "
     "text of SelectionPath.to_json."
@@ -23,29 +20,17 @@ _READS = (
 _CELL = (str, int, float, bool, type(None))
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows under labelled columns.
-
-    Parameters
-    ----------
-    caption : str
-    columns : mapping of str to str
-        From the keys of the rows to what stands above the column.
-    rows : sequence of mappings
-        Text, numbers, truth values or None.
-    brief : sequence of str
-        Keys of the columns that matter most; a terminal has no room for the others, and a page
-        folds them.
-    n_left_out : int
-        Further rows, which are not here.
-    """
+@dataclass(frozen=True, eq=False)
+class Table(Record):
+    """Rows under labelled columns."""
 
     caption: str
-    columns: Mapping[str, str]
-    rows: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, str]  # from the keys of the rows to what stands above the column
+    rows: Sequence[Mapping[str, Any]]  # text, numbers, truth values or None
+    # Keys of the columns that matter most; a terminal has no room for the others, and a page folds
+    # them
     brief: Sequence[str]
-    n_left_out: int = 0
+    n_left_out: int = 0  # further rows, which are not here
 
     def __post_init__(self) -> None:
         if not set(self.brief) <= set(self.columns):
@@ -56,9 +41,27 @@ class Table:
             if not all(isinstance(value, _CELL) for value in row.values()):
                 raise InputError(f"a row holds more than text and numbers: {dict(row)}.")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The table, ready for JSON; numbers that JSON cannot say are marked as such."""
+        rows = [{key: _to_cell(value) for key, value in row.items()} for row in self.rows]
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"rows": rows}
 
-@dataclass(frozen=True)
-class Summary:
+    @classmethod
+    def from_dict(cls, record: Any) -> Table:
+        """The table that `to_dict` wrote. Anything else is refused with an `InputError`."""
+        parts = read(dict[str, object], record, "table")
+        rows = read(Sequence[dict[str, object]], parts.get("rows"), "rows")
+        return cls(
+            caption=read(str, parts.get("caption"), "caption"),
+            columns=read(dict[str, str], parts.get("columns"), "columns"),
+            rows=[{key: _from_cell(cell, key) for key, cell in row.items()} for row in rows],
+            brief=read(Sequence[str], parts.get("brief"), "brief"),
+            n_left_out=read(int, parts.get("n_left_out", 0), "n_left_out"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Summary(Document):
     """What was asked, the answer, and all that a reader needs to trust it.
 
     Parameters
@@ -115,30 +118,15 @@ class Summary:
                 wary.append((what, why))
         return replace(self, wary=wary, **changed)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON."""
+        wary = [{"what": what, "why": why} for what, why in self.wary]
+        return super().to_dict() | {"wary": wary}
+
+    @speaks
     def to_json(self) -> str:
         """The summary as strict JSON, the path in it as `SelectionPath.to_json` has it."""
-        table = self.table
-        record = {
-            "format": _FORMAT,
-            "version": 1,
-            "command": self.command,
-            "question": self.question,
-            "answer": self.answer,
-            "wary": [{"what": what, "why": why} for what, why in self.wary],
-            "asked": dict(self.asked),
-            "table": {
-                "caption": table.caption,
-                "columns": dict(table.columns),
-                "rows": [{k: _to_cell(v) for k, v in row.items()} for row in table.rows],
-                "brief": list(table.brief),
-                "n_left_out": table.n_left_out,
-            },
-            "path": json.loads(self.path.to_json()),
-            "charts": [chart.to_dict() for chart in self.charts],
-            "shapes": [chart.to_dict() for chart in self.shapes],
-            "reproduce": dict(self.reproduce),
-        }
-        return json.dumps(record, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
 
     @classmethod
     @speaks
@@ -146,39 +134,14 @@ class Summary:
         """The summary that `to_json` wrote, or that of a bare path. All else is a ValueError."""
         try:
             record = parse_json(text)
+            if isinstance(record, dict) and record.get("format") == "holdtrue.SelectionPath":
+                return _of_path(SelectionPath.from_dict(record))
+            if isinstance(record, dict):
+                notes = read(Sequence[dict[str, str]], record.get("wary"), "wary")
+                record["wary"] = [(note.get("what"), note.get("why")) for note in notes]
+            return cls.from_dict(record)
         except InputError as error:
             raise InputError(f"{error.sentence} {_READS}") from error
-        form = record.get("format") if isinstance(record, dict) else None
-        if form == "holdtrue.SelectionPath":
-            return _of_path(SelectionPath.from_json(text))
-        if form != _FORMAT:
-            raise InputError(f"expected format={_FORMAT!r}, got {form!r}. {_READS}")
-        if record.get("version") != 1:
-            raise InputError(
-                f"this holdtrue reads version 1. Got version {record.get('version')!r}. "
-                "Update holdtrue to read it."
-            )
-        try:
-            return cls(
-                **{name: read(str, record[name], name) for name in _TEXTS},
-                **{name: read(dict[str, str], record[name], name) for name in _TEXT_TABLES},
-                path=SelectionPath.from_json(json.dumps(record["path"])),
-                table=_read_table(record["table"]),
-                charts=read(Sequence[Chart], record["charts"], "charts"),
-                shapes=read(Sequence[Chart], record.get("shapes", ()), "shapes"),
-                wary=[
-                    (note["what"], note["why"])
-                    for note in read(Sequence[dict[str, str]], record["wary"], "wary")
-                ],
-            )
-        except KeyError as error:
-            raise InputError(f"the file is damaged: {error} is missing. {_READS}") from error
-        except InputError as error:
-            raise InputError(f"the file is damaged: {error.sentence} {_READS}") from error
-
-
-_TEXTS = ("command", "question", "answer")
-_TEXT_TABLES = ("asked", "reproduce")
 
 
 def _of_path(path: SelectionPath) -> Summary:
@@ -204,18 +167,6 @@ def _of_path(path: SelectionPath) -> Summary:
         path=path,
         table=Table("Every size of the path.", columns, rows, tuple(columns)),
         charts=(path.chart(),),
-    )
-
-
-def _read_table(record: Any) -> Table:
-    parts = read(dict[str, object], record, "table")
-    rows = read(Sequence[dict[str, object]], parts["rows"], "rows")
-    return Table(
-        caption=read(str, parts["caption"], "caption"),
-        columns=read(dict[str, str], parts["columns"], "columns"),
-        rows=[{key: _from_cell(cell, key) for key, cell in row.items()} for row in rows],
-        brief=read(Sequence[str], parts["brief"], "brief"),
-        n_left_out=read(int, parts.get("n_left_out", 0), "n_left_out"),
     )
 
 

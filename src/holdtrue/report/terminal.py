@@ -14,8 +14,6 @@ from holdtrue.charts import printable
 from holdtrue.report.render import cell, numeric_columns
 from holdtrue.report.summary import Summary
 
-__all__ = ["Terminal", "show"]
-
 _NAME = 18  # least width of the first column of text, which is not wrapped
 _TEXT = 10  # of the others
 

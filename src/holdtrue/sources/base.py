@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,19 +13,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.path import ShowsPath
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import Task
+from holdtrue.sources.folds import Task
 from holdtrue.sources.pool import PoolOn, SourcePool
-from holdtrue.targets import check_class_count
 from holdtrue.validation import (
     check_groups,
     check_magnitude,
     check_weights,
+    class_codes,
     is_number,
     numeric_rows,
 )
@@ -161,14 +161,7 @@ class ClassPredictions(ClassifierMixin):
 
 def class_task(rows: Rows, class_weight: Any) -> tuple[np.ndarray, Task]:
     """The classes of positive weight, and what is to be predicted: ±1 for each against the rest."""
-    check_classification_targets(rows.y)
-    classes, codes = np.unique(rows.y, return_inverse=True)
-    if len(classes) < 2:
-        raise InputError(
-            f"needs rows of at least 2 classes. "
-            f"Got one class ({shown(classes[0])}) in all rows of positive weight."
-        )
-    check_class_count(len(classes))
+    classes, codes = class_codes(rows.y)
     positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
     by_class = isinstance(class_weight, dict)
     task = Task(
@@ -180,6 +173,30 @@ def class_task(rows: Rows, class_weight: Any) -> tuple[np.ndarray, Task]:
         truncated=True,
     )
     return classes, task
+
+
+def check_penalty(name: str, value: Any) -> None:
+    """Refuse anything but a number above 0 and 'loo'."""
+    if not (isinstance(value, str) and value == "loo") and not (is_number(value) and value > 0):
+        raise InputError(
+            f"{name} must be a number above 0, or 'loo' to choose it by leave-one-out. "
+            f"Got {shown(value)}."
+        )
+
+
+def check_count(name: str, value: Any, other: str) -> None:
+    """Refuse anything but a whole number of at least 1, None, and 'loo' if ``other`` names it."""
+    is_loo = isinstance(value, str) and value == "loo" and "'loo'" in other
+    if not (value is None or is_loo or (is_number(value, numbers.Integral) and value >= 1)):
+        raise InputError(
+            f"{name} must be a whole number of at least 1, {other}. Got {shown(value)}."
+        )
+
+
+def check_tol(value: Any) -> None:
+    """Refuse anything but a number of at least 0."""
+    if not (is_number(value) and value >= 0):
+        raise InputError(f"tol must be a number of at least 0. Got {shown(value)}.")
 
 
 def check_class_weight(given: Any) -> None:

@@ -27,6 +27,11 @@ def truncate(scores: np.ndarray) -> np.ndarray:
     return np.clip(scores, -1.0, 1.0)
 
 
+def thresholds(decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What to take off the decisions of each target, as in `calibrated`; shape (n_targets,)."""
+    return np.array([threshold for threshold, _ in _fits(decisions, targets, weights)])
+
+
 def calibrated(
     decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, float]:
@@ -45,12 +50,11 @@ def calibrated(
         logistic function of ``truncate(decision - threshold)/temperature``. (Of several, cut scores
         could tie.)
     """
-    columns = zip(truncate(decisions).T, targets.T, weights.T, strict=True)
-    fits = [_logistic(*of_target) for of_target in columns]
-    thresholds = np.array([threshold for threshold, _ in fits])
+    fits = _fits(decisions, targets, weights)
+    offsets = np.array([threshold for threshold, _ in fits])
     if len(fits) == 1:
-        return thresholds, float(np.exp(-fits[0][1]))
-    moved = decisions - thresholds
+        return offsets, float(np.exp(-fits[0][1]))
+    moved = decisions - offsets
     row, weight, label = np.arange(len(moved)), weights.mean(axis=1), targets.argmax(axis=1)
 
     def loss(log_slope: float) -> float:
@@ -59,7 +63,14 @@ def calibrated(
 
     ends = (_PRIOR_SLOPE - 10, _PRIOR_SLOPE + 10)
     log_slope = minimize_scalar(loss, bounds=ends, method="bounded").x
-    return thresholds, float(np.exp(-log_slope))
+    return offsets, float(np.exp(-log_slope))
+
+
+def _fits(
+    decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> list[tuple[float, float]]:
+    columns = zip(truncate(decisions).T, targets.T, weights.T, strict=True)
+    return [_logistic(*of_target) for of_target in columns]
 
 
 def _penalty(log_slope: float) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdtrue.sources.kernel import equal_columns, standardised
 from holdtrue.sources.pool import PoolOn
+from holdtrue.sources.scale import first_of_equals, standardised
 
 
 class Candidates:
@@ -26,6 +26,8 @@ class Candidates:
     ----------
     indices : ndarray of int, shape (n_candidates,)
         Place of each candidate where columns of X come first, then sources in pool order.
+    equal_to : ndarray of int, shape (n_candidates,)
+        The first candidate that equals each one, of those compared so far.
     """
 
     def __init__(self, X: Any, features: np.ndarray, on: PoolOn, n_sources: int):
@@ -38,12 +40,8 @@ class Candidates:
         self._columns = np.empty((X.shape[0], 0), dtype=X.dtype)
         self._slot = np.full(len(self.indices), -1)
         self._n_read = 0
-        # For `different`: columns compared so far, standardised, and which candidates they are.
-        self._compared = np.empty((X.shape[0], 0))
-        self._compared_to: list[int] = []
-        self._is_compared = np.zeros(len(self.indices), dtype=bool)
-        # Candidates that equal an earlier one, and that one.
-        self._equal_to: dict[int, int] = {}
+        self._n_compared = 0
+        self.equal_to = np.arange(len(self.indices))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -94,33 +92,19 @@ class Candidates:
 
     def different(self, wanted: np.ndarray, chosen: list[int]) -> np.ndarray:
         """Those of the wanted candidates that equal no chosen one and no other of them."""
-        if len(new := wanted[~self._is_compared[wanted]]):
-            self._compare(new)
-        if not self._equal_to:
-            return wanted
-        taken = {self._equal_to.get(j, j) for j in chosen}
+        self.columns(wanted)
+        if self._n_read > self._n_compared:
+            read = np.flatnonzero(self._slot >= 0)
+            Z = standardised(self.columns(read), np.ones(self.n_rows))[0]
+            self.equal_to[read] = read[first_of_equals(Z)]
+            self._n_compared = self._n_read
+        taken = set(self.equal_to[chosen].tolist())
         left = []
-        for j in wanted.tolist():
-            first = self._equal_to.get(j, j)
+        for j, first in zip(wanted.tolist(), self.equal_to[wanted].tolist(), strict=True):
             if first not in taken:
                 left.append(j)
             taken.add(first)
         return np.array(left, dtype=np.intp)
-
-    def _compare(self, new: np.ndarray) -> None:
-        Z = standardised(self.columns(new), np.ones(self.n_rows))[0]
-        start = len(self._compared_to)
-        if start + len(new) > self._compared.shape[1]:
-            larger = np.zeros((self.n_rows, 2 * (start + len(new))))
-            larger[:, :start] = self._compared[:, :start]
-            self._compared = larger
-        self._compared[:, start : start + len(new)] = Z
-        self._compared_to += new.tolist()
-        self._is_compared[new] = True
-        first = equal_columns(self._compared[:, : start + len(new)], Z)
-        for place in np.flatnonzero(first < start + np.arange(len(new))):
-            same = self._compared_to[first[place]]
-            self._equal_to[int(new[place])] = self._equal_to.get(same, same)
 
     def _fetch(self, wanted: np.ndarray) -> np.ndarray:
         of_x = self.X[:, self.features[wanted[wanted < self.n_features]]]

@@ -14,131 +14,18 @@ from functools import cached_property
 import numpy as np
 
 from holdtrue.progress import progress_bar
-from holdtrue.sources.calibrate import truncate
+from holdtrue.sources.calibrate import thresholds, truncate
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.draws import CandidateDraws
-from holdtrue.sources.kernel import (
-    GreedyFit,
-    SampledSearch,
-    first_of_equals,
-    greedy,
-    greedy_from_gram,
-    standardised,
-)
+from holdtrue.sources.folds import Fold, Task, make_folds, one_at_a_time
+from holdtrue.sources.kernel import GreedyFit, SampledSearch, greedy, greedy_from_gram
+from holdtrue.sources.scale import Scaled, Weighable, first_of_equals, standardised
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
-# Up to this many rows, copies counted, or groups, one is left out at a time; above, a tenth.
-MOST_LEFT_OUT = 50
-_N_PARTS = 10
+# Columns of so few values can be equal by chance.
+_BY_CHANCE = 3
 # A Gram matrix of more candidates than this (512 MB) is not formed.
 _MOST_IN_GRAM = 8_000
-
-
-# --- rows ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be predicted, and how rows count.
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n_rows, n_targets)
-        Numbers, or ±1 for each class against the rest.
-    weight : ndarray of shape (n_rows,)
-        Positive; weights are repetitions.
-    balanced : bool
-        Whether both sides of a target get the same sum of weights.
-    row_factor : ndarray of shape (n_rows,), optional
-        Weight of each row's class, where the caller gave weights by class.
-    groups : ndarray of int, shape (n_rows,), optional
-        Rows that are left out together.
-    truncated : bool
-        Whether targets are ±1, so that a score beyond them counts as ±1 when it is judged.
-    """
-
-    targets: np.ndarray
-    weight: np.ndarray
-    balanced: bool = False
-    row_factor: np.ndarray | None = None
-    groups: np.ndarray | None = None
-    truncated: bool = False
-
-    @property
-    def n_targets(self) -> int:
-        """Number of targets."""
-        return self.targets.shape[1]
-
-    def class_weights(self, weight: np.ndarray, t: int) -> np.ndarray:
-        """Weights of the rows for target t, with the sum of those given."""
-        total = weight.sum()
-        if self.row_factor is not None:
-            factored = weight * self.row_factor
-            return factored * (total / factored.sum()) if factored.sum() > 0 else weight
-        if not self.balanced or not total:
-            return weight
-        positive = self.targets[:, t] > 0
-        sides = [weight @ ~positive, weight @ positive]
-        present = sum(side > 0 for side in sides)
-        share = [total / (present * side) if side else 0.0 for side in sides]
-        return weight * np.where(positive, share[1], share[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Weights of the rows to fit with, and of those left out; shape (n_rows,) each."""
-
-    train: np.ndarray
-    left_out: np.ndarray
-
-    @property
-    def rows(self) -> np.ndarray:
-        """Rows that are left out."""
-        return np.flatnonzero(self.left_out)
-
-
-def one_at_a_time(weight: np.ndarray) -> bool:
-    """Whether rows are so few that copies of a row are left out one at a time."""
-    return bool(weight.sum() <= MOST_LEFT_OUT)
-
-
-def make_folds(task: Task, *, in_parts: bool = False) -> list[Fold]:
-    """Folds that leave out every row once: one copy of a row, a group, or a tenth of them.
-
-    Parameters
-    ----------
-    task : Task
-    in_parts : bool
-        Whether a tenth is left out at a time however few the rows are.
-    """
-    weight = task.weight
-    if task.groups is None and one_at_a_time(weight) and not (in_parts and len(weight) > _N_PARTS):
-        folds = []
-        for i in range(len(weight)):
-            left_out = np.zeros(len(weight))
-            left_out[i] = weight[i]
-            train = weight.copy()
-            train[i] = max(weight[i] - 1, 0)
-            folds.append(Fold(train, left_out))
-        return folds
-    # Dealt in order of the target, so that every part has its share of each class.
-    by_target = np.lexsort(task.targets.T)
-    if task.groups is None:
-        part = np.empty(len(weight), dtype=np.intp)
-        part[by_target] = np.arange(len(weight)) % _N_PARTS
-    else:
-        n_groups = int(task.groups.max()) + 1
-        place = np.empty(len(weight))
-        place[by_target] = np.arange(len(weight))
-        mean_place = np.bincount(task.groups, place) / np.bincount(task.groups)
-        part_of_group = np.empty(n_groups, dtype=np.intp)
-        n_parts = n_groups if n_groups <= MOST_LEFT_OUT and not in_parts else _N_PARTS
-        part_of_group[np.argsort(mean_place, kind="stable")] = np.arange(n_groups) % n_parts
-        part = part_of_group[task.groups]
-    return [
-        Fold(np.where(part == f, 0, weight), np.where(part == f, weight, 0))
-        for f in range(int(part.max()) + 1)
-    ]
 
 
 # --- one fit ------------------------------------------------------------------------------------
@@ -166,15 +53,14 @@ class Search:
     searched: np.ndarray
     draws: CandidateDraws | None = None
 
-    def standardised(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The columns of ``matrix`` standardised; with equal weights once for all targets."""
-        assert self.matrix is not None
-        return self._evenly if (weight == 1).all() else standardised(self.matrix, weight)
+    def at(self, weight: np.ndarray) -> Scaled:
+        """The columns of ``matrix``, standardised with these weights."""
+        return self._columns.at(weight)
 
     @cached_property
-    def _evenly(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _columns(self) -> Weighable:
         assert self.matrix is not None
-        return standardised(self.matrix, np.ones(len(self.matrix)))
+        return Weighable(self.matrix)
 
 
 def make_search(
@@ -192,12 +78,22 @@ def make_search(
     if drawn is None or candidates.is_stored:
         matrix = candidates.matrix()
         search = replace(search, matrix=matrix)
-        evenly = search.standardised(np.ones(len(matrix)))[0]
-        different = np.flatnonzero(first_of_equals(evenly) == search.searched)
+        evenly = search.at(np.ones(len(matrix))).matrix(matrix.dtype.type)
+        candidates.equal_to = first_of_equals(evenly)
+        different = np.flatnonzero(candidates.equal_to == search.searched)
         if len(different) < n_total:
             n_total, matrix = len(different), np.ascontiguousarray(matrix[:, different])
             search = Search(min(most, n_total), tol, matrix, different)
-    return search if drawn is None else replace(search, draws=CandidateDraws(rng, n_total, drawn))
+    if drawn is None:
+        return search
+    draws = CandidateDraws(rng, n_total, drawn)
+    if search.matrix is not None and most * (drawn + most) < n_total:
+        # Few enough are ever drawn to leave the others aside.
+        used = np.unique(np.concatenate([draws.step(t) for t in range(most)]))
+        matrix = np.ascontiguousarray(search.matrix[:, used])
+        search = Search(most, tol, matrix, search.searched[used])
+        draws = draws.among(used)
+    return replace(search, draws=draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +150,32 @@ class TargetFit:
         return self.greedy.regularised_errors * self.y_scale**2
 
 
+def shared_weights(
+    candidates: Candidates, fit: TargetFit, weight: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Intercept; the candidates with a weight; their raw weights and effects.
+
+    Candidates of at most three values that are equal on the rows of the fit share the weight of the
+    chosen one evenly: so few values agree by chance, on new rows the candidates may differ, and
+    nothing says which of them is right. Others that are equal are copies, which need no weight.
+    """
+    if (candidates.equal_to == np.arange(len(candidates))).all():
+        intercept, raw = fit.raw()
+        return intercept, fit.order, raw, fit.effects
+    family = candidates.equal_to[fit.order]
+    n_values = [len(np.unique(column)) for column in candidates.columns(fit.order).T]
+    sharing = np.isin(candidates.equal_to, family[np.array(n_values, dtype=int) <= _BY_CHANCE])
+    members = np.union1d(fit.order, np.flatnonzero(sharing))
+    by_family = np.argsort(family)
+    place = by_family[np.searchsorted(family[by_family], candidates.equal_to[members])]
+    Z, mean, scale = standardised(candidates.columns(members), weight)
+    chosen = Z[:, np.searchsorted(members, fit.order)[place]]
+    sign = np.where(np.einsum("ij,ij->j", Z, chosen) < 0, -1.0, 1.0)
+    effects = fit.effects[place] * sign / np.bincount(place)[place]
+    raw = effects / scale
+    return fit.y_mean - float(raw @ mean), members, raw, effects
+
+
 def fit_target(
     candidates: Candidates,
     y: np.ndarray,
@@ -273,26 +195,25 @@ def fit_target(
     """
     n = float(weight.sum())
     # Rows of weight 0 become zeros, which is cheaper than to copy the others.
-    target, y_mean, y_scale = standardised(y[:, None].astype(np.float64), weight)
+    target, y_mean, y_scale = standardised(y[:, None].astype(np.float64, copy=False), weight)
     t = target[:, 0]
     limits = (search.max_selected, search.tol)
+    columns = None if search.matrix is None else search.at(weight)
     fits = []
-    if search.matrix is not None:
-        Z, means, scales = search.standardised(weight)
-        for lam in lams:
-            fit = greedy(Z, t, n, lam, *limits, search.draws)
-            order = search.searched[fit.order]
-            fits.append((fit, order, means[fit.order], scales[fit.order]))
-    elif search.draws is not None:
-        for lam in lams:
+    for lam in lams:
+        if columns is not None:
+            fit = greedy(columns, t, n, lam, *limits, search.draws)
+            mean, scale = columns.mean[fit.order], columns.scale[fit.order]
+        else:
+            assert search.draws is not None
             sampled = SampledSearch(t, n, lam, *limits, search.draws)
             while len(wanted := candidates.different(sampled.wanted(), sampled.order)):
-                Z, _, _ = standardised(candidates.columns(wanted), weight)
-                sampled.step(wanted, Z)
+                sampled.step(wanted, standardised(candidates.columns(wanted), weight)[0])
             fit = sampled.result()
             _, mean, scale = standardised(candidates.columns(fit.order), weight)
-            fits.append((fit, fit.order, mean, scale))
-    return [TargetFit(*fit, float(y_mean[0]), float(y_scale[0])) for fit in fits]
+        order = search.searched[fit.order]
+        fits.append(TargetFit(fit, order, mean, scale, float(y_mean[0]), float(y_scale[0])))
+    return fits
 
 
 def fit_targets(
@@ -327,8 +248,10 @@ def fit_targets(
     return fits
 
 
-def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) -> list[TargetFit]:
-    """The fit of every target to all rows."""
+def fit_whole(
+    candidates: Candidates, task: Task, lams: Sequence[float], search: Search
+) -> list[list[TargetFit]]:
+    """The fit of every target to all rows, for each λ."""
     weights = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
     shared = all(np.array_equal(weight, weights[0]) for weight in weights[1:])
     # A step reads p|S| numbers through the Gram and pm through the rows; the Gram takes p²m.
@@ -341,11 +264,12 @@ def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) ->
         and 4 * most <= len(task.weight)
         and 0 < n_columns <= min(8 * task.n_targets * most, _MOST_IN_GRAM)
     ):
-        return fit_targets(search.matrix, task.targets, weights[0], lam, search)
-    return [
-        fit_target(candidates, y, weight, [lam], search)[0]
+        return [fit_targets(search.matrix, task.targets, weights[0], lam, search) for lam in lams]
+    fits = [
+        fit_target(candidates, y, weight, lams, search)
         for y, weight in zip(task.targets.T, weights, strict=True)
     ]
+    return [list(of_lam) for of_lam in zip(*fits, strict=True)]
 
 
 # --- left-out rows ------------------------------------------------------------------------------
@@ -365,12 +289,15 @@ class LeftOut:
     errors : ndarray of shape (n_folds, n_sizes)
         Weighted sums of squared errors of the targets, mean over the targets. Paths that stop
         earlier stay as they are, so that the last entry is the error of the whole procedure.
+    errors_on_all : ndarray of shape (n_sizes,)
+        The same of all rows, those of the fit too, mean over the folds; nan if not asked for.
     total : float
         Sum of the weights of left-out rows.
     """
 
     predictions: list[list[np.ndarray]]
     errors: np.ndarray
+    errors_on_all: np.ndarray
     total: float
 
     @property
@@ -378,14 +305,23 @@ class LeftOut:
         """Mean squared error of each size."""
         return self.errors.sum(axis=0) / self.total
 
-    def decisions(self, folds: Sequence[Fold], size: int | None, n_rows: int) -> np.ndarray:
-        """Predictions of one size, or of each fold's last, shape (n_rows, n_targets)."""
-        decisions = np.empty((n_rows, len(self.predictions[0])))
-        for fold, targets in zip(folds, self.predictions, strict=True):
-            for t, path in enumerate(targets):
-                last = len(path) - 1
-                decisions[fold.rows, t] = path[last if size is None else min(size, last)]
-        return decisions
+    def corrected(self, errors_of_fit: np.ndarray) -> np.ndarray:
+        """``errors``, less what it costs to fit to one row less (Burman 1989).
+
+        That is the error of the folds' fits on all rows less that of the fit to all rows: nothing
+        with many rows, a tenth of the error where each class has five.
+        """
+        last = len(self.errors_on_all) - 1
+        whole = errors_of_fit[np.minimum(np.arange(last + 1), len(errors_of_fit) - 1)]
+        return self.errors + (whole - self.errors_on_all) / len(self.errors)
+
+
+def row_errors(
+    task: Task, t: int, predictions: np.ndarray, rows: np.ndarray | slice = slice(None)
+) -> np.ndarray:
+    """Squared errors for target t of predictions, rows last; scores of classes are cut to ±1."""
+    judged = truncate(predictions) if task.truncated else predictions
+    return np.square(judged - task.targets[rows, t])
 
 
 def leave_out(
@@ -394,36 +330,46 @@ def leave_out(
     folds: Sequence[Fold],
     lams: Sequence[float],
     search: Search,
+    *,
+    on_all_rows: bool = False,
 ) -> list[LeftOut]:
     """Predictions and errors on left-out rows, for each λ."""
     predictions: list[list[list[np.ndarray]]] = [[] for _ in lams]
     errors: list[list[np.ndarray]] = [[] for _ in lams]
+    on_all: list[list[np.ndarray]] = [[] for _ in lams]
     full = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
     total = 0.0
     with progress_bar("left-out rows", len(folds)) as tick:
         for fold in folds:
             rows = fold.rows
-            by_target = []
-            for t, y in enumerate(task.targets.T):
-                train = task.class_weights(fold.train, t)
-                fits = fit_target(candidates, y, train, lams, search)
-                by_target.append(
-                    [fit.predictions(candidates.columns(fit.order)[rows]) for fit in fits]
-                )
-            for k in range(len(lams)):
-                paths = [fits_of_target[k] for fits_of_target in by_target]
-                judged = [truncate(path) for path in paths] if task.truncated else paths
+            left_out = float(np.mean([weight[rows].sum() for weight in full]))
+            fits = [
+                fit_target(candidates, y, task.class_weights(fold.train, t), lams, search)
+                for t, y in enumerate(task.targets.T)
+            ]
+            for k, of_lam in enumerate(zip(*fits, strict=True)):
+                judged = slice(None) if on_all_rows else rows
+                paths = [fit.predictions(candidates.columns(fit.order)[judged]) for fit in of_lam]
                 squares = [
-                    (path - task.targets[rows, t]) ** 2 @ full[t][rows]
-                    for t, path in enumerate(judged)
+                    row_errors(task, t, path, judged) * full[t][judged]
+                    for t, path in enumerate(paths)
                 ]
+                if on_all_rows:
+                    on_all[k].append(left_out * _mean_path([each.sum(axis=1) for each in squares]))
+                    paths = [path[:, rows] for path in paths]
+                    squares = [each[:, rows] for each in squares]
                 predictions[k].append(paths)
-                errors[k].append(_padded(squares).mean(axis=0))
-            total += float(np.mean([weight[rows].sum() for weight in full]))
+                errors[k].append(_mean_path([each.sum(axis=1) for each in squares]))
+            total += left_out
             tick()
     return [
-        LeftOut(paths, _padded(squares), total)
-        for paths, squares in zip(predictions, errors, strict=True)
+        LeftOut(
+            paths,
+            _padded(of_rows),
+            _padded(of_all).sum(axis=0) / total if on_all_rows else np.array([np.nan]),
+            total,
+        )
+        for paths, of_rows, of_all in zip(predictions, errors, on_all, strict=True)
     ]
 
 
@@ -431,6 +377,10 @@ def _padded(paths: Sequence[np.ndarray]) -> np.ndarray:
     """Error paths as rows of equal length; those that stop earlier stay as they are."""
     sizes = np.arange(max(map(len, paths)))
     return np.array([path[np.minimum(sizes, len(path) - 1)] for path in paths])
+
+
+def _mean_path(paths: Sequence[np.ndarray]) -> np.ndarray:
+    return paths[0] if len(paths) == 1 else _padded(paths).mean(axis=0)
 
 
 # --- the choice ---------------------------------------------------------------------------------
@@ -450,8 +400,8 @@ class Choice:
     scores : ndarray
         Error on left-out rows of each size, or one nan where it was not estimated.
     error : float
-        Error on left-out rows of what was chosen, with the choices of λ and size repeated
-        without those rows.
+        Error on left-out rows of what was chosen, with the choices of λ, size and threshold
+        repeated without those rows.
     decisions : ndarray of shape (n_rows, n_targets)
         Predictions for left-out rows; empty where they were not estimated.
     """
@@ -485,31 +435,91 @@ def choose(
     stop_by_error : bool
         Whether to stop where the error on left-out rows is least; otherwise where the search does.
     estimate : bool
-        Whether to estimate the error on left-out rows where nothing is chosen by it.
+        Whether to tell the error on left-out rows.
     """
-    if len(lams) == 1 and not stop_by_error and not estimate:
-        fits = fit_whole(candidates, task, lams[0], search)
+    best, size, single = 0, None, False
+    if estimate or stop_by_error or len(lams) > 1:
+        folds = make_folds(task, in_parts=len(lams) > 1)
+        each_alone = task.groups is None and one_at_a_time(task.weight)
+        single = each_alone and len(folds) == len(task.weight)
+        left_out = leave_out(candidates, task, folds, lams, search, on_all_rows=single)
+        errors = [outcome.errors for outcome in left_out]
+        if single:
+            whole = fit_whole(candidates, task, lams, search)
+            errors = [
+                outcome.corrected(_errors_of_fit(candidates, task, of_lam))
+                for outcome, of_lam in zip(left_out, whole, strict=True)
+            ]
+        sums = [of_lam.sum(axis=0) for of_lam in errors]
+        best, size = _least(sums, stop_by_error)
+    fits = whole[best] if single else fit_whole(candidates, task, [lams[best]], search)[0]
+    if not estimate:
         nothing = np.empty((0, task.n_targets))
-        return Choice(lams[0], fits, None, np.array([np.nan]), np.nan, nothing)
-    folds = make_folds(task, in_parts=len(lams) > 1)
-    left_out = leave_out(candidates, task, folds, lams, search)
-    sums = [outcome.errors.sum(axis=0) for outcome in left_out]
-    best, size = _least(sums, stop_by_error)
-    chosen = left_out[best]
+        return Choice(lams[best], fits, size, np.array([np.nan]), np.nan, nothing)
     # Each fold's choice of λ and size rests on the others' errors: the least of many estimates
     # would be too low.
-    repeated = 0.0
-    for f in range(len(folds)):
-        others = [total - outcome.errors[f] for total, outcome in zip(sums, left_out, strict=True)]
-        k, s = _least(others, stop_by_error)
-        repeated += float(left_out[k].errors[f, -1 if s is None else s])
+    repeated = [
+        _least(
+            [total - of_lam[f] for total, of_lam in zip(sums, errors, strict=True)], stop_by_error
+        )
+        for f in range(len(folds))
+    ]
+    decisions = _decisions(left_out, folds, [(best, size)] * len(folds))
+    same = all(choice == (best, size) for choice in repeated)
+    nested = decisions if same else _decisions(left_out, folds, repeated)
+    total = left_out[best].total
+    correction = float(
+        (errors[best] - left_out[best].errors)[:, -1 if size is None else size].sum()
+    )
     return Choice(
         lam=lams[best],
-        fits=fit_whole(candidates, task, lams[best], search),
+        fits=fits,
         size=size,
-        scores=chosen.path,
-        error=repeated / chosen.total,
-        decisions=chosen.decisions(folds, size, len(task.weight)),
+        scores=np.maximum(sums[best] / total, 0.0),
+        error=max(_deployed_error(task, folds, nested) + correction / total, 0.0),
+        decisions=decisions,
+    )
+
+
+def _errors_of_fit(candidates: Candidates, task: Task, fits: Sequence[TargetFit]) -> np.ndarray:
+    """Weighted sums of squared errors of each size on the rows of the fit, mean over targets."""
+    return _mean_path(
+        [
+            row_errors(task, t, fit.predictions(candidates.columns(fit.order)))
+            @ task.class_weights(task.weight, t)
+            for t, fit in enumerate(fits)
+        ]
+    )
+
+
+def _decisions(
+    left_out: Sequence[LeftOut], folds: Sequence[Fold], choices: Sequence[tuple[int, int | None]]
+) -> np.ndarray:
+    """Predictions for left-out rows by each fold's λ and size, shape (n_rows, n_targets)."""
+    decisions = np.empty((len(folds[0].train), len(left_out[0].predictions[0])))
+    for f, (fold, (k, size)) in enumerate(zip(folds, choices, strict=True)):
+        for t, path in enumerate(left_out[k].predictions[f]):
+            last = len(path) - 1
+            decisions[fold.rows, t] = path[last if size is None else min(size, last)]
+    return decisions
+
+
+def _deployed_error(task: Task, folds: Sequence[Fold], decisions: np.ndarray) -> float:
+    """Mean squared error of left-out decisions, each less the threshold of the other rows."""
+    if task.truncated:
+        moved = decisions.copy()
+        for fold in folds:
+            weights = [task.class_weights(fold.train, t) for t in range(task.n_targets)]
+            moved[fold.rows] -= thresholds(decisions, task.targets, np.array(weights).T)
+        decisions = moved
+    weights = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
+    return float(
+        np.mean(
+            [
+                np.average(row_errors(task, t, decisions[:, t]), weights=weight)
+                for t, weight in enumerate(weights)
+            ]
+        )
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -47,14 +48,19 @@ class CandidateDraws:
         self.size = size
         self._rng = rng
         self._drawn: list[np.ndarray] = []
-        self._first: list[np.ndarray] = []  # the first `size` of each step, sorted
 
     def step(self, t: int) -> np.ndarray:
         """Candidates drawn for step t, chosen before or not."""
         while len(self._drawn) <= t:
             self._drawn.append(self._different(min(self.size + len(self._drawn), self.n_total)))
-            self._first.append(np.sort(self._drawn[-1][: self.size]))
         return self._drawn[t]
+
+    def among(self, used: np.ndarray) -> CandidateDraws:
+        """The steps made so far, as places in ``used``, which holds all that they drew."""
+        draws = copy.copy(self)
+        draws.n_total = len(used)
+        draws._drawn = [np.searchsorted(used, drawn) for drawn in self._drawn]
+        return draws
 
     def _different(self, count: int) -> np.ndarray:
         """That many different candidates in random order."""
@@ -66,9 +72,7 @@ class CandidateDraws:
             drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
         return drawn[:count]
 
-    def free(self, t: int, is_chosen: np.ndarray) -> np.ndarray:
-        """The candidates that step t looks at, in ascending order."""
+    def free(self, t: int, is_free: np.ndarray) -> np.ndarray:
+        """The candidates that step t looks at: of those drawn the first that are free."""
         drawn = self.step(t)
-        if not is_chosen[self._first[t]].any():
-            return self._first[t]
-        return np.sort(drawn[~is_chosen[drawn]][: self.size])
+        return drawn.compress(is_free.take(drawn))[: self.size]

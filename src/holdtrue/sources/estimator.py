@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,24 @@ from holdtrue.sources.base import (
     Rows,
     SourceEstimator,
     check_class_weight,
+    check_count,
+    check_penalty,
+    check_tol,
     class_task,
 )
 from holdtrue.sources.calibrate import calibrated, truncate
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import LAMBDAS, Choice, Search, Task, choose, make_search
-from holdtrue.sources.kernel import standardised
-from holdtrue.validation import check_magnitude, is_number
+from holdtrue.sources.choose import (
+    LAMBDAS,
+    Choice,
+    Search,
+    choose,
+    make_search,
+    shared_weights,
+)
+from holdtrue.sources.folds import Task
+from holdtrue.sources.scale import standardised
+from holdtrue.validation import check_magnitude
 
 # With so few rows of a class, a fit without one of them has learned something else.
 _FEWEST = 2
@@ -35,32 +45,34 @@ _FEWEST = 2
 class _GreedyTL(SourceEstimator):
     """Search, estimate and path, for classes and numbers alike."""
 
-    lam: Any
-    max_selected: Any
-    tol: Any
-    n_candidates: Any
-    passthrough: Any
-    guard: Any
-    estimate: Any
-    random_state: Any
+    def __init__(
+        self,
+        sources: Any = (),
+        *,
+        lam: Any = 1.0,
+        max_selected: Any = None,
+        tol: float = 1e-4,
+        n_candidates: int | None = None,
+        passthrough: bool = True,
+        guard: bool = False,
+        estimate: bool = True,
+        random_state: Any = None,
+    ):
+        self.sources = sources
+        self.lam = lam
+        self.max_selected = max_selected
+        self.tol = tol
+        self.n_candidates = n_candidates
+        self.passthrough = passthrough
+        self.guard = guard
+        self.estimate = estimate
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        lam = self.lam
-        if not (isinstance(lam, str) and lam == "loo") and not (is_number(lam) and lam > 0):
-            raise InputError(
-                f"lam must be a number above 0, or 'loo' to choose it by leave-one-out. "
-                f"Got {shown(lam)}."
-            )
-        for name, other in (("max_selected", "None or 'loo'"), ("n_candidates", "or None")):
-            value = getattr(self, name)
-            is_loo = isinstance(value, str) and value == "loo" and name == "max_selected"
-            is_whole = is_number(value, numbers.Integral) and value >= 1
-            if not (value is None or is_loo or is_whole):
-                raise InputError(
-                    f"{name} must be a whole number of at least 1, {other}. Got {shown(value)}."
-                )
-        if not (is_number(self.tol) and self.tol >= 0):
-            raise InputError(f"tol must be a number of at least 0. Got {shown(self.tol)}.")
+        check_penalty("lam", self.lam)
+        check_count("max_selected", self.max_selected, "None or 'loo'")
+        check_count("n_candidates", self.n_candidates, "or None")
+        check_tol(self.tol)
         for name in ("passthrough", "guard", "estimate"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name} must be True or False. Got {shown(getattr(self, name))}.")
@@ -101,31 +113,40 @@ class _GreedyTL(SourceEstimator):
             )
         if alone is not None:
             self.loo_errors_["without_sources"] = alone.error
-            self.guard_ = choice.error < alone.error
+            self.guard_ = bool(choice.error < alone.error)
             if not self.guard_:
                 caution(
                     f"{type(self).__name__}: the sources do not lower the error on left-out "
                     f"rows: {choice.error:.3g} with them, {alone.error:.3g} without. They are "
                     "used all the same; fit without sources to leave them out."
                 )
-        self._keep_choice(candidates, choice)
-        self._keep_path(candidates, choice, targets, task)
+        weights = self._keep_choice(candidates, choice, task)
+        self._keep_path(candidates, choice, targets, task, weights)
         return search, choice
 
-    def _keep_choice(self, candidates: Candidates, choice: Choice) -> None:
+    def _keep_choice(self, candidates: Candidates, choice: Choice, task: Task) -> np.ndarray:
+        """Keep the weights; returns those of the chosen, before equal candidates share them."""
         n_all, n_targets = self.n_features_in_ + candidates.n_sources, len(choice.fits)
-        raw, effects = np.zeros((n_all, n_targets)), np.zeros((n_all, n_targets))
+        raw, effects, chosen = (np.zeros((n_all, n_targets)) for _ in range(3))
         intercepts = np.empty(n_targets)
         for t, fit in enumerate(choice.fits):
             cut = fit if choice.size is None else fit.first(choice.size)
-            chosen = candidates.indices[cut.order]
-            intercepts[t], raw[chosen, t] = cut.raw()
-            effects[chosen, t] = cut.effects
+            chosen[candidates.indices[cut.order], t] = cut.effects
+            weight = task.class_weights(task.weight, t)
+            intercepts[t], members, *weights = shared_weights(candidates, cut, weight)
+            places = candidates.indices[members]
+            raw[places, t], effects[places, t] = weights
         self._keep(intercepts, raw, effects)
         self.used_sources_ = bool(raw[self.n_features_in_ :].any())
+        return chosen.T
 
     def _keep_path(
-        self, candidates: Candidates, choice: Choice, targets: tuple[str, ...], task: Task
+        self,
+        candidates: Candidates,
+        choice: Choice,
+        targets: tuple[str, ...],
+        task: Task,
+        weights: np.ndarray,
     ) -> None:
         # Targets take turns: each one's first pick, then each one's second.
         fits = choice.fits
@@ -152,13 +173,13 @@ class _GreedyTL(SourceEstimator):
             names=tuple(names[i] for i in order),
             scores=choice.scores[np.minimum(rounds, len(choice.scores) - 1)],
             chosen_size=sum(step < most for step, _ in turns),
-            reason=self._reason(candidates, choice, task),
+            reason=self._reason(candidates, choice, task, weights),
             unit="mean squared error",
             train_scores=start + np.append(0.0, np.cumsum(changes)),
             evidence=SourceEvidence(
                 names=tuple(names),
                 n_features=self.n_features_in_,
-                weights=np.atleast_2d(np.hstack([self.feature_weights_, self.source_weights_])),
+                weights=weights,
                 targets=targets,
                 errors=self.loo_errors_,
             ),
@@ -167,7 +188,9 @@ class _GreedyTL(SourceEstimator):
         self.support_ = self.path_.support(len(names))
         self.ranking_ = self.path_.ranking(len(names))
 
-    def _reason(self, candidates: Candidates, choice: Choice, task: Task) -> str:
+    def _reason(
+        self, candidates: Candidates, choice: Choice, task: Task, weights: np.ndarray
+    ) -> str:
         reasons = {fit.greedy.reason for fit in choice.fits}
         reason = reasons.pop()
         if reasons:
@@ -198,6 +221,10 @@ class _GreedyTL(SourceEstimator):
                 f"{verdict} (left-out error {choice.error:.3g} with sources, {without:.3g} "
                 f"without); {reason}"
             )
+        if (candidates.equal_to != np.arange(len(candidates))).any():
+            sharing = np.atleast_2d(self.coef_).any(axis=0).sum() - weights.any(axis=0).sum()
+            if sharing > 0:
+                reason += f"; {sharing} more equal one of them on these rows and share its weight"
         if candidates.on.skipped:
             reason += f"; {_count(len(candidates.on.skipped))} failed"
         if stuck := candidates.on.constant():
@@ -224,9 +251,11 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         best of 10⁻⁴, 10⁻³, ..., 10⁴ by the error on left-out rows, a tenth of them at a time. The
         paper's pseudocode read to the letter has ``lam = 1/n_samples``.
     max_selected : int, "loo" or None, default=None
-        Most candidates to choose; at least one is always chosen. None, the paper's rule: as many as
-        ``tol`` lets in, about five a row. ``"loo"``: as many as give the least error on left-out
-        rows; better where few of many sources help, worse where most do.
+        Most candidates to choose; at least one is chosen. Candidates that are equal on the rows of
+        the fit, up to sign and scale, are one; those of at most three values, which can be equal by
+        chance, share its weight. None, the paper's rule: as many as ``tol`` lets in, about five a
+        row. ``"loo"``: as many as give the least error on left-out rows; better where few of many
+        sources help, worse where most do.
     tol : float, default=1e-4
         A candidate that lowers the regularised error by less, where the target's variance is 1,
         stays out, unless it is the first. There are at most ``1/tol`` steps.
@@ -246,17 +275,18 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         change the fit.
     estimate : bool, default=True
         Whether to estimate the error on left-out rows, with everything fitted anew without them.
-        Without it the fit is one bare selection: scores are nan, the threshold is 0, and there is
-        no ``predict_proba``.
+        Without it scores are nan, the threshold is 0, and there is no ``predict_proba``. The fit is
+        then one bare selection, unless ``lam`` or ``max_selected`` is to be chosen.
     random_state : int, RandomState or None, default=None
         Draws the candidates if ``n_candidates`` is given.
 
     Attributes
     ----------
     selected_ : list of str
-        Names of the chosen sources and features in order of entry.
+        Names of the chosen sources and features in order of entry; of equal ones the first.
     source_weights_ : ndarray of shape (n_sources,) or (n_classes, n_sources)
-        What one standard deviation of a source adds to the score; 0 where it was not chosen.
+        What one standard deviation of a source adds to the score; 0 where it was not chosen and
+        shares no weight.
     feature_weights_ : ndarray of shape (n_features,) or (n_classes, n_features)
         The same for the columns of X.
     coef_ : ndarray of shape (n_features + n_sources,) or (n_classes, n_features + n_sources)
@@ -272,11 +302,12 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
     guard_ : bool
         Whether sources lower the error on left-out rows; only with ``guard=True``.
     loo_errors_ : dict of float
-        Mean squared error on left-out rows, ``"with_sources"``, and with ``guard=True``
-        ``"without_sources"`` too; of classes, which are ±1, that of the scores cut to [-1, 1].
-        Selection, and the choice of λ and size by the others' errors,
-        are repeated without each row. Above 50 rows, or a sum of weights above 50, a tenth of the
-        rows is left out at a time, each with its whole weight; with ``groups`` whole groups are.
+        Mean squared error of what is predicted on left-out rows, ``"with_sources"``, and with
+        ``guard=True`` ``"without_sources"`` too; of classes, which are ±1, that of the scores cut
+        to [-1, 1]. Selection, threshold, and the choice of λ and size are repeated without each
+        row; what it costs to fit to one row less is taken off. Above 50 rows, or a sum of weights
+        above 50, a tenth of the rows is left out at a time, each with its whole weight; with
+        ``groups`` whole groups are.
     guarantees_ : dict
         What the paper's theorems say of a fit of two classes; see
         `holdtrue.sources.bounds.guarantees`. The theorems hide constants and logarithms: the
@@ -284,9 +315,10 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
     lam_ : float
         The penalty that was used.
     path_ : SelectionPath
-        Candidates in order of entry with the error on left-out rows. ``train_scores`` are the
-        regularised error on the rows of the fit, which the paper's rule follows. With more than
-        two classes they take turns, and a candidate may enter for several.
+        Candidates in order of entry with the error on left-out rows, of classes before the
+        threshold is moved. ``train_scores`` are the regularised error on the rows of the fit, which
+        the paper's rule follows. With more than two classes they take turns, and a candidate may
+        enter for several.
     support_, ranking_ : ndarray of shape (n_features + n_sources,)
         Mask of the chosen, and order of entry: columns of X first, then sources in pool order.
     source_names_ : list of str
@@ -342,16 +374,11 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         estimate: bool = True,
         random_state: Any = None,
     ):
-        self.sources = sources
-        self.lam = lam
-        self.max_selected = max_selected
-        self.tol = tol
-        self.n_candidates = n_candidates
+        super().__init__(
+            sources, lam=lam, max_selected=max_selected, tol=tol, n_candidates=n_candidates,
+            passthrough=passthrough, guard=guard, estimate=estimate, random_state=random_state,
+        )  # fmt: skip
         self.class_weight = class_weight
-        self.passthrough = passthrough
-        self.guard = guard
-        self.estimate = estimate
-        self.random_state = random_state
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Any:
@@ -409,11 +436,12 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
             return {}
         weight = task.class_weights(task.weight, 0)
         target, _, y_scale = standardised(task.targets, weight)
-        effects = np.concatenate([self.feature_weights_, self.source_weights_])
-        effects = effects[candidates.indices]
+        effects = self.path_.evidence_as(SourceEvidence).weights[0, candidates.indices]
         searched = search.searched if search.matrix is not None else np.flatnonzero(effects)
-        columns = candidates.columns(searched) if search.matrix is None else search.matrix
-        Z, _, _ = standardised(columns.astype(np.float64, copy=False), weight)
+        if search.matrix is None:
+            Z, _, _ = standardised(candidates.columns(searched).astype(np.float64), weight)
+        else:
+            Z = search.at(weight).matrix(np.float64)
         n_features = int((searched < candidates.n_features).sum())
         weights = effects[searched] / float(y_scale[0])
         return bounds.guarantees(Z, target[:, 0], weight, weights, n_features, self.lam_)
@@ -470,29 +498,6 @@ class GreedyTLRegressor(RegressorMixin, _GreedyTL):
     >>> model.selected_
     ['old_site']
     """
-
-    def __init__(
-        self,
-        sources: Any = (),
-        *,
-        lam: Any = 1.0,
-        max_selected: Any = None,
-        tol: float = 1e-4,
-        n_candidates: int | None = None,
-        passthrough: bool = True,
-        guard: bool = False,
-        estimate: bool = True,
-        random_state: Any = None,
-    ):
-        self.sources = sources
-        self.lam = lam
-        self.max_selected = max_selected
-        self.tol = tol
-        self.n_candidates = n_candidates
-        self.passthrough = passthrough
-        self.guard = guard
-        self.estimate = estimate
-        self.random_state = random_state
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Any:

@@ -27,7 +27,7 @@ G                   not formed; ``H = Λ (Z_S Z_Sᵀ + Λ I)⁻¹`` is ``Λ G``
 Where to find it
 ----------------
 =================================  ===================================
-(1), columns of variance 1         `standardised`
+(1), columns of variance 1         module `scale`
 (2), Algorithm 1                   `greedy`
 (2) from C = ZᵀZ and b = Zᵀy       `greedy_from_gram`
 GreedyTL-59                        `SampledSearch`, `greedy` with draws
@@ -48,8 +48,8 @@ Departures
    10⁻⁹ of the largest are a tie, and the lowest column wins.
 5. δ is tested before a candidate is added: the one that gains too little stays out. The first
    enters whatever it gains, so that a model is never empty.
-6. Columns that are equal up to sign and scale are one candidate, the first of them
-   (`first_of_equals`): copies would share the penalty, and so count more than one column does.
+6. Columns that are equal up to sign and scale are one candidate (`scale.first_of_equals`): copies
+   would share the penalty, and so count more than one column does.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ from scipy.linalg.blas import daxpy, saxpy
 from scipy.linalg.lapack import dtrtrs
 
 from holdtrue.sources.draws import CandidateDraws
+from holdtrue.sources.scale import Scaled
 
 # Falls of the error below this, where the target's variance is 1, are rounding.
 _NOTHING = 1e-14
@@ -70,109 +71,6 @@ _TIE = 1e-9
 _DEPENDENT = 1e-10
 # From this λ on, float32 is good enough to say which candidates might win.
 _SCREEN = 1e-2
-# A mean is off by about eps·sqrt(n) of its size. A column whose scale is up to _CONSTANT times that
-# is a constant. Up to _COARSE times that, or outside of _SMALL to _LARGE, where squares leave its
-# range, float32 is too coarse.
-_CONSTANT = 8
-_COARSE = 1_000
-_SMALL, _LARGE = 1e-16, 1e16
-_PAIRS_AT_ONCE = 4_096
-
-
-def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``sqrt(w) (Z - mean)/scale``, and in float64 the weighted means and scales of the columns.
-
-    A constant column becomes zeros and has scale 1. What float32 is too coarse for is done in
-    float64 and rounded at the end.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_rows, n_columns), float64 or float32
-        Squares must fit into float64.
-    weight : ndarray of shape (n_rows,)
-        Not negative, and positive somewhere.
-    """
-    n = weight.sum()
-    share = (weight / n).astype(Z.dtype, copy=False)
-    mean = share @ Z
-    with np.errstate(over="ignore", invalid="ignore"):  # of float32; done again below
-        scaled = np.subtract(Z, mean, order="C")
-        scaled *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
-        scale = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / n)
-    single = Z.dtype == np.float32
-    rounding = float(np.finfo(Z.dtype).eps) * math.sqrt(len(Z))
-    least = (_COARSE if single else _CONSTANT) * rounding * np.abs(mean)
-    if single:
-        odd = np.flatnonzero(~((scale > np.maximum(least, _SMALL)) & (scale < _LARGE)))
-        is_zero = (scale[odd] == 0) & (mean[odd] == 0)
-        constant, coarse = odd[is_zero], odd[~is_zero]
-    else:
-        constant, coarse = np.flatnonzero(scale <= least), np.empty(0, dtype=np.intp)
-    scale[constant] = 1
-    scale[coarse] = 1
-    scaled *= 1 / scale
-    mean, scale = mean.astype(np.float64, copy=False), scale.astype(np.float64, copy=False)
-    if len(constant):
-        scaled[:, constant] = 0
-    if len(coarse):
-        exact = standardised(Z[:, coarse].astype(np.float64), weight)
-        scaled[:, coarse], mean[coarse], scale[coarse] = exact
-    return scaled, mean, scale
-
-
-def first_of_equals(Z: np.ndarray) -> np.ndarray:
-    """For each column the first one that equals it up to sign, shape (n_columns,).
-
-    Equal means ``1 - |r| < 10⁻⁹``. Two products with fixed vectors tell most columns apart;
-    columns close in both are compared.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_rows, n_columns)
-        Standardised.
-    """
-    n_rows, p = Z.shape
-    first = np.arange(p)
-    lengths = np.sqrt(np.einsum("ij,ij->j", Z, Z, dtype=np.float64))
-    used = np.flatnonzero(lengths > 0)
-    lengths = lengths[used]
-    probes = np.random.RandomState(0).standard_normal((2, n_rows))
-    probes /= np.linalg.norm(probes, axis=1)[:, None]
-    with np.errstate(invalid="ignore"):
-        marks = np.abs(probes.astype(Z.dtype) @ Z)[:, used] / lengths
-    order = np.argsort(marks[0])
-    marks = marks[:, order]
-    # Unit vectors with 1 - |r| < tie are at most sqrt(2 tie) apart, and so are their marks.
-    apart = math.sqrt(2 * _TIE) + 8 * float(np.finfo(Z.dtype).eps)
-    start, shift = np.arange(len(order)), 0
-    while len(start):
-        shift += 1
-        start = start[: np.searchsorted(start, len(order) - shift)]
-        start = start[marks[0][start + shift] - marks[0][start] <= apart]
-        close = start[np.abs(marks[1][start + shift] - marks[1][start]) <= apart]
-        for at in range(0, len(close), _PAIRS_AT_ONCE):
-            part = close[at : at + _PAIRS_AT_ONCE]
-            i, j = order[part], order[part + shift]
-            products = np.einsum("ij,ij->j", Z[:, used[i]], Z[:, used[j]], dtype=np.float64)
-            equal = 1 - np.abs(products) / (lengths[i] * lengths[j]) < _TIE
-            low, high = np.minimum(i, j)[equal], np.maximum(i, j)[equal]
-            np.minimum.at(first, used[high], used[low])
-    while (first[first] != first).any():
-        first = first[first]
-    return first
-
-
-def equal_columns(known: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """For each column of Z the first of the known ones that equals it, as in `first_of_equals`.
-
-    Every column of Z must be among the known ones, at their end.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        products = np.abs(known.T @ Z)
-        products /= np.linalg.norm(known, axis=0)[:, None] * np.linalg.norm(Z, axis=0)
-    equal = products > 1 - _TIE
-    first = len(known.T) - len(Z.T) + np.arange(len(Z.T))
-    return np.where(equal.any(axis=0), equal.argmax(axis=0), first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,21 +102,10 @@ class GreedyFit:
         """Weights in order of entry, shape (k,): ``R⁻¹ q``."""
         return dtrtrs(self.R, self.q)[0] if len(self.order) else np.empty(0)
 
-    @property
-    def weight_path(self) -> np.ndarray:
-        """Weights of the sizes 0..k, shape (k + 1, k), in order of entry: ``R_t⁻¹ q_t``."""
-        k = len(self.order)
-        path = np.zeros((k + 1, k))
-        if k:
-            # R is triangular, so the inverse of its leading block is the leading block.
-            inverse = dtrtrs(self.R, np.eye(k))[0]
-            path[1:] = np.cumsum(inverse * self.q, axis=1).T
-        return path
-
     def predictions(self, Z: np.ndarray) -> np.ndarray:
         """Of every size 0..k for rows of the chosen columns, shape (k + 1, n_rows).
 
-        ``weight_path @ Z.T``, as sums of ``q`` times the rows of ``R⁻ᵀ Zᵀ``.
+        Sums of ``q`` times the rows of ``R⁻ᵀ Zᵀ``.
         """
         steps = np.zeros((len(self.order) + 1, len(Z)))
         if len(self.order):
@@ -234,8 +121,9 @@ class GreedyFit:
 class _Rows:
     """What has entered, in the space of the rows: ``H y`` and the ``H z / sqrt(d)``."""
 
-    def __init__(self, y: np.ndarray, Lam: float):
+    def __init__(self, y: np.ndarray, n_samples: float, Lam: float):
         self.residual = y.astype(np.float64)
+        self.n_samples = n_samples
         self.Lam = Lam
         self.order: list[int] = []
         self.q: list[float] = []
@@ -248,14 +136,13 @@ class _Rows:
         return self._U[: len(self.order)]
 
     def terms(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``a`` and ``Λ + c`` of the columns of Z, from their definition, in float64."""
-        Z = Z.astype(np.float64, copy=False)
-        g = self.entered @ Z
-        squares = np.einsum("ij,ij->j", Z, Z)
-        c = squares - np.einsum("ij,ij->j", g, g)
+        """``a`` and ``Λ + c`` of the columns of Z, float64, from their definition."""
+        g = self.entered.dot(Z)
+        c = self.n_samples - np.einsum("ij,ij->j", g, g)
+        if self.Lam:
+            return self.residual.dot(Z), self.Lam + np.maximum(c, 0.0)
         # Without a penalty, a column that depends on those chosen has nothing to add.
-        den = np.where(c > _DEPENDENT * squares, self.Lam + c, self.Lam or np.inf)
-        return self.residual @ Z, den
+        return self.residual.dot(Z), np.where(c > _DEPENDENT * self.n_samples, c, np.inf)
 
     def score(self, z: np.ndarray) -> float:
         """``a²/(Λ + c)`` of the column z; what it takes is kept for `enter`."""
@@ -283,8 +170,8 @@ class _Rows:
         self._R.append((g, root))
         return u
 
-    def result(self, n_samples: float, lam: float, reason: str) -> GreedyFit:
-        return _fit(self.order, self._R, self.q, n_samples, lam, reason)
+    def result(self, lam: float, reason: str) -> GreedyFit:
+        return _fit(self.order, self._R, self.q, self.n_samples, lam, reason)
 
 
 def _fit(
@@ -295,11 +182,11 @@ def _fit(
     lam: float,
     reason: str,
 ) -> GreedyFit:
-    R = np.zeros((len(order), len(order)))
+    L = np.zeros((len(order), len(order)))
     for t, (above, root) in enumerate(rows):
-        R[:t, t] = above
-        R[t, t] = root
-    return GreedyFit(np.array(order, dtype=np.intp), R, np.array(q), n_samples, lam, reason)
+        L[t, :t] = above
+        L[t, t] = root
+    return GreedyFit(np.array(order, dtype=np.intp), L.T, np.array(q), n_samples, lam, reason)
 
 
 def _reached(max_selected: int, n_total: int) -> str:
@@ -310,9 +197,9 @@ def _reached(max_selected: int, n_total: int) -> str:
 
 def _stopped(fall: float, tol: float, size: int) -> str:
     """Why no candidate is added to ``size`` of them; empty where one is."""
-    if fall <= _NOTHING:
+    if fall <= (_NOTHING if size else 0.0):  # departure 5
         return "no further candidate lowers the error"
-    if fall < tol and size:  # departure 5
+    if fall < tol and size:
         return f"the next candidate would lower the regularised error by less than tol={tol:g}"
     return ""
 
@@ -325,7 +212,7 @@ def _lowest_of_ties(scores: np.ndarray) -> int:
 
 
 def greedy(
-    Z: np.ndarray,
+    Z: np.ndarray | Scaled,
     y: np.ndarray,
     n_samples: float,
     lam: float,
@@ -341,7 +228,7 @@ def greedy(
 
     Parameters
     ----------
-    Z : ndarray of shape (n_rows, n_candidates), float64 or float32
+    Z : ndarray of shape (n_rows, n_candidates), float64 or float32, or Scaled
         Standardised, C-contiguous: columns of squared length ``n_samples``, or of zeros.
     y : ndarray of shape (n_rows,)
         Standardised.
@@ -354,57 +241,54 @@ def greedy(
     draws : CandidateDraws, optional
         Candidates that each step looks at. Default: all.
     """
+    columns = Z if isinstance(Z, Scaled) else Scaled(Z)
+    n_columns = columns.shape[1]
     Lam = n_samples * lam
     if lam >= _SCREEN:
-        screen = Z.astype(np.float32, copy=False)
-        den = np.full(Z.shape[1], Lam + n_samples, dtype=np.float32)
+        screen = columns.matrix(np.float32)
+        den = np.full(n_columns, Lam + n_samples, dtype=np.float32)
     else:
         # Departure 4. `den` may come near zero, too near for float32.
-        screen = Z.astype(np.float64, copy=False)
+        screen = columns.matrix(np.float64)
         den = Lam + np.einsum("ij,ij->j", screen, screen)
         if not Lam:
             den[den <= _DEPENDENT * n_samples] = np.inf
     kind = screen.dtype
     # What rounding may do to a and den, both of which are at most about m.
     blur = 32 * float(np.finfo(kind).eps) * math.sqrt(len(y)) * n_samples
-    rows = _Rows(y, Lam)
+    rows = _Rows(y, n_samples, Lam)
     a = rows.residual.astype(kind) @ screen
     score, v = np.empty_like(a), np.empty_like(a)
     add = saxpy if kind == np.float32 else daxpy
-    is_chosen = np.zeros(len(a), dtype=bool)
-    most = min(max_selected, len(a))
+    is_free = np.ones(n_columns, dtype=bool)
+    most = min(max_selected, n_columns)
     while (size := len(rows.order)) < most:
         if draws is None:
-            looked_at = None
             np.multiply(a, a, out=score)
             np.divide(score, den, out=score)
         else:
-            looked_at = draws.free(size, is_chosen)
-            score = a[looked_at]
+            looked_at = draws.free(size, is_free)
+            score = a.take(looked_at)
             score *= score
-            score /= den[looked_at]
+            score /= den.take(looked_at)
         i = int(score.argmax())
         best = float(score[i])
-        if best <= _NOTHING * n_samples:
-            return rows.result(n_samples, lam, _stopped(best / n_samples, tol, size))
+        if stopped := _stopped(best / n_samples, 0.0, size):
+            break
         slack = 2 * (2 * math.sqrt(best / Lam) + best / Lam) * blur if Lam else 0.0
         least = best - max(slack, _TIE * best)
         score[i] = -1
         if score[score.argmax()] >= least:
             score[i] = best
             near = np.flatnonzero(score >= least)
-            columns = near if looked_at is None else looked_at[near]
-            is_left = np.isfinite(den[columns])
-            near, columns = near[is_left], columns[is_left]
-            exact_a, exact_den = rows.terms(Z[:, columns])
+            near = near if draws is None else np.sort(looked_at[near])
+            near = near[np.isfinite(den[near])]
+            exact_a, exact_den = rows.terms(columns.columns(near))
             i = int(near[_lowest_of_ties(exact_a**2 / exact_den)])
-        if looked_at is not None:
+        elif draws is not None:
             i = int(looked_at[i])
-        z = Z[:, i].astype(np.float64)
-        if stopped := _stopped(rows.score(z) / n_samples, tol, size):
-            if looked_at is not None:
-                stopped = _of_drawn(stopped, len(looked_at))
-            return rows.result(n_samples, lam, stopped)
+        if stopped := _stopped(rows.score(columns.column(i)) / n_samples, tol, size):
+            break
         u = rows.enter(i)
         u.astype(kind).dot(screen, out=v)
         add(v, a, a=-rows.q[-1])
@@ -414,8 +298,10 @@ def greedy(
             # A column that depends on those chosen has nothing left to add.
             den[den <= _DEPENDENT * n_samples] = np.inf
         den[i] = np.inf
-        is_chosen[i] = True
-    return rows.result(n_samples, lam, _reached(max_selected, len(a)))
+        is_free[i] = False
+    else:
+        stopped = _reached(max_selected, n_columns)
+    return rows.result(lam, stopped if draws is None else _of_drawn(stopped, draws.size))
 
 
 def greedy_from_gram(
@@ -483,13 +369,13 @@ class SampledSearch:
         tol: float,
         draws: CandidateDraws,
     ):
-        self._rows = _Rows(y, n_samples * lam)
+        self._rows = _Rows(y, n_samples, n_samples * lam)
         self._n_samples, self._lam, self._tol = n_samples, lam, tol
         self._most = min(max_selected, draws.n_total)
         self._draws = draws
         self._reason = _reached(max_selected, draws.n_total)
         self._stopped = False
-        self._is_chosen = np.zeros(draws.n_total, dtype=bool)
+        self._is_free = np.ones(draws.n_total, dtype=bool)
 
     @property
     def order(self) -> list[int]:
@@ -501,23 +387,24 @@ class SampledSearch:
         size = len(self._rows.order)
         if self._stopped or size >= self._most:
             return np.empty(0, dtype=np.intp)
-        return self._draws.free(size, self._is_chosen)
+        return np.sort(self._draws.free(size, self._is_free))
 
     def step(self, wanted: np.ndarray, Z: np.ndarray) -> None:
         """Pick one of the wanted candidates, whose standardised columns are Z, or stop."""
+        Z = Z.astype(np.float64, copy=False)
         a, den = self._rows.terms(Z)
         best = _lowest_of_ties(a * a / den)
-        fall = self._rows.score(Z[:, best].astype(np.float64)) / self._n_samples
+        fall = self._rows.score(Z[:, best]) / self._n_samples
         if stopped := _stopped(fall, self._tol, len(self._rows.order)):
-            self._reason = _of_drawn(stopped, len(wanted))
+            self._reason = _of_drawn(stopped, self._draws.size)
             self._stopped = True
         else:
             self._rows.enter(int(wanted[best]))
-            self._is_chosen[wanted[best]] = True
+            self._is_free[wanted[best]] = False
 
     def result(self) -> GreedyFit:
         """The fit, when nothing is wanted any more."""
-        return self._rows.result(self._n_samples, self._lam, self._reason)
+        return self._rows.result(self._lam, self._reason)
 
 
 def _of_drawn(reason: str, n_drawn: int) -> str:

@@ -131,8 +131,8 @@ def _checked_files(file: Path, content: bytes, allowed: Allowed) -> list[Path]:
     return paths
 
 
-def _fingerprint(file: Path, beside: list[Path]) -> str:
-    digest = hashlib.sha256(file.read_bytes())
+def _fingerprint(content: bytes, beside: list[Path]) -> str:
+    digest = hashlib.sha256(content)
     for path in beside:
         digest.update(path.name.encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -153,8 +153,8 @@ def _run(session: Any, options: Any, output: str, inputs: dict[str, np.ndarray])
             done.set()
 
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
     try:
+        thread.start()  # which may be interrupted too
         # An event, not `thread.join`: interrupted, that would call the thread ended.
         waited = 0.0
         while not done.wait(_POLL) and waited < MAX_SECONDS:
@@ -187,6 +187,8 @@ def onnx_outputs(name: str, file: Path, allowed: Allowed) -> list[Output]:
         ) from error
     content = file.read_bytes()
     beside = _checked_files(file, content, allowed)
+    # Of what is loaded here: the file may be another one when a fit asks for scores.
+    fingerprint = _fingerprint(content, beside)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -233,11 +235,9 @@ def onnx_outputs(name: str, file: Path, allowed: Allowed) -> list[Output]:
         is_pair = classifier and scores.ndim == 2 and scores.shape[1] == 2
         return scores[:, 1] if is_pair else scores
 
-    def fingerprint() -> str:
-        return _fingerprint(file, beside)
-
     if width == 1:
-        return [Output(name, score, fingerprint)]
+        return [Output(name, score, lambda: fingerprint)]
     return [
-        Output(f"{name}: {j}", score, fingerprint, position=j, width=width) for j in range(width)
+        Output(f"{name}: {j}", score, lambda: fingerprint, position=j, width=width)
+        for j in range(width)
     ]

@@ -8,7 +8,6 @@ take the columns of X for sources.
 from __future__ import annotations
 
 import itertools
-import numbers
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,14 @@ from holdtrue.sources.base import (
     ClassPredictions,
     SourceEstimator,
     check_class_weight,
+    check_count,
+    check_penalty,
+    check_tol,
     class_task,
 )
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import LAMBDAS, Search, fit_target, one_at_a_time
-from holdtrue.sources.kernel import standardised
+from holdtrue.sources.choose import LAMBDAS, Search, fit_target
+from holdtrue.sources.folds import one_at_a_time
 from holdtrue.sources.ridge import (
     least_hinge,
     left_out_scale,
@@ -31,6 +33,7 @@ from holdtrue.sources.ridge import (
     ridge_leave_one_out,
     rows_inverse,
 )
+from holdtrue.sources.scale import standardised
 from holdtrue.validation import is_number
 
 __all__ = [
@@ -48,8 +51,11 @@ TAUS = tuple(10.0**power for power in range(-3, 4))
 class TransferRival(ClassPredictions, SourceEstimator):
     """A child fits one target in `_fit_target`."""
 
-    class_weight: Any
     passthrough: Any = True
+
+    def __init__(self, sources: Any = (), *, class_weight: Any = "balanced"):
+        self.sources = sources
+        self.class_weight = class_weight
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Any:
@@ -95,13 +101,12 @@ class TransferRival(ClassPredictions, SourceEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("lam", "tau"):
-            value = getattr(self, name, 1.0)
-            is_loo = isinstance(value, str) and value == "loo"
-            if not is_loo and not (is_number(value) and value > 0):
-                raise InputError(
-                    f"{name} must be a number above 0, or 'loo' to choose it by "
-                    f"leave-one-out. Got {shown(value)}."
-                )
+            check_penalty(name, getattr(self, name, 1.0))
+
+    def _tried(self, name: str, grid: tuple[float, ...]) -> tuple[float, ...]:
+        """Values of a penalty to choose from: the one given, or the grid."""
+        value = getattr(self, name)
+        return grid if isinstance(value, str) else (float(value),)
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
@@ -155,7 +160,7 @@ class RegularizedLeastSquares(TransferRival):
     ----------
     lam_ : list of float
         The penalty of each target.
-    source_weights_, feature_weights_, intercept_, source_names_, classes_
+    source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
         As in `GreedyTLClassifier`.
     n_features_in_, feature_names_in_
         As in `GreedyTLClassifier`.
@@ -178,9 +183,8 @@ class RegularizedLeastSquares(TransferRival):
         class_weight: Any = "balanced",
         passthrough: bool = True,
     ):
-        self.sources = sources
+        super().__init__(sources, class_weight=class_weight)
         self.lam = lam
-        self.class_weight = class_weight
         self.passthrough = passthrough
 
     def _fit_target(
@@ -190,13 +194,11 @@ class RegularizedLeastSquares(TransferRival):
         Z, mean, scale = standardised(candidates.matrix().astype(np.float64), weight)
         centre = weight @ y / n
         target = np.sqrt(weight) * (y - centre)
-        lam = self.lam
-        if lam == "loo":
-            left_out = ridge_leave_one_out(Z, target, weight, LAMBDAS, one)
-            errors = (left_out + centre - y) ** 2 @ weight
-            lam = LAMBDAS[int(np.argmin(errors))]
-        weights = ridge(Z, target, n, float(lam)) / scale
-        return float(centre - weights @ mean), weights, float(lam)
+        lams = self._tried("lam", LAMBDAS)
+        left_out = ridge_leave_one_out(Z, target, weight, lams, one)
+        lam = lams[int(np.argmin((left_out + centre - y) ** 2 @ weight))]
+        weights = ridge(Z, target, n, lam) / scale
+        return float(centre - weights @ mean), weights, lam
 
 
 class BestSource(TransferRival):
@@ -213,7 +215,7 @@ class BestSource(TransferRival):
 
     Attributes
     ----------
-    source_weights_, feature_weights_, intercept_, source_names_, classes_
+    source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
         As in `GreedyTLClassifier`.
     n_features_in_, feature_names_in_
         As in `GreedyTLClassifier`.
@@ -227,10 +229,6 @@ class BestSource(TransferRival):
     >>> model.source_names_[model.source_weights_.argmax()] in data.helpful
     True
     """
-
-    def __init__(self, sources: Any = (), *, class_weight: Any = "balanced"):
-        self.sources = sources
-        self.class_weight = class_weight
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
@@ -256,7 +254,7 @@ class AverageKT(TransferRival):
 
     Attributes
     ----------
-    source_weights_, feature_weights_, intercept_, source_names_, classes_
+    source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
         As in `GreedyTLClassifier`.
     n_features_in_, feature_names_in_
         As in `GreedyTLClassifier`.
@@ -269,10 +267,6 @@ class AverageKT(TransferRival):
     >>> AverageKT(data.sources).fit(data.X, data.y).score(data.X_test, data.y_test) > 0.95
     True
     """
-
-    def __init__(self, sources: Any = (), *, class_weight: Any = "balanced"):
-        self.sources = sources
-        self.class_weight = class_weight
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
@@ -312,7 +306,7 @@ class MultiKT(TransferRival):
     ----------
     lam_, tau_ : list of float
         Of each target.
-    source_weights_, feature_weights_, intercept_, source_names_, classes_
+    source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
         As in `GreedyTLClassifier`.
     n_features_in_, feature_names_in_
         As in `GreedyTLClassifier`.
@@ -341,11 +335,10 @@ class MultiKT(TransferRival):
         tau: Any = "loo",
         class_weight: Any = "balanced",
     ):
-        self.sources = sources
+        super().__init__(sources, class_weight=class_weight)
         self.norm = norm
         self.lam = lam
         self.tau = tau
-        self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -362,8 +355,7 @@ class MultiKT(TransferRival):
         F, f_mean, f_scale = standardised(features, weight)
         S, F = S / root, F / root
         n = weight.sum()
-        lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
-        taus = TAUS if self.tau == "loo" else (float(self.tau),)
+        lams, taus = self._tried("lam", LAMBDAS), self._tried("tau", TAUS)
         tried = []
         for lam in lams:
             P = rows_inverse(F, weight, lam)
@@ -409,7 +401,7 @@ class DAM(TransferRival):
     ----------
     lam_, tau_ : list of float
         Of each target.
-    source_weights_, feature_weights_, intercept_, source_names_, classes_
+    source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
         As in `GreedyTLClassifier`.
     n_features_in_, feature_names_in_
         As in `GreedyTLClassifier`.
@@ -437,10 +429,9 @@ class DAM(TransferRival):
         tau: Any = "loo",
         class_weight: Any = "balanced",
     ):
-        self.sources = sources
+        super().__init__(sources, class_weight=class_weight)
         self.lam = lam
         self.tau = tau
-        self.class_weight = class_weight
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
@@ -453,8 +444,7 @@ class DAM(TransferRival):
         opinion = S @ (gamma / gamma.sum())
         features = feature_columns(candidates)
         F, mean, scale = standardised(features, weight)
-        lams = LAMBDAS if self.lam == "loo" else (float(self.lam),)
-        taus = TAUS if self.tau == "loo" else (float(self.tau),)
+        lams, taus = self._tried("lam", LAMBDAS), self._tried("tau", TAUS)
 
         def blend(tau: float) -> tuple[np.ndarray, float]:
             """The one target that both squares amount to, and its mean."""
@@ -494,7 +484,7 @@ class ForwardRegression(TransferRival):
 
     Attributes
     ----------
-    source_weights_, feature_weights_, intercept_, source_names_, classes_
+    source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
         As in `GreedyTLClassifier`.
     n_features_in_, feature_names_in_
         As in `GreedyTLClassifier`.
@@ -518,20 +508,14 @@ class ForwardRegression(TransferRival):
         class_weight: Any = "balanced",
         passthrough: bool = True,
     ):
-        self.sources = sources
+        super().__init__(sources, class_weight=class_weight)
         self.max_selected = max_selected
         self.tol = tol
-        self.class_weight = class_weight
         self.passthrough = passthrough
 
     def _check_parameters(self) -> None:
-        most = self.max_selected
-        if most is not None and not (is_number(most, numbers.Integral) and most >= 1):
-            raise InputError(
-                f"max_selected must be a whole number of at least 1, or None. Got {shown(most)}."
-            )
-        if not (is_number(self.tol) and self.tol >= 0):
-            raise InputError(f"tol must be a number of at least 0. Got {shown(self.tol)}.")
+        check_count("max_selected", self.max_selected, "or None")
+        check_tol(self.tol)
 
     def _fit_target(
         self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray

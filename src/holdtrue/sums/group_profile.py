@@ -21,21 +21,14 @@ __all__ = ["GroupProfile", "GroupTable"]
 
 
 class GroupTable(NamedTuple):
-    """A column in one reading: sums by value (or bin) and group.
+    """A column in one reading: sums by value (or bin) and group."""
 
-    Attributes
-    ----------
-    n_bins : int
-        0 where the column is read by value.
-    value, group : ndarray of int, shape (n_pairs,)
-        Codes from 0; each pair once.
-    sums : ndarray of shape (n_pairs, n_classes) or (n_pairs, 5)
-        Class counts, or count, mean and higher moments of a numeric target.
-    """
-
-    n_bins: int
+    n_bins: int  # 0 where the column is read by value
+    # value, group, shape (n_pairs,): codes from 0; each pair once
     value: np.ndarray
     group: np.ndarray
+    # shape (n_pairs, n_classes): class counts; or of a numeric target count, mean and higher
+    # moments, shape (n_pairs, 5)
     sums: np.ndarray
 
     @property
@@ -59,28 +52,17 @@ class GroupTable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupProfile:
-    """Sums of a column by value and group, with the ways to read the column.
+    """Sums of a column by value and group, with the ways to read the column."""
 
-    Parameters
-    ----------
-    kind : str
-        As in `Profile`.
-    classes : tuple or None
-    value, group : ndarray of int, shape (n_pairs,)
-        Each pair once; the missing value has the last code.
-    sums : ndarray of shape (n_pairs, width)
-    has_missing : bool
-    bins : tuple of (int, ndarray of int)
-        For every number of bins: that number, and the bin of each value; the missing value has
-        one more.
-    """
-
-    kind: str
+    kind: str  # as in `Profile`
     classes: tuple[Any, ...] | None
+    # value, group, shape (n_pairs,): each pair once; the missing value has the last code
     value: np.ndarray
     group: np.ndarray
-    sums: np.ndarray
+    sums: np.ndarray  # shape (n_pairs, width)
     has_missing: bool
+    # For every number of bins: that number, and the bin of each value; the missing value has one
+    # more
     bins: tuple[tuple[int, np.ndarray], ...] = ()
 
     @classmethod

@@ -30,20 +30,11 @@ C, B, B2, B3, B4, M2, M2B, M2B2, M2M2, M3, M3B, M4 = range(N_SUMS)
 
 
 class ProfileTable(NamedTuple):
-    """A column in one reading: rows of its values or bins, and how many have each.
+    """A column in one reading: rows of its values or bins, and how many have each."""
 
-    Attributes
-    ----------
-    n_bins : int
-        0 where the column is read by value.
-    rows : ndarray of shape (n_rows, width)
-        As in `Profile`, the missing value included.
-    repeats : ndarray of int64, shape (n_rows,)
-    """
-
-    n_bins: int
-    rows: np.ndarray
-    repeats: np.ndarray
+    n_bins: int  # 0 where the column is read by value
+    rows: np.ndarray  # shape (n_rows, width): as in `Profile`, the missing value included
+    repeats: np.ndarray  # shape (n_rows,)
 
     @property
     def sizes(self) -> np.ndarray:
@@ -62,23 +53,15 @@ class ProfileTable(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """How often the values of a column come back.
+    """How often the values of a column come back."""
 
-    Attributes
-    ----------
-    n_rows, n_units : float
-        Rows; rows or groups that can be left out.
-    n_values, n_once : int
-        Distinct values, and those that occur once, or in one group only.
-    rows_once : float
-        Rows with such a value.
-    """
-
+    # n_rows, n_units: rows; rows or groups that can be left out
     n_rows: float
     n_units: float
+    # n_values, n_once: distinct values, and those that occur once, or in one group only
     n_values: int
     n_once: int
-    rows_once: float
+    rows_once: float  # rows with such a value
 
 
 @dataclass(frozen=True, eq=False)

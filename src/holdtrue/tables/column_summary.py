@@ -7,22 +7,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.counting import label_order
 from holdtrue.columns.values import holds_numbers, python_values
-from holdtrue.errors import InputError, check_choice
+from holdtrue.errors import InputError, check_choice, shown
 from holdtrue.records import Record
+from holdtrue.tables.table import Table, one_array
 from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
 from holdtrue.validation import is_number
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from holdtrue.tables import Table
 
 # Columns with more different values than this are not counted value by value.
 MAX_VALUES = 10_000
@@ -43,38 +41,21 @@ _OTHER, _MISSING = "(other)", "(missing)"
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumn(Record):
-    """How a column was encoded, and what it held.
-
-    Attributes
-    ----------
-    name : str
-    features : tuple of str
-        Names of its features: the column's name for a number, ``plan=paid`` for a value of a
-        category; none if the column was left out.
-    note : str
-        What was done, in words.
-    n_missing : int
-    fill : float or None
-        Replaces missing numbers: the mean over all rows that have one.
-    levels : tuple
-        Values that have a feature each; None is the missing value.
-    kind : str
-        How the column is read: "text", "number", "date", "time" or "bool".
-    low, high : float or None
-        Range of numbers, as they are encoded.
-    seen : tuple
-        All values of a category; none where they were too many to be kept.
-    """
+    """How a column was encoded, and what it held."""
 
     name: str
+    # Names of its features: the column's name for a number, ``plan=paid`` for a value of a
+    # category; none if the column was left out
     features: tuple[str, ...]
-    note: str
+    note: str  # what was done, in words
     n_missing: int
-    fill: float | None = None
-    levels: tuple[object, ...] = ()
-    kind: str = "number"
+    fill: float | None = None  # replaces missing numbers: the mean over all rows that have one
+    levels: tuple[object, ...] = ()  # values that have a feature each; None is the missing value
+    kind: str = "number"  # how the column is read: "text", "number", "date", "time" or "bool"
+    # low, high: range of numbers, as they are encoded
     low: float | None = None
     high: float | None = None
+    # All values of a category; none where they were too many to be kept
     seen: tuple[object, ...] = ()
 
 
@@ -87,6 +68,20 @@ class Encoding:
     domains: tuple[Any, ...]  # empty where there are none, or too many
     columns: tuple[FeatureColumn, ...]
     features: list[str]
+
+
+def table_encoding(
+    table: Table,
+    target: str,
+    domain: str | None,
+    target_type: str,
+    leave_out: Iterable[str],
+    max_levels: int,
+) -> Encoding:
+    """How each column of a table becomes numbers: the first pass."""
+    check_options(target_type, max_levels)
+    summaries = column_summaries(table, target, domain, leave_out)
+    return encoding_of(summaries, table.n_rows, target, domain, target_type, max_levels)
 
 
 def column_summaries(
@@ -141,9 +136,8 @@ def encoding_of(
     n_rows: int,
     target: str,
     domain: str | None,
-    *,
-    target_type: str = "auto",
-    max_levels: int = MAX_LEVELS,
+    target_type: str,
+    max_levels: int,
 ) -> Encoding:
     """How each column becomes numbers; what cannot be fitted is refused."""
     kind = kind_of_target(target, summaries[target], target_type)
@@ -170,7 +164,9 @@ def check_options(target_type: str, max_levels: int) -> None:
 
 def _check_max_levels(max_levels: Any) -> None:
     if not (is_number(max_levels) and max_levels == int(max_levels) and max_levels >= 1):
-        raise InputError(f"max_levels must be a whole number of at least 1. Got {max_levels!r}.")
+        raise InputError(
+            f"max_levels must be a whole number of at least 1. Got {shown(max_levels)}."
+        )
 
 
 @dataclass
@@ -257,36 +253,60 @@ class ColumnSummary:
 
     def encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
         """How the column is encoded, and what it holds."""
-        column = self._encoding(name, n_rows, max_levels)
-        seen = tuple(self.values) if self.is_category else ()
-        low, high = (self.low, self.high) if self.n_numbers else (None, None)
-        return replace(column, kind=self.kind, low=low, high=high, seen=seen)
-
-    def _encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
         missing = f"; {self.n_missing:,} missing" if self.n_missing else ""
+        features, levels, fill = [name], [], None
+        if reason := self._unfit(n_rows, max_levels, missing):
+            features, note = [], f"left out: {reason}"
+        elif self.is_category:
+            levels, n_rest = self._levels(max_levels)
+            features = [f"{name}={_as_text(label)}" for label in levels]
+            note = f"category of {self.n_values} values{missing}"
+            if n_rest:
+                features.append(f"{name}={_OTHER}")
+                note += f"; the {n_rest:,} least frequent are taken together"
+        else:
+            fill, note = self.mean, NOTES[self.kind]
+            note += f"{missing}, filled with the mean {fill:.4g}" if missing else ""
+        low, high = (self.low, self.high) if self.n_numbers else (None, None)
+        seen = tuple(self.values) if self.is_category else ()
+        return FeatureColumn(
+            name,
+            tuple(features),
+            note,
+            self.n_missing,
+            fill,
+            tuple(levels),
+            self.kind,
+            low,
+            high,
+            seen,
+        )
+
+    def _unfit(self, n_rows: int, max_levels: int, missing: str) -> str:
+        """Why the column is left out; empty if it is not."""
         if self.withheld:
-            return FeatureColumn(name, (), f"left out: {self.withheld}", self.n_missing)
+            return self.withheld
         if self.n_missing == n_rows:
-            return FeatureColumn(name, (), "left out: all values are missing", n_rows)
+            return "all values are missing"
         if not self.is_category:
             if self.is_constant:
-                note = f"left out: its only value is {self.low:g}{missing}"
-                return FeatureColumn(name, (), note, self.n_missing)
-            if self.largest > LARGEST:
-                note = f"left out: {self.largest:g} is too large to be squared"
-                return FeatureColumn(name, (), note, self.n_missing)
-            filled = f"{missing}, filled with the mean {self.mean:.4g}" if missing else ""
-            return FeatureColumn(
-                name, (name,), f"{NOTES[self.kind]}{filled}", self.n_missing, self.mean
-            )
+                return f"its only value is {self.low:g}{missing}"
+            too_large = self.largest > LARGEST
+            return f"{self.largest:g} is too large to be squared" if too_large else ""
         if self.looks_like_an_id(n_rows, max_levels):
             count = f"more than {MAX_VALUES:,}" if self.too_many else f"{self.n_values:,}"
-            note = f"left out: {count} values in {n_rows:,} rows look like an id"
-            return FeatureColumn(name, (), note, self.n_missing)
+            return f"{count} values in {n_rows:,} rows look like an id"
         if self.n_values == 1:
             only = repr(next(iter(self.values))) if self.values else "not named"
-            return FeatureColumn(name, (), f"left out: its only value is {only}", self.n_missing)
-        return self._category(name, max_levels, missing)
+            return f"its only value is {only}"
+        return ""
+
+    def _levels(self, max_levels: int) -> tuple[list[Any], int]:
+        """Values of a category that have a feature each, and how many others share one."""
+        values = self.frequent_values()
+        if self.n_values == 2 and not self.n_joined:
+            return [label for label in values if label is not None][-1:], 0
+        return values[:max_levels], self.n_values - len(values[:max_levels])
 
     def frequent_values(self) -> list[Any]:
         """The values, the most frequent first, ties in the order of the values."""
@@ -299,19 +319,6 @@ class ColumnSummary:
         labels = list(self.values)
         return tuple(labels[i] for i in label_order(labels))
 
-    def _category(self, name: str, max_levels: int, missing: str) -> FeatureColumn:
-        kept = self.frequent_values()[:max_levels]
-        n_rest = self.n_values - len(kept)
-        if self.n_values == 2 and not self.n_joined:
-            kept, n_rest = [label for label in self.frequent_values() if label is not None][-1:], 0
-        note = f"category of {self.n_values} values{missing}"
-        if n_rest:
-            note += f"; the {n_rest:,} least frequent are taken together"
-        features = [f"{name}={_as_text(label)}" for label in kept]
-        if n_rest:
-            features.append(f"{name}={_OTHER}")
-        return FeatureColumn(name, tuple(features), note, self.n_missing, levels=tuple(kept))
-
 
 def _as_text(label: Any) -> str:
     return _MISSING if label is None else str(label)
@@ -319,15 +326,11 @@ def _as_text(label: Any) -> str:
 
 def holds_quantities(kind: Any) -> bool:
     """Whether a type holds numbers, dates or truth values."""
-    import pyarrow as pa
-
     return holds_numbers(kind) or bool(pa.types.is_temporal(kind))
 
 
 def stored_kind(kind: Any) -> str:
     """How a column of an Arrow type is read: "text", "number", "date", "time" or "bool"."""
-    import pyarrow as pa
-
     if not holds_quantities(kind):
         return CATEGORY
     if pa.types.is_boolean(kind):
@@ -337,11 +340,9 @@ def stored_kind(kind: Any) -> str:
     return "date" if pa.types.is_temporal(kind) else "number"
 
 
-def as_numbers(column: pa.Array) -> np.ndarray:
+def as_numbers(column: Any) -> np.ndarray:
     """Values as float64; missing ones are NaN, dates and times are in days."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    column = one_array(column)
     kind = column.type
     if pa.types.is_date(kind):
         column = pc.cast(pc.cast(column, pa.date32()), pa.int32())

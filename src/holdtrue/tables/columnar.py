@@ -6,17 +6,16 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from holdtrue.errors import InputError
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns, check_unpacked
 from holdtrue.tables.ipc import unpacked_bytes
 from holdtrue.tables.spill import Spill, widened
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Arrow's are of these kinds.
 _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)
@@ -51,8 +50,6 @@ class ParquetFiles:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column in its type; texts of which few differ as a dictionary."""
-        import pyarrow as pa
-
         chunks: list[pa.Array] = []
         kind = self.types[name]
         encoded = pa.types.is_string(kind) and self._is_short(name)
@@ -88,8 +85,6 @@ class ParquetFiles:
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""
-        import pyarrow as pa
-
         for path, footer, folder in zip(self.paths, self._footers, self._folders, strict=True):
             n_rows = 0
             stored = [name for name in kinds if name not in folder]
@@ -157,8 +152,6 @@ class ParquetFiles:
 
     def _partitions(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Values of each file's folders, and the columns' types."""
-        import pyarrow as pa
-
         texts = []
         for path in self.paths:
             parts = path.relative_to(self.root).parts[:-1] if path != self.root else ()
@@ -203,8 +196,6 @@ def _check_rows(n_rows: int, footer: Any) -> None:
 
 
 def _repeated(value: Any, n: int, kind: Any) -> Any:
-    import pyarrow as pa
-
     return pa.repeat(pa.scalar(value, kind), n)
 
 
@@ -226,8 +217,6 @@ class ArrowFiles:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""
-        import pyarrow as pa
-
         chunks = [batch.column(0) for batch in self._stored([name])]
         if len({chunk.type for chunk in chunks}) > 1:
             chunks = [widened(chunk, self.types[name]) for chunk in chunks]
@@ -235,8 +224,6 @@ class ArrowFiles:
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""
-        import pyarrow as pa
-
         schema = pa.schema(list(kinds.items()))
         for batch in self._stored(list(kinds)):
             columns = [widened(batch.column(name), kind) for name, kind in kinds.items()]
@@ -253,8 +240,6 @@ class _ArrowFile:
     """One Feather file, opened."""
 
     def __init__(self, path: Path):
-        import pyarrow as pa
-
         self.path = path
         try:
             n_unpacked = unpacked_bytes(path, is_stream=False)
@@ -278,8 +263,6 @@ class _ArrowFile:
 
     def batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Batches of these columns as they are stored, in the order of the file."""
-        import pyarrow as pa
-
         places = sorted(map(self.schema.get_field_index, names))
         options = pa.ipc.IpcReadOptions(included_fields=places)
         file: Any = None
@@ -299,8 +282,6 @@ class _ArrowFile:
 
 def read_arrow_stream(path: Path) -> tuple[Spill, dict[str, Any]]:
     """All rows of an Arrow IPC stream, and the type of every column."""
-    import pyarrow as pa
-
     spill = Spill()
     try:
         n_unpacked = unpacked_bytes(path, is_stream=True)
@@ -335,8 +316,6 @@ def column_names(schema: Any) -> list[str]:
 
 def _common_types(paths: list[Path], schemas: list[Any]) -> dict[str, Any]:
     """Types that hold the values of all files, whose columns must be the same."""
-    import pyarrow as pa
-
     types: dict[str, Any] = {}
     for path, schema in zip(paths, schemas, strict=True):
         if len(set(schema.names)) < len(schema.names):
@@ -373,8 +352,6 @@ def _column_types(schema: Any) -> dict[str, Any]:
 
 def _plain(kind: Any) -> Any:
     """The type of the values, where a type keeps codes of them."""
-    import pyarrow as pa
-
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["MONTHS", "DatePart", "date_parts"]
+import pyarrow as pa
+import pyarrow.compute as pc
 
 # Not those of the calendar module, which depend on the locale.
 MONTHS = (
@@ -24,39 +25,24 @@ _LABELS = {
 
 
 class DatePart(NamedTuple):
-    """A part of a column of dates.
+    """A part of a column of dates."""
 
-    Attributes
-    ----------
-    column : str
-        Of the dates.
-    part : {"year", "month", "weekday", "hour"}
-    """
-
-    column: str
-    part: str
+    column: str  # of the dates
+    part: str  # "year", "month", "weekday" or "hour"
 
     @property
     def type(self) -> Any:
         """Arrow type of the part."""
-        import pyarrow as pa
-
         return pa.string() if self.part in _LABELS else pa.int64()
 
     def of(self, dates: Any) -> Any:
         """The part of these dates, an Arrow array of any kind."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         numbers = self._numbers(dates)
         if self.part not in _LABELS:
             return numbers
         return pc.take(pa.array(_LABELS[self.part]), numbers)
 
     def _numbers(self, dates: Any) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if self.part == "weekday":
             return pc.day_of_week(dates, count_from_zero=False)
         if self.part == "hour":
@@ -68,8 +54,6 @@ class DatePart(NamedTuple):
 
         Of dates that are the first of a month, or of another day, the weekday says nothing.
         """
-        import pyarrow.compute as pc
-
         dates = column(self.column)
         numbers = pc.day(dates) if self.part == "weekday" else self._numbers(dates)
         return len(numbers.drop_null().unique()) > 1
@@ -77,8 +61,6 @@ class DatePart(NamedTuple):
 
 def date_parts(types: Mapping[str, Any]) -> dict[str, DatePart]:
     """Parts of all columns of dates by name; a column that is called so comes first."""
-    import pyarrow as pa
-
     found: dict[str, DatePart] = {}
     for name, kind in types.items():
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):

@@ -13,16 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from holdtrue.errors import InputError
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns
 from holdtrue.tables.spill import Spill
 from holdtrue.tables.text import BLOCK, Block, TextFile, columns_at, likely_zeros
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Changes of kind after which the values that were kept can still be used.
 _CASTS = {
@@ -47,23 +46,13 @@ _Parsed = tuple[list[Any], list[int]]
 
 @dataclass
 class _Column:
-    """What is known of a column.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        Of `text_types`.
-    marks : bool
-        Whether a mark stands for a missing value, so that Arrow alone cannot read it.
-    wanted : str or None
-        What the caller wants it to be.
-    """
+    """What is known of a column."""
 
     name: str
-    kind: str = "empty"
+    kind: str = "empty"  # of `text_types`
+    # Whether a mark stands for a missing value, so that Arrow alone cannot read it
     marks: bool = False
-    wanted: str | None = None
+    wanted: str | None = None  # what the caller wants it to be
 
     @property
     def by_hand(self) -> bool:
@@ -188,8 +177,6 @@ class Delimited:
 
         Changes nothing, so that threads may call it.
         """
-        import pyarrow as pa
-
         types = [text_types.arrow_type("text" if by_hand else kind) for kind, by_hand in plan]
         try:
             arrays = self._arrow(block, types)
@@ -214,8 +201,6 @@ class Delimited:
 
     def _checked(self, block: Block, parsed: _Parsed | None) -> pa.RecordBatch:
         """Values of a block in types that fit it and the blocks before."""
-        import pyarrow as pa
-
         everything = range(len(self.columns))
         arrays, texts = parsed or (self._texts(block, everything), list(everything))
         for j in texts:
@@ -253,8 +238,6 @@ class Delimited:
 
     def _texts(self, block: Block, places: Any) -> list[Any]:
         """Texts of a block; a block that cannot be parsed is refused."""
-        import pyarrow as pa
-
         if not len(places):
             return []
         try:
@@ -312,8 +295,6 @@ class Delimited:
         column.kind, column.marks = kind, marks
 
     def _values(self, column: _Column, texts: Any) -> Any:
-        import pyarrow as pa
-
         if column.wanted == "bool":
             return text_types.yes_or_no(texts)
         try:

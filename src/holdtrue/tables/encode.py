@@ -6,11 +6,13 @@ counts), the second encodes batch by batch. For moments the table is never in me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.errors import InputError, speaks
 from holdtrue.sums.moments import Moments
@@ -21,33 +23,11 @@ from holdtrue.tables.column_summary import (
     Encoding,
     FeatureColumn,
     as_numbers,
-    check_options,
-    checked_features,
-    column_summaries,
-    encoding_of,
-    feature_columns,
     holds_quantities,
-    stored_kind,
+    table_encoding,
 )
+from holdtrue.tables.table import Table
 from holdtrue.targets import TargetKind
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from holdtrue.tables import Table
-
-__all__ = [
-    "FeatureColumn",
-    "TableMoments",
-    "TableRows",
-    "as_numbers",
-    "checked_features",
-    "encoded_batch",
-    "feature_columns",
-    "moments_of",
-    "rows_of",
-    "stored_kind",
-]
 
 _MAX_BYTES = 1 << 31
 _CELLS = 1 << 23
@@ -126,12 +106,8 @@ def moments_of(
     >>> sums.columns[0].note
     'number; 1 missing, filled with the mean 2'
     """
-    check_options(target_type, max_levels)
-    summaries = column_summaries(table, target, domain, leave_out)
-    encoding = encoding_of(
-        summaries, table.n_rows, target, domain, target_type=target_type, max_levels=max_levels
-    )
-    moments = summed(table, target, domain, encoding, _coded_target, sample_weight)
+    encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
+    moments = summed(table, target, domain, encoding, sample_weight)
     return TableMoments(moments, encoding.classes, encoding.kind, encoding.columns, table.n_rows)
 
 
@@ -140,10 +116,11 @@ def summed(
     target: str,
     domain: str,
     encoding: Encoding,
-    coded: Callable[[pa.Array, tuple[Any, ...] | None], np.ndarray],
     sample_weight: np.ndarray | None = None,
+    *,
+    every_class: bool = False,
 ) -> Moments:
-    """Second pass: moments of the encoded rows; ``coded`` turns the target into numbers."""
+    """Second pass: moments of the encoded rows; ``every_class`` has a target, also one of two."""
     check_memory(domain, len(encoding.domains), len(encoding.features))
     total: Moments | None = None
     start = 0
@@ -152,7 +129,7 @@ def summed(
         start += len(X)
         part = Moments.from_arrays(
             X,
-            coded(target_batch, encoding.classes),
+            _coded_target(target_batch, encoding.classes, every_class=every_class),
             groups=codes_of(domain_batch, encoding.domains),
             sample_weight=weight,
             feature_names=encoding.features,
@@ -214,11 +191,7 @@ def rows_of(
     >>> rows.X.ravel().tolist(), rows.y.tolist(), rows.groups
     ([1.0, 2.0, 3.0], [1.5, 2.5, 9.0], None)
     """
-    check_options(target_type, max_levels)
-    summaries = column_summaries(table, target, domain, leave_out)
-    encoding = encoding_of(
-        summaries, table.n_rows, target, domain, target_type=target_type, max_levels=max_levels
-    )
+    encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
     n_bytes = 8 * table.n_rows * len(encoding.features)
     if n_bytes > _MAX_BYTES:
         raise InputError(
@@ -280,8 +253,6 @@ def encoded_batch(columns: Iterable[FeatureColumn], arrays: Iterable[pa.Array]) 
 
 def _encoded(column: FeatureColumn, values: pa.Array) -> np.ndarray:
     """Features of a column, shape (n_rows, n_features)."""
-    import pyarrow as pa
-
     is_text = column.kind == "text"
     if pa.types.is_null(values.type):
         values = values.cast(pa.string() if is_text else pa.float64())
@@ -302,12 +273,14 @@ def _encoded(column: FeatureColumn, values: pa.Array) -> np.ndarray:
     return hot[:, : len(column.features)]
 
 
-def _coded_target(values: pa.Array, classes: tuple[Any, ...] | None) -> np.ndarray:
+def _coded_target(
+    values: pa.Array, classes: tuple[Any, ...] | None, *, every_class: bool
+) -> np.ndarray:
     """The target as numbers: +1 for a class and -1 for the rest."""
     if classes is None:
         return as_numbers(values)
     codes = codes_of(values, classes)
-    if len(classes) == 2:
+    if len(classes) == 2 and not every_class:
         return np.where(codes == 1, 1.0, -1.0)
     return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
 
@@ -319,8 +292,5 @@ def _as_labels(values: pa.Array, labels: tuple[Any, ...]) -> np.ndarray:
 
 def codes_of(values: pa.Array, labels: tuple[Any, ...]) -> np.ndarray:
     """Index of each value among the labels; the number of labels where it is not one of them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     place = pc.index_in(values, value_set=pa.array(labels, values.type))
     return np.asarray(place.fill_null(len(labels)))

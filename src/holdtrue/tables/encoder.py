@@ -11,16 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, speaks
 from holdtrue.path import fits_whole
-from holdtrue.tables.encode import (
-    FeatureColumn,
-    checked_features,
-    encoded_batch,
-    feature_columns,
-)
+from holdtrue.tables.column_summary import FeatureColumn, checked_features, feature_columns
+from holdtrue.tables.encode import encoded_batch
 from holdtrue.tables.opening import open_table
 from holdtrue.validation import feature_names, mixed_rows
-
-__all__ = ["TableEncoder"]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):

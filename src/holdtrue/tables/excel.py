@@ -15,22 +15,14 @@ from typing import Any
 from holdtrue.errors import InputError, MissingPackageError, did_you_mean
 from holdtrue.tables.files import check_unpacked
 
-__all__ = ["sheet_as_csv"]
-
 _CHUNK = 1 << 20
 _WRONG = frozenset(("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"))
 
 
 def sheet_as_csv(path: Path, sheet: str | None, folder: Path) -> Path:
-    """Write a sheet as CSV into the folder; its first row of two or more cells is the header.
+    """Write a sheet, by default the only one that is not empty, as CSV into the folder.
 
-    Parameters
-    ----------
-    path : Path
-        Of the Excel file.
-    sheet : str, optional
-        Default: the only one that is not empty.
-    folder : Path
+    Its first row of two or more cells is the header.
     """
     try:
         import python_calamine

@@ -20,18 +20,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdtrue.errors import InputError, MissingFileError
+from holdtrue.errors import InputError, MissingFileError, named
 from holdtrue.tables.spill import LIMIT_VARIABLE, spill_limit
-
-__all__ = [
-    "FILES",
-    "STANDARD_INPUT",
-    "Files",
-    "TemporaryFolder",
-    "check_same_columns",
-    "check_unpacked",
-    "found_files",
-]
 
 FILES = (
     "a CSV, Parquet, Feather (Arrow), JSON, Excel or DuckDB file, a folder of Parquet files, or a "
@@ -56,24 +46,12 @@ _PATIENCE = 10.0  # seconds to wait for a program that writes
 
 
 class Files(NamedTuple):
-    """Files of one table.
+    """Files of one table."""
 
-    Attributes
-    ----------
-    paths : list of Path
-        One file or folder, or the files of a pattern in the order of their names.
-    name : str
-        As it is shown: the last part of the path or pattern.
-    root : Path
-        The file or folder, or the folder that all files of a pattern are in.
-    folder : object or None
-        Keeps the copy of a pipe, as long as it lives.
-    """
-
-    paths: list[Path]
-    name: str
-    root: Path
-    folder: Any = None
+    paths: list[Path]  # one file or folder, or the files of a pattern in the order of their names
+    name: str  # as it is shown: the last part of the path or pattern
+    root: Path  # the file or folder, or the folder that all files of a pattern are in
+    folder: Any = None  # keeps the copy of a pipe, as long as it lives
 
 
 class TemporaryFolder:
@@ -194,10 +172,5 @@ def check_same_columns(
     if missing or new:
         raise InputError(
             f"files of one table must have the same columns. {other} differs from {first}. "
-            f"Missing: {_listed(missing)}. New: {_listed(new)}."
+            f"Missing: {named(missing)}. New: {named(new)}."
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
-    return (", ".join(map(repr, names[:10])) or "none") + rest

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from holdtrue.errors import InputError, did_you_mean, speaks
+from holdtrue.errors import InputError, caution, did_you_mean, speaks
 from holdtrue.sums.moments import Moments
 from holdtrue.tables.column_summary import (
     CATEGORY,
@@ -25,8 +24,6 @@ from holdtrue.tables.column_summary import (
 from holdtrue.tables.encode import TableMoments, check_memory
 from holdtrue.tables.site_sums import EMPTY, Site, SiteColumn, SiteSums, mapped
 from holdtrue.targets import TargetKind
-
-__all__ = ["joined"]
 
 _SHOWN = 5  # most differences in a message
 
@@ -65,9 +62,7 @@ def joined(
     n_rows = sum(head.n_rows for head in heads)
     numeric = heads[0].is_numeric
     target_type = "numeric" if numeric else "classes"
-    encoding = encoding_of(
-        summaries, n_rows, target, domain, target_type=target_type, max_levels=max_levels
-    )
+    encoding = encoding_of(summaries, n_rows, target, domain, target_type, max_levels)
     is_decided = all(head.is_decided for head in heads)
     if not (numeric or is_decided):
         _check_reading(target, summaries[target])
@@ -222,9 +217,7 @@ def _warn_of_joined(sites: Mapping[str, SiteSums], encoding: Encoding) -> None:
         if column.n_joined and levels.get(column.name, set()) - set(column.labels)
     }
     if unsure:
-        warnings.warn(
+        caution(
             f"sites did not name rare values of {', '.join(map(repr, unsure))}. They are taken "
-            "together, and the answer may differ from that on all rows.",
-            UserWarning,
-            stacklevel=3,
+            "together, and the answer may differ from that on all rows."
         )

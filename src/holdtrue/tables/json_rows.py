@@ -7,17 +7,15 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.errors import InputError
 from holdtrue.tables.files import check_same_columns
 from holdtrue.tables.spill import Spill
 from holdtrue.tables.text import BLOCK, MAX_RECORD, Block, TextFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SHAPES = "Expected one object a line, or an array of objects: [{...}, {...}]."
 # What JSON begins with, where the name of a file does not say that it is JSON.
@@ -100,8 +98,6 @@ class JsonRows:
         return _array_blocks(file) if self._is_array else file.blocks(0, None)
 
     def _parsed(self, block: Block) -> pa.RecordBatch | None:
-        import pyarrow as pa
-
         if not block.content.strip():
             return None
         if not self._is_array:
@@ -119,7 +115,6 @@ class JsonRows:
         return batches[0] if batches else None
 
     def _arrow(self, block: Block) -> pa.Table:
-        import pyarrow as pa
         from pyarrow import json as arrow_json
 
         texts = sorted(self._dates_as_text | self._mixed)
@@ -148,8 +143,6 @@ class JsonRows:
 
     def _wider(self, name: str, kind: Any, block: Block) -> Any:
         """Type that holds the values of a column in this block and those before it."""
-        import pyarrow as pa
-
         known = self.types.get(name, kind)
         if known == kind or pa.types.is_null(kind):
             return known
@@ -194,8 +187,6 @@ class JsonRows:
         self._mixed |= mixed
 
     def _differ(self, block: Block, name: str) -> ValueError:
-        import pyarrow as pa
-
         error = pa.ArrowInvalid(f"types in {name!r} differ")
         try:
             self._look_for_mixed(block, error)
@@ -238,8 +229,6 @@ def _value_kind(value: Any) -> str:
 
 
 def _type_kind(kind: Any) -> str:
-    import pyarrow as pa
-
     if pa.types.is_null(kind):
         return ""
     if pa.types.is_boolean(kind):

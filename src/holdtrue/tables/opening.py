@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.columns.values import columns_of
 from holdtrue.errors import InputError, SpokenError, check_choice, speaks
@@ -28,9 +29,6 @@ from holdtrue.tables.spill import Spill, widened
 from holdtrue.tables.table import Source, Table, as_text, one_array
 from holdtrue.tables.text import TextFile
 from holdtrue.tables.written import AsWritten
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @speaks
@@ -235,8 +233,6 @@ class _Frame:
     """Columns of a frame that is in memory."""
 
     def __init__(self, data: Any):
-        import pyarrow as pa
-
         self._columns = columns_of(data)
         self.types = {
             name: pa.string() if isinstance(column, np.ndarray) else column.type
@@ -250,8 +246,6 @@ class _Frame:
         return self._columns[name]
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for start in range(0, self.n_rows, rows):
             columns = []
             for name, kind in kinds.items():

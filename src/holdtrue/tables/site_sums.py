@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -28,20 +28,13 @@ from holdtrue.tables.column_summary import (
     ColumnSummary,
     Encoding,
     FeatureColumn,
-    as_numbers,
     check_options,
     check_target_size,
     column_summaries,
     kind_of_target,
 )
-from holdtrue.tables.encode import codes_of, summed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from holdtrue.tables import Table
-
-__all__ = ["SiteSums", "site_sums"]
+from holdtrue.tables.encode import summed
+from holdtrue.tables.table import Table
 
 _NAMED = 100  # most values of a category that a site names
 EMPTY = "empty"  # a column without a value can be of any kind
@@ -54,39 +47,24 @@ _WITHHELD = {
 
 @dataclass(frozen=True, eq=False)
 class SiteColumn(Record):
-    """What a site tells of a column besides moments.
+    """What a site tells of a column besides moments."""
 
-    Attributes
-    ----------
-    name, read_as : str
-        ``read_as`` is one of the kinds of `ColumnSummary`, or empty.
-    n_missing, n_numbers : int
-        Rows without a number, and with one.
-    mean : float
-        Of the numbers; it fills the missing ones.
-    is_constant, marks_missing : bool
-        Whether there is one number only, and whether a second feature marks the missing ones.
-    levels : tuple
-        Values of a category, as `labels_to_json` writes them; each has a feature.
-    counts : tuple of int
-        Rows of each level.
-    n_joined : int
-        Values that are not named and share the last feature.
-    withheld : {"", "id", "few", "large"}
-        Why the column has no feature.
-    """
-
+    # name, read_as: ``read_as`` is one of the kinds of `ColumnSummary`, or empty
     name: str
     read_as: str
+    # n_missing, n_numbers: rows without a number, and with one
     n_missing: int = 0
     n_numbers: int = 0
-    mean: float = 0.0
+    mean: float = 0.0  # of the numbers; it fills the missing ones
+    # is_constant, marks_missing: whether there is one number only, and whether a second feature
+    # marks the missing ones
     is_constant: bool = False
     marks_missing: bool = False
+    # Values of a category, as `labels_to_json` writes them; each has a feature
     levels: Sequence[object] = ()
-    counts: Sequence[int] = ()
-    n_joined: int = 0
-    withheld: Literal["", "id", "few", "large"] = ""
+    counts: Sequence[int] = ()  # rows of each level
+    n_joined: int = 0  # values that are not named and share the last feature
+    withheld: Literal["", "id", "few", "large"] = ""  # why the column has no feature
 
     @property
     def n_features(self) -> int:
@@ -98,7 +76,7 @@ class SiteColumn(Record):
         return 1 + self.marks_missing
 
     @property
-    def told(self) -> str:
+    def contents(self) -> str:
         """What the sums tell of the column, in words."""
         if self.withheld:
             return f"nothing, {_WITHHELD[self.withheld]}"
@@ -136,31 +114,20 @@ class SiteColumn(Record):
 
 @dataclass(frozen=True, eq=False)
 class Site(Record):
-    """What the sums of a site are of.
+    """What the sums of a site are of."""
 
-    Attributes
-    ----------
-    target, domain : SiteColumn
-        The levels of a target are its classes; a domain tells its name and kind alone.
-    is_numeric, is_decided : bool
-        Whether the target is a number, and whether the site said so.
-    columns : tuple of SiteColumn
-    n_rows, n_rows_in_file : int
-        Rows that are summed, and all.
-    incomplete : dict from str to int
-        Rows that lack a target or domain.
-    min_count : int
-        Least number of rows that a value, class or domain needs; 1 without a floor.
-    """
-
+    # target, domain: the levels of a target are its classes; a domain tells its name and kind alone
     target: SiteColumn
     domain: SiteColumn
+    # is_numeric, is_decided: whether the target is a number, and whether the site said so
     is_numeric: bool
     is_decided: bool
     columns: Sequence[SiteColumn]
+    # n_rows, n_rows_in_file: rows that are summed, and all
     n_rows: int
     n_rows_in_file: int
-    incomplete: Mapping[str, int]
+    incomplete: Mapping[str, int]  # rows that lack a target or domain
+    # Least number of rows that a value, class or domain needs; 1 without a floor
     min_count: int = 1
 
 
@@ -262,7 +229,8 @@ def site_sums(
         tuple(_finer(column) for column in columns),
         [column.name for column in columns for _ in range(column.n_features)],
     )
-    moments = replace(summed(table, target, domain, encoding, _class_marks), feature_names=None)
+    moments = summed(table, target, domain, encoding, every_class=True)
+    moments = replace(moments, feature_names=None)
     if min_count > 1:
         _check_floor(moments, encoding, target, domain, min_count)
         columns, moments = _with_floor(columns, moments, min_count)
@@ -320,13 +288,6 @@ def _finer(column: SiteColumn) -> FeatureColumn:
     levels = tuple(column.labels)
     kind = CATEGORY if column.read_as == EMPTY else column.read_as
     return FeatureColumn(column.name, features, "", column.n_missing, column.mean, levels, kind)
-
-
-def _class_marks(values: pa.Array, classes: tuple[Any, ...] | None) -> np.ndarray:
-    """A number as it is; of classes one column each, +1 or -1, also where there are but two."""
-    if classes is None:
-        return as_numbers(values)
-    return np.where(codes_of(values, classes)[:, None] == np.arange(len(classes)), 1.0, -1.0)
 
 
 # --- floor on small counts ------------------------------------------------------------------------

@@ -14,13 +14,12 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from holdtrue.columns.values import is_plain
 from holdtrue.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 WIDE = 256  # columns of a part from which it stays open
 # Bytes that are kept in memory before a file is made, and of Arrow data before a part is written.
@@ -82,13 +81,10 @@ class Spill:
 
     def finish(self) -> None:
         """Write what still waits; to be called after the last batch."""
-        import pyarrow as pa
-
         self._flush()
         pa.default_memory_pool().release_unused()
 
     def _flush(self) -> None:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         if not self._waiting:
@@ -136,8 +132,6 @@ class Spill:
 
     def column(self, name: str, kind: pa.DataType) -> pa.ChunkedArray:
         """A column in the given type; texts of which few differ as a dictionary."""
-        import pyarrow as pa
-
         parts = [part for part in self._parts if name in part.places]
         encoded = pa.types.is_string(kind) and all(
             str(part.places[name]) in part.dictionaries for part in parts
@@ -164,8 +158,6 @@ class Spill:
 
     def batches(self, kinds: dict[str, pa.DataType], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""
-        import pyarrow as pa
-
         for part in self._parts:
             stored = [str(part.places[name]) for name in kinds if name in part.places]
             if not stored:
@@ -194,8 +186,6 @@ class Spill:
         key = id(part), encoded
         if key in self._opened:
             return self._opened[key]
-        import pyarrow as pa
-
         content = part.content
         if content is None:
             mapped = pa.memory_map(self._path)

@@ -6,9 +6,11 @@ import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.columns.values import is_plain, missing_objects, python_values, refused, type_kind
 from holdtrue.errors import InputError, did_you_mean, speaking_as, speaks
@@ -16,11 +18,6 @@ from holdtrue.tables import text_types
 from holdtrue.tables.date_parts import date_parts
 from holdtrue.tables.files import Files
 from holdtrue.tables.spill import widened
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Fingerprint", "Source", "Table", "as_text", "one_array"]
 
 # Files above this size are told apart by their size and their ends.
 WHOLE = 1 << 30
@@ -30,18 +27,10 @@ _LISTED = 20  # most names in a message
 
 
 class Fingerprint(NamedTuple):
-    """What tells the data of one run from those of another.
+    """What tells the data of one run from those of another."""
 
-    Attributes
-    ----------
-    digest : str
-        SHA-256, in hexadecimal.
-    covers : str
-        Of what, in words.
-    """
-
-    digest: str
-    covers: str
+    digest: str  # SHA-256, in hexadecimal
+    covers: str  # of what, in words
 
     def __str__(self) -> str:
         return f"sha256 {self.digest} of {self.covers}"
@@ -224,8 +213,6 @@ class Table:
             yield from self._batches(columns, rows)
 
     def _batches(self, columns: Iterable[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         if columns is None:
             names = self.plain_names
         else:
@@ -277,8 +264,6 @@ class Table:
 
     def _as_wanted(self, name: str, column: Any, first_row: int) -> Any:
         """A column in the type that the caller asked for; what does not fit is named."""
-        import pyarrow as pa
-
         wanted, kind = self._wanted[name], self.types[name]
         if isinstance(column, np.ndarray):
             column = as_text(name, column)
@@ -299,12 +284,7 @@ class Table:
 
 
 class _OfColumns(dict[str, Any]):
-    """Types or kinds of columns by name, and those of the parts of dates where they are asked for.
-
-    Parameters
-    ----------
-    columns, parts : dict
-    """
+    """Types or kinds of columns by name, and of the parts of dates where they are asked for."""
 
     def __init__(self, columns: Mapping[str, Any], parts: Mapping[str, Any]):
         super().__init__(columns)
@@ -315,16 +295,7 @@ class _OfColumns(dict[str, Any]):
 
 
 class _CompleteRows:
-    """Some rows of a table, and some of its columns in memory.
-
-    Parameters
-    ----------
-    table : Table
-    held : dict from name to column
-        All rows of these columns.
-    rows : ndarray of bool, shape (n_rows,), or None
-        Rows to keep; None for all.
-    """
+    """Some rows of a table (None for all), and all rows of some of its columns in memory."""
 
     def __init__(self, table: Table, held: dict[str, Any], rows: np.ndarray | None):
         self._table, self._held, self._rows = table, held, rows
@@ -342,13 +313,9 @@ class _CompleteRows:
             return column
         if isinstance(column, np.ndarray):
             return column[self._rows]
-        import pyarrow as pa
-
         return column.filter(pa.array(self._rows))
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         schema = pa.schema(list(kinds.items()))
         read = [name for name in kinds if name not in self._held]
         start = 0
@@ -369,17 +336,12 @@ def _has_value(column: Any) -> np.ndarray:
     """Which rows have a value; nan is none."""
     if isinstance(column, np.ndarray):
         return ~missing_objects(column)
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     missing = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
     return ~np.asarray(missing)
 
 
 def as_text(name: str, column: np.ndarray) -> Any:
     """Objects of several types as text; lists and the like are refused."""
-    import pyarrow as pa
-
     for value in column:
         try:
             hash(value)
@@ -392,14 +354,10 @@ def as_text(name: str, column: np.ndarray) -> Any:
 
 def one_array(column: Any) -> Any:
     """A chunked array as one array."""
-    import pyarrow as pa
-
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _decoded(kind: Any) -> Any:
-    import pyarrow as pa
-
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -407,15 +365,11 @@ def _decoded(kind: Any) -> Any:
 
 
 def _is_time(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_time(_decoded(kind)))
 
 
 def _wanted_type(kind: Any, wanted: str) -> Any:
     """Arrow type of a column that is wanted as such; the stored one if that fits."""
-    import pyarrow as pa
-
     kind = _decoded(kind)
     if wanted == "duration":
         return pa.duration(kind.unit)
@@ -437,8 +391,6 @@ def _wanted_type(kind: Any, wanted: str) -> Any:
 
 def _cast(column: Any, wanted: str, kind: Any) -> Any:
     """A column in the wanted type. Raises pyarrow.ArrowInvalid where a value does not fit."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if column.type == kind:
@@ -458,8 +410,6 @@ def _cast(column: Any, wanted: str, kind: Any) -> Any:
 
 
 def _first_bad(column: Any, wanted: str, kind: Any) -> int:
-    import pyarrow as pa
-
     for place in range(len(column)):
         try:
             _cast(column.slice(place, 1), wanted, kind)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.errors import InputError
 from holdtrue.tables.files import FILES, check_unpacked
@@ -32,25 +33,14 @@ _BOMS = {
 
 
 class Block(NamedTuple):
-    """Whole records of a text file.
+    """Whole records of a text file."""
 
-    Attributes
-    ----------
-    content : bytes
-        UTF-8.
-    offset : int
-        Place of the first byte in the text as UTF-8, without a byte order mark.
-    file : TextFile
-    """
-
-    content: bytes
-    offset: int
+    content: bytes  # UTF-8
+    offset: int  # place of the first byte in the text as UTF-8, without a byte order mark
     file: TextFile
 
     def reader(self) -> Any:
         """The content as a file of Arrow's, in memory that its threads can free by themselves."""
-        import pyarrow as pa
-
         buffer = pa.allocate_buffer(len(self.content))
         with pa.FixedSizeBufferWriter(buffer) as writer:
             writer.write(self.content)

@@ -22,10 +22,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as pc
 
 # Texts that stand for a missing value in every column: those of pandas.
 MISSING = (
@@ -69,8 +68,6 @@ def wider(a: str, b: str) -> str:
 @cache
 def arrow_type(kind: str) -> pa.DataType:
     """Type that the values of a kind are kept in."""
-    import pyarrow as pa
-
     return {
         "empty": pa.null(),
         "bool": pa.bool_(),
@@ -96,9 +93,6 @@ def classified(texts: pa.Array, *, comma: bool = False) -> tuple[str, bool]:
     """
     if len(texts) <= FEW and (kind := _kind_of_few(texts.to_pylist(), comma)):
         return kind, False
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     trimmed = pc.ascii_trim_whitespace(texts.drop_null())
     marked = pc.is_in(trimmed, value_set=pa.array([*MARKS, *MISSING]))
     has_marks = bool(pc.any(marked).as_py())
@@ -138,8 +132,6 @@ def _kind_of_few(texts: list[str | None], comma: bool) -> str | None:
 
 def has_leading_zeros(texts: pa.Array) -> bool:
     """Whether a whole number among the texts has a leading zero."""
-    import pyarrow.compute as pc
-
     trimmed = pc.ascii_trim_whitespace(texts)
     return bool(pc.any(pc.match_substring_regex(trimmed, _LEADING_ZERO)).as_py())
 
@@ -149,9 +141,6 @@ def converted(texts: pa.Array, kind: str) -> pa.Array:
 
     Raises pyarrow.ArrowInvalid at a text of another kind.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if kind in ("text", "category", "long"):
         return texts
     values = without_marks(texts)
@@ -172,9 +161,6 @@ def yes_or_no(texts: pa.Array) -> pa.Array:
 
     Raises pyarrow.ArrowInvalid at another text.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     lower = pc.utf8_lower(without_marks(texts))
     yes = pc.is_in(lower, value_set=pa.array(_YES))
     known = pc.or_(yes, pc.is_in(lower, value_set=pa.array([*_NO, None])))
@@ -185,9 +171,6 @@ def yes_or_no(texts: pa.Array) -> pa.Array:
 
 def without_marks(texts: pa.Array) -> pa.Array:
     """The texts without white space around them; null where they stand for a missing value."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     trimmed = pc.ascii_trim_whitespace(texts)
     missing = pc.is_in(trimmed, value_set=pa.array([*MARKS, *MISSING]))
     return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
@@ -195,8 +178,6 @@ def without_marks(texts: pa.Array) -> pa.Array:
 
 def meets(texts: pa.Array, wanted: str) -> bool:
     """Whether the texts can be read as the caller wants, one of `WANTED`, or comma."""
-    import pyarrow as pa
-
     if wanted == "date":
         return classified(texts)[0] in _DATES
     try:
@@ -222,16 +203,11 @@ def first_misfit(texts: pa.Array, wanted: str) -> int | None:
 
 def _fits_nanoseconds(texts: pa.Array) -> bool:
     """Whether all years are from 1700 to 2199; older versions of Arrow turn others over."""
-    import pyarrow.compute as pc
-
     fits = pc.match_substring_regex(texts, "^(1[7-9]|2[01])[0-9][0-9]-")
     return bool(pc.all(fits, min_count=0).as_py())
 
 
 def _casts(texts: pa.Array, kind: pa.DataType) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         # Arrow goes on to the end where the first text already fails, so try a few first.
         pc.cast(texts.slice(0, 50), kind)

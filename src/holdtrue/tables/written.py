@@ -12,17 +12,15 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.tables.date_parts import MONTHS
 from holdtrue.tables.spill import widened
 from holdtrue.tables.table import Source
 from holdtrue.tables.text_types import MARKS, MISSING, classified, converted, without_marks
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["AsWritten", "Reading"]
 
 _SAMPLE = 64
 _NUMBER = (
@@ -53,17 +51,10 @@ _ISO_KINDS = ("date", "timestamp", "precise", "zoned")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column of text was read.
+    """How a column of text was read."""
 
-    Attributes
-    ----------
-    what : str
-        ``"numbers"`` or ``"dates"``.
-    written, meant : str
-        A value of it, as it stands in the file and as it was read.
-    """
-
-    what: str
+    what: str  # ``"numbers"`` or ``"dates"``
+    # written, meant: a value of it, as it stands in the file and as it was read
     written: str
     meant: str
 
@@ -71,20 +62,11 @@ class Reading:
 class AsWritten:
     """Columns of another source, those that are written numbers and dates as such.
 
-    Parameters
-    ----------
-    source : Source
-    leave : collection of str
-        Columns that the caller has given a type.
-
-    Attributes
-    ----------
-    readings : dict from name to Reading
+    ``leave`` are columns that the caller has given a type; ``readings`` tell how the others were
+    read, by name.
     """
 
     def __init__(self, source: Source, leave: Collection[str] = ()):
-        import pyarrow as pa
-
         self._source, self.n_rows, self.types = source, source.n_rows, dict(source.types)
         self.readings: dict[str, Reading] = {}
         self._read: dict[str, Callable[[Any], Any]] = {}
@@ -117,8 +99,6 @@ class AsWritten:
 
     def column(self, name: str) -> Any:
         """The whole column."""
-        import pyarrow as pa
-
         column = self._source.column(name)
         if name not in self._read:
             return column
@@ -127,8 +107,6 @@ class AsWritten:
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""
-        import pyarrow as pa
-
         stored = {n: pa.string() if n in self._read else kind for n, kind in kinds.items()}
         for batch in self._source.batches(stored, rows):
             columns = [
@@ -138,8 +116,6 @@ class AsWritten:
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
 
     def _values(self, name: str, texts: Any) -> Any:
-        import pyarrow as pa
-
         if pa.types.is_dictionary(texts.type):
             return self._values(name, texts.dictionary).take(texts.indices)
         return widened(self._read[name](without_marks(texts)), self.types[name])
@@ -155,8 +131,6 @@ def _may_be_written(texts: list[str | None]) -> bool:
 
 def _readers(texts: Any) -> list[Callable[[Any], Any]]:
     """What reads all of these texts, null being missing; most columns are refused by the first."""
-    import pyarrow as pa
-
     texts = without_marks(texts).drop_null()
     first = texts[0].as_py() if len(texts) else "1"
     if re.match(_NUMBER, first):
@@ -174,9 +148,6 @@ def _readers(texts: Any) -> list[Callable[[Any], Any]]:
 
 def _fields(texts: Any, form: str) -> dict[str, Any]:
     """Parts of the texts; raises pyarrow.ArrowInvalid where one has another form."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts = pc.extract_regex(texts, form)
     if parts.null_count > texts.null_count:
         raise pa.ArrowInvalid("another form")
@@ -185,9 +156,6 @@ def _fields(texts: Any, form: str) -> dict[str, Any]:
 
 
 def _are_numbers(texts: Any) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         parts = _fields(texts, _NUMBER)
     except pa.ArrowInvalid:
@@ -201,16 +169,11 @@ def _are_numbers(texts: Any) -> bool:
 
 def _is_marked(texts: Any) -> bool:
     """Whether one has a unit, a separator or brackets."""
-    import pyarrow.compute as pc
-
     return bool(pc.any(pc.match_substring_regex(texts, "[^0-9.+-]"), min_count=0).as_py())
 
 
 def _numbers(texts: Any) -> Any:
     """Values of written numbers: whole if all of them are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts = _fields(texts, _NUMBER)
     negative = pc.or_(pc.not_equal(parts["minus"], ""), pc.not_equal(parts["minus2"], ""))
     whole = pc.replace_substring(parts["whole"], ",", "")
@@ -222,9 +185,6 @@ def _numbers(texts: Any) -> Any:
 
 def _dates(form: str, texts: Any) -> Any:
     """Values of written dates; raises pyarrow.ArrowInvalid where one has another form."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts = _fields(texts, form)
     if form.startswith(("^" + _NAME, f"^{_DAY}[ -]{_NAME}")):
         names = pc.replace_substring_regex(pc.utf8_lower(parts["month"]), "^sept$", "sep")

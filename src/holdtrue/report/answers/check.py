@@ -19,16 +19,7 @@ _ALL = "all rows"
 
 
 def check_summary(promise: Promise, measured: Measured, target: str, group: str) -> Summary:
-    """Summary of what a saved model did on labelled rows.
-
-    Parameters
-    ----------
-    promise : Promise
-    measured : Measured
-    target : str
-    group : str
-        What a group is called.
-    """
+    """Summary of what a saved model did on labelled rows; ``group`` is what a group is called."""
     rows = _rows(measured)
     error, without = rows[0]["error"], rows[0]["without"]
     if promise.groups is None:

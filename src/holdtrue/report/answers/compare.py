@@ -20,15 +20,9 @@ _WORST = -1.0  # skill below which a cell is simply dark
 
 
 def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Summary:
-    """Summary of a contest between models.
+    """Summary of a contest between models, a path of `Comparison.to_path`.
 
-    Parameters
-    ----------
-    path : SelectionPath
-        As `Comparison.to_path` gives it.
-    target : str
-    domain : str or None
-        What a domain is called; None where rows were left out.
+    ``domain`` is what a domain is called, None where rows were left out.
     """
     evidence = path.evidence_as(ContestEvidence)
     where = "on new rows" if domain is None else f"at {an(domain)} nobody has seen"
@@ -67,7 +61,9 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
 def _answer(path: SelectionPath, evidence: ContestEvidence, domain: str | None) -> str:
     """The model to take, the error to expect of it, and how many were tried."""
     i = evidence.names.index(evidence.recommended)
-    features = counted(round(float(evidence.n_features[i])), "feature")
+    n_features = float(evidence.n_features[i])  # on average over the fits
+    features = "" if n_features.is_integer() else "about "
+    features += counted(round(n_features), "feature")
     answer = f"Take {evidence.recommended!r} ({features}), "
     if i == 0:
         answer += "which has the least error."

@@ -30,14 +30,7 @@ _COPY = 0.02  # a column that leaves less of the error than this may be a copy o
 
 
 def rank_summary(path: SelectionPath, target: str) -> Summary:
-    """Summary of a ranking of columns.
-
-    Parameters
-    ----------
-    path : SelectionPath
-        With `ColumnEvidence`, as `GingerSelector` and rankings have it.
-    target : str
-    """
+    """Summary of a ranking of columns, the path of a `Ranking` or of `GingerSelector`."""
     evidence = path.evidence_as(ColumnEvidence)
     rows = _rows(path, evidence)
     columns = {

@@ -33,18 +33,10 @@ _WIDE_GAP = 0.25  # of the error where the model was fitted
 def select_summary(
     path: SelectionPath, target: str, domain: str, contest: SelectionPath | None = None
 ) -> Summary:
-    """Summary of a fit over domains.
+    """Summary of T-Greedy's path; ``domain`` is what a domain is called, such as "hospital".
 
-    Parameters
-    ----------
-    path : SelectionPath
-        With `DomainEvidence`, as `TGreedyRegressor` and `TGreedyClassifier` have it.
-    target : str
-    domain : str
-        What a domain is called, such as ``"hospital"``.
-    contest : SelectionPath, optional
-        T-Greedy against predictors that use more features, at the same left-out domains, as
-        `Comparison.to_path` gives it.
+    ``contest`` is T-Greedy against predictors that use more features, at the same left-out domains,
+    a path of `Comparison.to_path`.
     """
     evidence = path.evidence_as(DomainEvidence)
     effects = strongest_effects(evidence)
@@ -86,13 +78,7 @@ def select_summary(
 
 
 def columns_notes(columns: Sequence[Any]) -> list[tuple[str, str]]:
-    """What became of the columns that are not plain numbers.
-
-    Parameters
-    ----------
-    columns : sequence of FeatureColumn
-        As `moments_of` gives them.
-    """
+    """What became of the columns, each a `FeatureColumn`, that are not plain numbers."""
     notes = []
     left = [f"{c.name!r} ({c.note.removeprefix('left out: ')})" for c in columns if not c.features]
     if left:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from holdtrue.charts import Chart, Lines, Series, number
+from holdtrue.charts import Chart, number
 from holdtrue.evidence import SizeEvidence
-from holdtrue.model_size.display import choices_chart, criteria_chart
+from holdtrue.model_size.display import choices_chart, criteria_chart, curve_chart
 from holdtrue.model_size.table import UNITS, agreement
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers.words import (
@@ -36,20 +36,10 @@ def size_summary(
     y_name: str,
     n_unlabelled: int = 0,
 ) -> Summary:
-    """Summary of a fitted `NestedRegressor`.
+    """Summary of the path of `NestedRegressor`, fitted to these points.
 
-    Parameters
-    ----------
-    path : SelectionPath
-        With `SizeEvidence`.
-    x : ndarray of shape (n_samples, n_inputs)
-    y : ndarray of shape (n_samples,)
-    predict : callable
-        From inputs to predictions, for the curve, or to predictions and their deviations.
-    x_names : sequence of str
-    y_name : str
-    n_unlabelled : int
-        Rows without a target that the fit was given.
+    ``predict`` gives the curve at inputs of shape (n_points, n_inputs), or the curve and its
+    deviations. ``n_unlabelled`` rows without a target were given to the fit.
     """
     evidence = path.evidence_as(SizeEvidence)
     choices, size = evidence.choices, path.chosen_size
@@ -73,20 +63,22 @@ def size_summary(
         "skill": "skill",
         "unit": "of",
     }
-    # The usual estimate stands in for a criterion with a unit of its own.
+    # The usual estimate stands in for a criterion with a unit of its own. Of an average the path
+    # has the error of what predicts, which is not the criterion's.
     judge = "dee" if evidence.criterion in UNITS else evidence.criterion
     expected = _estimate(evidence, judge, size)
+    if judge == evidence.criterion and path.scores[size] != expected:
+        judge, expected = "those left out", float(path.scores[size])
     answer = (
-        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]} "
-        f"({evidence.criterion}: {number(_estimate(evidence, evidence.criterion, size))}), where a "
-        f"constant has a mean squared error of {number(constant)}"
-        f"{skill_words(expected, constant)}."
+        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]}. Expect a mean "
+        f"squared error of {number(expected)} at new points (judged by {judge}), where a "
+        f"constant has {number(constant)}{skill_words(expected, constant)}."
     )
     if len(choices) > 1:
         answer += f" Do the criteria agree? {capitalised(agreement(choices))}."
     charts: list[Chart] = [path.chart(), criteria_chart(path), choices_chart(path)]
     if x.shape[1] == 1:
-        charts.insert(0, _curve_chart(x[:, 0], y, size, predict, x_names[0], y_name))
+        charts.insert(0, curve_chart(x[:, 0], y, size, predict, x_names[0], y_name))
     return Summary(
         command="size",
         question=f"How large a model of {y_name!r} can {len(y)} points afford?",
@@ -106,39 +98,6 @@ def size_summary(
 
 def _estimate(evidence: SizeEvidence, name: str, size: int) -> float:
     return float(evidence.criteria[name][size - 1])
-
-
-def _curve_chart(
-    x: np.ndarray,
-    y: np.ndarray,
-    size: int,
-    predict: Callable[[np.ndarray], Any],
-    x_name: str,
-    y_name: str,
-) -> Lines:
-    """The points, and the curve through them."""
-    grid = np.linspace(x.min(), x.max(), 200)
-    curve = predict(grid[:, None])
-    label = counted(size, "term")
-    shown = f"a curve of {label}"
-    low = high = ()
-    if isinstance(curve, tuple):
-        curve, deviation = curve
-        label = "average, with two deviations on either side"
-        shown = "the average over all sizes, between two deviations on either side"
-        low, high = ((curve + side * deviation).tolist() for side in (-2, 2))
-    return Lines(
-        title="The points and the curve",
-        text=f"{len(y)} points with {shown}.",
-        x_label=x_name,
-        y_label=y_name,
-        series=[
-            Series("points", x.tolist(), y.tolist(), "points"),
-            Series(label, grid.tolist(), curve.tolist(), "main", low, high),
-        ],
-        whole=False,
-        scale="plain",
-    )
 
 
 def _notes(

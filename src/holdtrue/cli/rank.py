@@ -1,0 +1,152 @@
+"""`holdtrue rank`: columns by their loss on new rows, or on new groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from holdtrue.categories import rank_columns
+from holdtrue.cli.answer import Answer, answered, kept_warnings
+from holdtrue.cli.ask import Ask, Data
+from holdtrue.cli.python_lines import Name, call, narrowed_lines, opened_line, program
+from holdtrue.errors import InputError
+from holdtrue.evidence import ColumnEvidence
+from holdtrue.report.answers import rank_summary
+from holdtrue.targets import TargetKind
+
+if TYPE_CHECKING:
+    from holdtrue.deployed import SavedModel
+
+_MAX_BYTES = 1 << 31
+
+
+def answer(
+    ask: Ask,
+    target: str,
+    *,
+    groups: str | None,
+    target_type: str,
+    engine: str | None,
+    address: str | None,
+    master: str | None,
+    **options: Any,
+) -> Answer:
+    """Columns by their loss; ``options`` are `rank_columns`'s."""
+    named = (("--target", target), ("--groups", groups))
+    if engine is not None:
+        from holdtrue.cli.on_engine import data_on_engine
+
+        with data_on_engine(ask, engine, address, master, *named) as data:
+            data.check_names()
+            table: Any = data.table
+            kind = table.target_kind(target, target_type)
+            return _ranked(table.frame, data, kind, target, groups, options)
+    for option, value in (("--address", address), ("--master", master)):
+        if value is not None:
+            raise InputError(f"{option} needs --engine. Name one, dask or spark.")
+    data = ask.open(*named, date_parts=True)
+    data.check_names()
+    weights = data.whole_weights("a row that is left out stands for one row")
+    kind = data.target_kind(target, target_type)
+    columns = data.table.only([*data.names, target, *([groups] if groups else [])])
+    weighed = {**options, "sample_weight": weights}
+    chosen = {name: options[name] for name in ("criterion", "min_skill")}
+    ranked = _ranked(columns, data, kind, target, groups, weighed)
+    path = ranked.summary.path
+    dates = data.date_notes(path.names[: path.chosen_size])
+    return ranked._replace(
+        summary=ranked.summary.with_notes(dates),
+        deployed=partial(_model, data, target, kind, groups, **chosen),
+        python=_lines(ask, data, target, groups, target_type=target_type, **options),
+    )
+
+
+def _ranked(
+    columns: Any,
+    data: Data,
+    kind: TargetKind,
+    target: str,
+    groups: str | None,
+    options: dict[str, Any],
+) -> Answer:
+    """Ranking of a Table, or of a frame on an engine, as an answer."""
+    with kept_warnings() as notes:
+        ranking = rank_columns(
+            columns, target, groups=groups, target_type=kind.target_type, **options
+        )
+    path = ranking.path
+    if data.no_values:
+        path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), shapes=()))
+    settings = {
+        "target": target,
+        "groups": groups,
+        "rows": f"{data.table.n_rows:,}",
+        "columns": len(data.names),
+        "judged by": path.unit,
+    }
+    return answered(rank_summary(path, target), data, settings, notes, kind=kind)
+
+
+def _model(
+    data: Data, target: str, kind: TargetKind, groups: str | None, **settings: Any
+) -> SavedModel:
+    """`GingerEncoder` and a linear model on the columns that predict.
+
+    ``settings`` are those of `GingerSelector`. The choice of columns and the encoding are repeated
+    in every part that makes the promise.
+    """
+    import numpy as np
+    import pyarrow as pa
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+    from sklearn.pipeline import make_pipeline
+
+    from holdtrue.categories import GingerEncoder, GingerSelector
+    from holdtrue.compare.field import fit_with_groups
+    from holdtrue.deployed.build import promise_of, saved_model, target_labels
+    from holdtrue.deployed.model import plain_rows
+    from holdtrue.deployed.slim import slim
+    from holdtrue.tables.column_summary import feature_columns
+
+    rows = plain_rows(pa.Table.from_batches(data.table.batches(data.names)))
+    if rows.nbytes > _MAX_BYTES:
+        raise InputError(
+            f"{rows.num_rows:,} rows of {len(data.names):,} columns need {rows.nbytes / 2**30:.1f} "
+            f"GB, above the limit of {_MAX_BYTES >> 30} GB of a model. Leave rows or columns out, "
+            "or leave out --save."
+        )
+    y = target_labels(data.table.column(target), is_numeric=kind.is_numeric)
+    labels = None if groups is None else target_labels(data.table.column(groups))
+    linear, name = LogisticRegression(max_iter=1000), "logistic regression"
+    if kind.is_numeric:
+        linear, name = RidgeCV(np.logspace(-3, 5, 17)), "ridge regression"
+    model = make_pipeline(
+        GingerSelector(min_features=1, target_type=kind.target_type, **settings),
+        GingerEncoder(target_type=kind.target_type, random_state=data.seed),
+        linear,
+    )
+    promise = promise_of(model, rows, y, labels, groups, random_state=data.seed)
+    selector, encoder, estimator = fit_with_groups(model, rows, y, labels)
+    kept = selector.get_feature_names_out().tolist()
+    encoder = slim(encoder)
+    encoder.feature_names_in_ = np.array(kept, dtype=object)
+    columns = feature_columns(data.table.only(kept))
+    return saved_model(
+        f"GingerEncoder and {name}", estimator, columns, data.table, target, promise, encoder
+    )
+
+
+def _lines(ask: Ask, data: Data, target: str, groups: str | None, **options: Any) -> str:
+    """The same in Python."""
+    only = narrowed_lines(ask, data)
+    if data.dropped:
+        kept = f"[name for name in table.names if name not in {list(data.dropped)!r}]"
+        only += [f"table = table.only({kept})"]
+    options |= {"sample_weight": Name("weights")} if data.weight else {}
+    ranked = call(rank_columns, Name("table"), target, groups=groups, **options)
+    return program(
+        {"holdtrue": ["rank_columns"], "holdtrue.tables": ["open_table"]},
+        opened_line(ask, [target, *([groups] if groups else [])]),
+        *only,
+        f"print({ranked})",
+    )

@@ -1,0 +1,336 @@
+"""`holdtrue select`: steady features, and which predictor is better at left-out domains."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from holdtrue.charts import number
+from holdtrue.cli.answer import (
+    Answer,
+    answered,
+    kept_warnings,
+    repeated,
+    without_classes,
+    without_examples,
+    without_values,
+)
+from holdtrue.cli.ask import Ask, Data
+from holdtrue.cli.python_lines import Name, call, narrowed_lines, opened_line, program
+from holdtrue.compare.comparison import SQUARED_ERROR
+from holdtrue.domains import (
+    SteadyRidgeClassifier,
+    SteadyRidgeRegressor,
+    TGreedyClassifier,
+    TGreedyRegressor,
+)
+from holdtrue.errors import InputError, did_you_mean
+from holdtrue.evidence import DomainEvidence
+from holdtrue.path import SelectionPath
+from holdtrue.report.answers import columns_notes, select_summary
+from holdtrue.report.answers.words import an
+from holdtrue.tables.encode import TableMoments, TableRows, moments_of, rows_of
+from holdtrue.targets import TargetKind
+
+if TYPE_CHECKING:
+    from holdtrue.compare import Comparison
+    from holdtrue.deployed import SavedModel
+
+
+def answer(
+    ask: Ask,
+    target: str | None,
+    domain: str | None,
+    *,
+    domain_order: str,
+    more: list[str] | None,
+    sums: bool,
+    target_type: str,
+    average: bool,
+    **settings: Any,
+) -> Answer:
+    """Steady features, from a table or from the sums of sites.
+
+    ``settings`` are those of `TGreedyRegressor`, and ``keep``; ``average`` lets the average of the
+    default field compete, which needs the rows.
+    """
+    if sums:
+        need_rows = {"--average": average, "--domain-order": domain_order != "any"}
+        _check_sums_options(ask, target, domain, target_type, need_rows)
+        return _from_sums(ask, [ask.file, *(more or [])], **settings)
+    if more:
+        raise InputError(
+            f"expected one FILE. Got {1 + len(more)}. Several files of sums need --sums."
+        )
+    if target is None or domain is None:
+        missing = "--target" if target is None else "--domain"
+        raise InputError(f"missing option '{missing}'. See holdtrue select --help.")
+    data = ask.open(("--target", target), ("--domain", domain), date_parts=True)
+    kind = data.target_kind(target, target_type)
+    reading: dict[str, Any] = {"target_type": kind.target_type, "leave_out": data.dropped}
+    with kept_warnings() as notes:
+        encoded = moments_of(data.table, target, domain, sample_weight=data.weights, **reading)
+    encoded = replace(encoded, target_kind=kind)
+    notes = [*data.time_notes(domain, domain_order), *notes]
+    in_time = domain_order == "time"
+    rows: Any = None
+    if average or in_time:
+        rows = repeated(rows_of(data.table, target, domain, **reading), data)
+    of_average = rows if average else None
+    selected, fits = _selected(data, encoded, target, domain, notes, of_average, **settings)
+    if in_time:
+        contest = _next_in_time(fits.models, rows, kind, ask.seed)
+        fits = fits._replace(contest=contest)
+        sentence = f"{selected.summary.answer} {_time_words(contest, domain)}"
+        selected = selected._replace(summary=replace(selected.summary, answer=sentence))
+    return selected._replace(
+        deployed=partial(_model, data, target, domain, fits, encoded),
+        python=_lines(ask, data, target, domain, fits.models["T-Greedy"], target_type),
+    )
+
+
+def _check_sums_options(
+    ask: Ask,
+    target: str | None,
+    domain: str | None,
+    target_type: str,
+    need_rows: dict[str, bool],
+) -> None:
+    """Refuse options that the sites have decided."""
+    at_sites = {
+        "--target": target,
+        "--domain": domain,
+        "--target-type": target_type != "auto",
+        "--type": ask.types,
+        "--only": ask.only,
+        "--weights": ask.weights,
+        "--table": ask.table,
+        "--encoding": ask.encoding,
+        "--missing-target": ask.missing_target != "drop",
+    }
+    for option, given in at_sites.items():
+        if given:
+            raise InputError(f"{option} goes with holdtrue sums, at each site. Leave it out.")
+    for option in (option for option, given in need_rows.items() if given):
+        raise InputError(f"{option} needs rows, and sums have none. Leave it out.")
+
+
+def _from_sums(ask: Ask, files: list[str], **settings: Any) -> Answer:
+    """The answer from the sums of sites."""
+    from holdtrue.tables.joined_sums import joined
+
+    data = ask.open_sums(files)
+    sums: Any = data.table
+    with kept_warnings() as notes:
+        encoded = joined(sums.sites, leave_out=data.dropped)
+    site = next(iter(sums.sites.values())).site
+    return _selected(data, encoded, site.target.name, site.domain.name, notes, None, **settings)[0]
+
+
+class _Fits(NamedTuple):
+    """Fitted models by name, and their contest at left-out domains, where there was one."""
+
+    models: dict[str, Any]
+    contest: Comparison | None
+
+
+def _selected(
+    data: Data,
+    encoded: TableMoments,
+    target: str,
+    domain: str,
+    notes: list[tuple[str, str]],
+    rows: TableRows | None,
+    *,
+    keep: list[str] | None,
+    **settings: Any,
+) -> tuple[Answer, _Fits]:
+    """The answer from sums, and what was fitted for it."""
+    if data.no_values:
+        encoded = _numbered(encoded, domain)
+    moments, classes = encoded.moments, encoded.classes
+    features = moments.feature_names or ()
+    for name in keep or ():
+        if name not in features:
+            raise InputError(f"no feature {name!r} (--keep).{did_you_mean(name, features)}")
+    settings |= {"fixed_features": keep or None}
+    with kept_warnings() as fit_notes:
+        model: Any
+        if classes is None:
+            model = TGreedyRegressor(**settings).fit_statistics(moments)
+        else:
+            model = TGreedyClassifier(**settings).fit_statistics(moments, classes=classes)
+    fits = _contest(model, encoded, rows)
+    contest_path = None if fits.contest is None else fits.contest.to_path()
+    path = model.path_
+    if data.no_values:
+        path = without_classes(path, target)
+        fit_notes = [(what, without_examples(why)) for what, why in fit_notes]
+    summary = select_summary(path, target, domain, contest_path)
+    if "SteadyRidge" in fits.models:
+        pooled = _pooled(fits.models["SteadyRidge"])
+        summary = replace(summary, answer=f"{summary.answer} {pooled}")
+    evidence = model.path_.evidence_as(DomainEvidence)
+    settled = {
+        "target": target,
+        "domain": f"{domain} ({len(evidence.domains)})",
+        "rows": f"{encoded.n_rows:,}",
+        "features": moments.n_features,
+        "rule": evidence.rule,
+        "stop": settings["stop"],
+    }
+    all_notes = [*columns_notes(encoded.columns), *notes, *fit_notes]
+    return answered(summary, data, settled, all_notes, kind=encoded.target_kind), fits
+
+
+def _contest(model: Any, encoded: TableMoments, rows: TableRows | None) -> _Fits:
+    """T-Greedy, SteadyRidge and, where rows are given, DomainAverage at left-out domains."""
+    from holdtrue.compare import Comparison, DomainAverageClassifier, DomainAverageRegressor
+
+    path: SelectionPath = model.path_
+    evidence, moments, classes = path.evidence_as(DomainEvidence), encoded.moments, encoded.classes
+    if not len(evidence.new_errors):
+        return _Fits({"T-Greedy": model}, None)
+    n_features = {"T-Greedy": len(path.chosen), "SteadyRidge": moments.n_features}
+    errors = {"T-Greedy": evidence.new_errors}
+    models = {"T-Greedy": model}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # T-Greedy's fit has said the same
+        steady: Any
+        if classes is None:
+            steady = SteadyRidgeRegressor().fit_statistics(moments)
+        else:
+            steady = SteadyRidgeClassifier().fit_statistics(moments, classes=classes)
+        models["SteadyRidge"], errors["SteadyRidge"] = steady, steady.new_domain_errors_
+        if rows is not None:
+            average: Any = (
+                DomainAverageRegressor() if classes is None else DomainAverageClassifier()
+            )
+            models["DomainAverage"] = average.fit(rows.X, rows.y, groups=rows.groups)
+            judged = average.comparison_
+            by_label = dict(zip(judged.units, judged.errors[-1], strict=True))
+            # Squared errors of shares, summed over K classes, in the units of codes -1 and +1.
+            scale = 1.0 if classes is None else 4 / len(classes)
+            by_domain = [by_label[str(label)] for label in moments.domains]
+            errors["DomainAverage"] = scale * np.array(by_domain)
+            n_features["DomainAverage"] = moments.n_features
+    contest = Comparison(
+        names=tuple(errors),
+        errors=np.array(list(errors.values())),
+        null=evidence.held_out[0],
+        units=evidence.domains,
+        n_features=np.array([n_features[name] for name in errors], dtype=np.float64),
+        seconds=np.arange(len(errors), dtype=np.float64),  # in the order of their cost
+        scoring=SQUARED_ERROR,
+    )
+    return _Fits(models, contest)
+
+
+def _next_in_time(
+    models: dict[str, Any], rows: TableRows, kind: TargetKind, seed: int
+) -> Comparison:
+    """The same models at domains that are predicted from those before them."""
+    from holdtrue.compare import compare_models
+
+    field = {name: clone(model) for name, model in models.items()}
+    if keep := field["T-Greedy"].fixed_features:
+        field["T-Greedy"].set_params(fixed_features=[rows.feature_names.index(k) for k in keep])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit to all domains has said the same
+        return compare_models(
+            field,
+            rows.X,
+            rows.y,
+            groups=rows.groups,
+            cv="time",
+            target_type=kind.target_type,
+            random_state=seed,
+        )
+
+
+def _time_words(contest: Comparison, domain: str) -> str:
+    """What the contest in time says, in a sentence."""
+    unit = f"has {an(contest.scoring)} of"
+    models = []
+    for name, errors in zip(contest.names, contest.errors, strict=True):
+        low, high = map(number, contest.interval(name))
+        models.append(f"{name} {unit} {number(float(errors.mean()))} ({low} to {high})")
+        unit = ""
+    without = "the mean" if contest.scoring == SQUARED_ERROR else "the most frequent class"
+    return (
+        f"Each {domain!r} from those before it: {', '.join(models)}, {without} "
+        f"{number(float(contest.null.mean()))}; take {contest.recommended}."
+    ).replace("  ", " ")
+
+
+def _pooled(steady: Any) -> str:
+    """The error of the usual baseline, which is one of SteadyRidge's candidates, in a sentence."""
+    table = steady.candidates_
+    is_pooled = (table["intercept_spread"] == 0) & (table["slope_spread"] == 0)
+    least = float(table["score"][is_pooled].min())
+    return f"A ridge on all rows pooled has {number(least)} at best."
+
+
+def _numbered(encoded: TableMoments, domain: str) -> TableMoments:
+    """Moments of a table whose domains and levels are numbered instead of named."""
+    columns = tuple(without_values(column) for column in encoded.columns)
+    new_names: dict[str, str] = {}
+    for old, new in zip(encoded.columns, columns, strict=True):
+        new_names |= dict(zip(old.features, new.features, strict=True))
+    moments = replace(
+        encoded.moments,
+        feature_names=tuple(new_names[name] for name in encoded.moments.feature_names or ()),
+        domains=tuple(f"{domain} {i}" for i in range(1, len(encoded.moments.domains) + 1)),
+    )
+    return replace(encoded, moments=moments, columns=columns)
+
+
+def _model(data: Data, target: str, domain: str, fits: _Fits, encoded: TableMoments) -> SavedModel:
+    """The predictor that the answer recommends, on the columns that it needs.
+
+    Without a contest, or with one by squared error of classes, the promise comes from fits to the
+    rows. ``encoded`` has the columns under their own names.
+    """
+    from holdtrue.deployed import Promise
+    from holdtrue.deployed.build import promise_of, saved_model
+    from holdtrue.deployed.slim import on_needed_columns, slim
+
+    contest = fits.contest
+    name = "T-Greedy" if contest is None else contest.recommended
+    model = fits.models[name]
+    if contest is None or (encoded.classes is not None and contest.scoring == SQUARED_ERROR):
+        target_type = "numeric" if encoded.classes is None else "classes"
+        reading: Any = {"target_type": target_type, "leave_out": data.dropped}
+        rows = repeated(rows_of(data.table, target, domain, **reading), data)
+        promise = promise_of(model, rows.X, rows.y, rows.groups, domain)
+    else:
+        promise = Promise.from_contest(contest, name, domain)
+    model, columns = on_needed_columns(slim(model), encoded.columns)
+    return saved_model(name, model, columns, data.table, target, promise)
+
+
+def _lines(ask: Ask, data: Data, target: str, domain: str, model: Any, target_type: str) -> str:
+    """The same in Python; ``model`` has the settings."""
+    sums = call(
+        moments_of,
+        Name("table"),
+        target,
+        domain,
+        target_type=target_type,
+        leave_out=tuple(data.dropped),
+        **({"sample_weight": Name("weights")} if data.weight else {}),
+    )
+    classes = ", classes=sums.classes" if hasattr(model, "classes_") else ""
+    return program(
+        {"holdtrue": [type(model).__name__], "holdtrue.tables": ["moments_of", "open_table"]},
+        opened_line(ask, [target, domain]),
+        *narrowed_lines(ask, data),
+        f"sums = {sums}",
+        f"model = {call(type(model), **model.get_params())}.fit_statistics(sums.moments{classes})",
+        "print(model.feature_names_in_[model.support_], model.path_.reason)",
+    )

@@ -1,0 +1,133 @@
+"""`holdtrue size`: the number of terms that the points afford."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns
+from holdtrue.cli.ask import Ask, Data
+from holdtrue.cli.python_lines import call, labels_line, opened_line, program
+from holdtrue.model_size import NestedRegressor
+from holdtrue.report.answers import size_summary
+
+if TYPE_CHECKING:
+    from holdtrue.deployed import SavedModel
+
+
+def answer(
+    ask: Ask,
+    x: list[str],
+    y: str,
+    *,
+    groups: str | None,
+    basis: str,
+    criterion: str | None,
+    max_terms: int | None,
+) -> Answer:
+    """Number of terms that the points afford."""
+    named = [*(("--x", name) for name in x), ("--y", y), ("--groups", groups)]
+    data = ask.open(*named, complete=[groups] if groups else [])
+    criterion = criterion or ("cv" if groups else "bayes")
+    rows = data.numbers([*x, y], allow_missing=True)
+    inputs, target = rows[:, :-1], rows[:, -1]
+    has_inputs = ~np.isnan(inputs).any(axis=1)
+    labelled = has_inputs & ~np.isnan(target)
+    unlabelled = inputs[has_inputs & ~labelled]
+    model = NestedRegressor(
+        basis,
+        criterion=criterion,
+        predict="chosen" if groups else "average",
+        max_terms=max_terms,
+        random_state=ask.seed,
+    )
+    with kept_warnings() as notes:
+        model.fit(
+            inputs[labelled],
+            target[labelled],
+            groups=data.labels(groups)[labelled] if groups else None,
+            sample_weight=None if data.weights is None else data.weights[labelled],
+            X_unlabeled=unlabelled if len(unlabelled) else None,
+        )
+    summary = size_summary(
+        model.path_,
+        inputs[labelled],
+        target[labelled],
+        predict=partial(model.predict, return_std=groups is None),
+        x_names=x,
+        y_name=y,
+        n_unlabelled=len(unlabelled),
+    )
+    if data.no_values:
+        summary = replace(summary, charts=[c for c in summary.charts if not _has_points(c)])
+    n_without = int(np.count_nonzero(~has_inputs))
+    if n_without:
+        left_out = f"{n_without:,} of {len(rows):,} rows lack an input and are left out."
+        notes.insert(0, ("Rows without inputs", left_out))
+    asked = {
+        "input": ", ".join(x),
+        "target": y,
+        "groups": groups,
+        "points": int(labelled.sum()),
+        "points without a target": len(unlabelled) or None,
+        "basis": basis,
+        "criterion": criterion,
+    }
+    return answered(
+        summary,
+        data,
+        asked,
+        notes,
+        new_groups=groups,
+        deployed=partial(_model, data, x, y, groups, model, inputs, target),
+        python=_lines(ask, x, y, groups, model, unlabelled=len(unlabelled) > 0),
+    )
+
+
+def _has_points(chart: Any) -> bool:
+    return any(series.look == "points" for series in getattr(chart, "series", ()))
+
+
+def _model(
+    data: Data,
+    x: list[str],
+    y_name: str,
+    groups: str | None,
+    model: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+) -> SavedModel:
+    """The average over sizes, or the chosen size; rows of X and y may lack values."""
+    from holdtrue.deployed.build import promise_of, saved_model, target_labels
+
+    table, _ = data.table.complete([*x, y_name])
+    labelled = np.isfinite(X).all(axis=1) & np.isfinite(y)
+    labels = None if groups is None else target_labels(table.column(groups))
+    promise = promise_of(model, X[labelled], y[labelled], labels, groups, random_state=data.seed)
+    columns = number_columns(data, x)
+    return saved_model("NestedRegressor", model, columns, table, y_name, promise)
+
+
+def _lines(
+    ask: Ask, x: list[str], y: str, groups: str | None, model: Any, *, unlabelled: bool
+) -> str:
+    """The same in Python; ``unlabelled`` where some rows have inputs alone."""
+    if ask.weights is not None:
+        return ""
+    options = ", groups=groups[known]" if groups else ""
+    options += ", X_unlabeled=X[has_x & np.isnan(y)]" if unlabelled else ""
+    return program(
+        {"numpy as np": [], "holdtrue": ["NestedRegressor"], "holdtrue.tables": ["open_table"]},
+        opened_line(ask, [groups] if groups else []),
+        *([labels_line("groups", groups)] if groups else []),
+        f"X = np.column_stack([table.column(name) for name in {x!r}]).astype(float)",
+        f"y = np.asarray(table.column({y!r}), dtype=float)",
+        "has_x = ~np.isnan(X).any(axis=1)",
+        "known = has_x & ~np.isnan(y)",
+        f"model = {call(type(model), **model.get_params())}",
+        f"model.fit(X[known], y[known]{options})",
+        "print(model.n_terms_, model.path_.reason)",
+    )

@@ -1,0 +1,156 @@
+"""`holdtrue transfer`: trained models and columns that help a new task."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns, without_classes
+from holdtrue.cli.ask import Ask, Data
+from holdtrue.cli.python_lines import Name, call, labels_line, opened_line, program, without_folders
+from holdtrue.errors import InputError
+from holdtrue.report.answers import transfer_summary
+from holdtrue.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
+from holdtrue.targets import TargetKind
+
+if TYPE_CHECKING:
+    from holdtrue.deployed import SavedModel
+
+
+def answer(
+    ask: Ask,
+    target: str,
+    sources: str,
+    *,
+    groups: str | None,
+    target_type: str,
+    max_selected: str | None,
+    lam: str,
+    candidates: int | None,
+    passthrough: bool,
+    skip_broken: bool,
+    allow_pickle: bool,
+    cache: str | None,
+) -> Answer:
+    """Trained models and columns that help a new task."""
+    settings: dict[str, Any] = {
+        "lam": lam if lam == "loo" else _number("--lam", lam),
+        "max_selected": max_selected
+        if max_selected in (None, "loo")
+        else _count("--max-selected", max_selected),
+        "n_candidates": candidates,
+        "passthrough": passthrough,
+        "random_state": ask.seed,
+    }
+    data = ask.open(("--target", target), ("--groups", groups))
+    data.check_names()
+    if not Path(sources).is_dir():
+        raise InputError(f"--sources must be a folder of models. Got {sources!r}.")
+    if cache is not None and Path(cache).exists() and not Path(cache).is_dir():
+        raise InputError(f"--cache must be a folder. Got {cache!r}.")
+    kind = data.target_kind(target, target_type)
+    X, y = data.numbers(data.names), data.labels(target)
+    pool_options: dict[str, Any] = {
+        "allow_pickle": allow_pickle,
+        "on_error": "skip" if skip_broken else "raise",
+        "cache": cache,
+    }
+    pool = SourcePool.from_folder(sources, **pool_options)
+    model = (GreedyTLRegressor if kind.is_numeric else GreedyTLClassifier)(pool, **settings)
+    subjects = data.labels(groups) if groups else None
+    with kept_warnings() as notes:
+        model.fit(X, y, groups=subjects, sample_weight=data.weights)
+    if not model.source_names_:
+        why = notes[0][1] if notes else "it has none."
+        raise InputError(f"no model in {sources} can be used: {why}")
+    asked = {
+        "target": target,
+        "groups": groups,
+        "sources": f"{len(model.source_names_):,} in {Path(sources).name or sources}",
+        "rows": len(y),
+        "columns": len(data.names),
+        "lam": model.lam_,
+    }
+    path = without_classes(model.path_, target) if data.no_values else model.path_
+    return answered(
+        transfer_summary(path, target, columns=data.names),
+        data,
+        asked,
+        notes,
+        kind=kind,
+        new_groups=groups,
+        deployed=partial(_model, data, target, kind, groups, model, X),
+        python=_lines(ask, data, target, groups, model, sources, **pool_options),
+    )
+
+
+def _count(option: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"{option} must be a whole number of at least 1, or loo. Got {text!r}.")
+    return int(text)
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(f"{option} must be a number or loo. Got {text!r}.") from error
+
+
+def _model(
+    data: Data, target: str, kind: TargetKind, groups: str | None, model: Any, X: np.ndarray
+) -> SavedModel:
+    """GreedyTL with the files of the sources that it uses."""
+    from holdtrue.deployed.build import promise_of, saved_model, target_labels
+    from holdtrue.deployed.slim import slim, with_features
+
+    n_columns = X.shape[1]
+    used = np.flatnonzero(np.atleast_2d(model.coef_)[:, n_columns:].any(axis=0))
+    files, of_files = model._pool.files_of(used)
+    y = target_labels(data.table.column(target), is_numeric=kind.is_numeric)
+    labels = None if groups is None else target_labels(data.table.column(groups))
+    promise = promise_of(model, X, y, labels, groups, random_state=data.seed)
+    kept = np.append(np.arange(n_columns), n_columns + of_files)
+    slimmed = with_features(slim(model), kept).set_params(sources=())
+    slimmed.n_features_in_ = n_columns
+    slimmed.source_names_ = [model.source_names_[j] for j in of_files]
+    columns = number_columns(data, data.names)
+    contents = {file.name: file.read_bytes() for file in files}
+    return saved_model("GreedyTL", slimmed, columns, data.table, target, promise, sources=contents)
+
+
+def _lines(
+    ask: Ask,
+    data: Data,
+    target: str,
+    groups: str | None,
+    model: Any,
+    sources: str,
+    **options: Any,
+) -> str:
+    """The same in Python; ``options`` are those of the pool."""
+    if data.weight:
+        return ""
+    settings = {k: v for k, v in model.get_params(deep=False).items() if k != "sources"}
+    pool = call(SourcePool, without_folders(sources), **options)
+    pool = pool.replace("SourcePool(", "SourcePool.from_folder(", 1)
+    roles = [target, *([groups] if groups else [])]
+    return program(
+        {
+            "numpy as np": [],
+            "holdtrue": [type(model).__name__, "SourcePool"],
+            "holdtrue.tables": ["open_table"],
+        },
+        opened_line(ask, roles),
+        f"names = [name for name in table.names if name not in {[*roles, *data.dropped]!r}]",
+        "X = np.column_stack([table.column(name) for name in names])",
+        labels_line("y", target),
+        *([labels_line("groups", groups)] if groups else []),
+        f"pool = {pool}",
+        f"model = {call(type(model), Name('pool'), **settings)}"
+        f".fit(X, y{', groups=groups' if groups else ''})",
+        "print(model.selected_, model.loo_errors_)",
+    )
