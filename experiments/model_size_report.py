@@ -428,7 +428,8 @@ def contest(rows: list[dict[str, Any]], kind: str) -> str:
         f"## {KINDS[kind]}: the average beside others\n\n{len(cells)} pairs of problem and n, "
         f"{rows[0]['draws']} draws each. Geometric mean of the error over that of the best method "
         "of each pair; 1 is best everywhere. Errors are in units of the variance of the test "
-        "targets; milliseconds are CPU time of fit and prediction.",
+        "targets; milliseconds are CPU time of fit and prediction, the average's of a later and "
+        "busier run than the others' (the benchmarks have their ratio side by side).",
         markdown_table(header, lines),
         f"Path score at the chosen size over the test error of the average: median "
         f"{np.median([row['path_ratio'] for row in ours]):.2f} over the pairs' medians "
