@@ -1,4 +1,5 @@
-"""Speed of Ginger's family: a Parquet file to a ranking, groups, ready codes to scores, a tree.
+"""Speed of Ginger's family: a Parquet file to a ranking, groups, ready codes to scores, trees,
+forests, the encoder.
 
     python -m benchmarks.categories            run, then tables and figure in benchmarks/results
     python -m benchmarks.categories --only tree
@@ -32,6 +33,7 @@ from threadpoolctl import threadpool_limits
 
 RESULTS = Path(__file__).parent / "results" / "categories"
 PACKAGES = ("pyarrow", "numba", "duckdb", "polars", "lightgbm", "Orange3")
+OWN_TREE = "GingerTreeClassifier.fit"
 OWN, TWO = "holdtrue.rank_columns", "holdtrue.rank_columns, n_jobs=2"
 N_ROWS = 5_000_000
 FILE_KINDS = ("even", "skewed")
@@ -285,7 +287,7 @@ def take_turns(
 ) -> list[dict[str, Any]]:
     """CPU times of the ways, in turn, after a round without scikit-learn that is not timed."""
     rows = []
-    turns = [(-1, way) for way in ways if not way.startswith(("Decision", "mutual"))]
+    turns = [(-1, way) for way in ways if not way.startswith(("Decision", "mutual", "Target"))]
     turns += [(turn, way) for turn in range(repeats) for way in ways]
     for turn, way in progress(turns, len(turns), label):
         start = time.process_time()
@@ -316,35 +318,91 @@ def run_tree(repeats: int, seed: int) -> list[dict[str, Any]]:
     from holdtrue.categories.grow import grow_tree
     from holdtrue.categories.tree import Sample
 
-    rows = []
+    rows, columns = [], list(range(60))
+    of_one_tree = {
+        "objective": "binary", "num_leaves": 501, "num_threads": 1, "verbose": -1,
+        "min_data_in_leaf": 2, "max_depth": -1,
+    }  # fmt: skip
     for name, widest in (("narrow", 50), ("wide", 5000)):
         codes, y = tree_data(200_000, 60, widest, seed)
         sample = Sample.from_codes(codes, y)
-        categorical = list(range(60))
-        binned = lightgbm.Dataset(
-            codes.astype(np.float32), y, categorical_feature=categorical, free_raw_data=False
-        )
-        options = {
-            "objective": "binary", "num_leaves": 501, "num_threads": 1, "verbose": -1,
-            "min_data_in_leaf": 2, "max_depth": -1,
-        }  # fmt: skip
-        binned.params = options
-        binned.construct()
-        model = GingerTreeClassifier(max_splits=500, categorical_features=categorical)
-        as_float = codes.astype(np.float32)
+
+        def binned(codes: np.ndarray = codes, y: np.ndarray = y) -> Any:
+            return lightgbm.Dataset(codes, y, categorical_feature=columns, params=of_one_tree)
+
+        ready = binned().construct()
         ways: dict[str, Callable[[], Any]] = {
-            "grow_tree, on codes": lambda s=sample: grow_tree(s, max_splits=500, compiled=True),
-            "GingerTreeClassifier.fit": lambda m=model, c=codes, y=y: m.fit(c, y),
-            "LightGBM, one tree, binned before": lambda o=options, b=binned: lightgbm.train(
-                o, b, num_boost_round=1
-            ),
-            "DecisionTreeClassifier, on codes": lambda c=as_float, y=y: DecisionTreeClassifier(
+            OWN_TREE: lambda c=codes, y=y: GingerTreeClassifier(
+                max_splits=500, categorical_features=columns
+            ).fit(c, y),
+            "the same by ginger": lambda c=codes, y=y: GingerTreeClassifier(
+                "ginger", max_splits=500, categorical_features=columns
+            ).fit(c, y),
+            "LightGBM, one tree": lambda b=binned: lightgbm.train(of_one_tree, b(), 1),
+            "DecisionTreeClassifier, on codes": lambda c=codes, y=y: DecisionTreeClassifier(
                 max_leaf_nodes=501
             ).fit(c, y),
+            "grow_tree, encoded before": lambda s=sample: grow_tree(
+                s, "log_loss", max_splits=500, compiled=True
+            ),
+            "LightGBM, binned before": lambda r=ready: lightgbm.train(of_one_tree, r, 1),
         }
-        found = take_turns(ways, repeats, f"tree, {name}")
-        rows += [{"columns": name, "widest": widest, **row} for row in found]
+        rows += [
+            {"columns": name, "widest": widest, **row}
+            for row in take_turns(ways, repeats, f"tree, {name}")
+        ]
     return rows
+
+
+def run_forest(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """Forests of 100 trees and LightGBM's 100 on real tables, 10,000 rows (Mushroom: 8,124)."""
+    from experiments.categories_rivals import SOURCES, as_categories, is_text, load
+    from lightgbm import LGBMClassifier
+
+    from holdtrue import GingerForestClassifier
+
+    rows = []
+    for name in SOURCES:
+        data, y = load(name)
+        kept = np.random.default_rng(seed).permutation(len(y))[:10_000]
+        data, y = data.iloc[kept], y[kept]
+        text = [column for column in data.columns if is_text(data[column])]
+        data[text] = data[text].astype(object).where(data[text].notna(), "missing")
+        categories, _ = as_categories(data, data, text)
+        ways: dict[str, Callable[[], Any]] = {
+            "LightGBM, 100 trees": lambda X=categories, y=y: LGBMClassifier(
+                n_jobs=1, verbose=-1
+            ).fit(X, y),
+            "GingerForestClassifier, 100 trees": lambda X=data, y=y: GingerForestClassifier(
+                random_state=seed
+            ).fit(X, y),
+        }
+        rows += [{"data": name, **row} for row in take_turns(ways, repeats, f"forest, {name}")]
+    return rows
+
+
+def run_encoder(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """1M rows, ten columns of text and ten of integers with 2 to 100,000 values, two classes."""
+    import pandas as pd
+    from sklearn.preprocessing import TargetEncoder
+
+    from holdtrue import GingerEncoder
+
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {}
+    for k in (2, 5, 20, 100, 500, 1000, 2000, 10_000, 30_000, 100_000):
+        columns[f"integer_{k}"] = rng.integers(0, k, 1_000_000)
+        values = pd.array([f"value{i:06d}" for i in range(k)], dtype="str")
+        columns[f"text_{k}"] = values.take(rng.integers(0, k, 1_000_000))
+    frame = pd.DataFrame(columns)
+    y = (rng.random(len(frame)) < 0.3 + 0.2 * (frame["integer_20"] % 2)).to_numpy().astype(int)
+    ways: dict[str, Callable[[], Any]] = {
+        "GingerEncoder": lambda: GingerEncoder(
+            categorical_features=list(frame), random_state=0
+        ).fit_transform(frame, y),
+        "TargetEncoder": lambda: TargetEncoder(random_state=0).fit_transform(frame, y),
+    }
+    return take_turns(ways, repeats, "encoder")
 
 
 def run_growth(repeats: int, seed: int) -> list[dict[str, Any]]:
@@ -469,15 +527,35 @@ def report(folder: Path) -> None:
     if (folder / "tree.csv").exists():
         rows = read_csv(folder / "tree.csv")
         for name in ("narrow", "wide"):
-            own = [row for row in rows if row["columns"] == name]
+            of_kind = [row for row in rows if row["columns"] == name]
             parts += [
-                f"## A tree of 500 splits, columns of 2 to {own[0]['widest']:,} values\n",
-                "200,000 rows, 60 columns of codes, two classes. LightGBM: one tree of 501 leaves"
-                " with native categories, its binning not timed. scikit-learn: 501 leaves on the"
-                " codes as numbers. A split of ours has one child per value, theirs has two.\n",
-                markdown_table(header, versus(own, "grow_tree, on codes")) + "\n",
-                markdown_table(header, versus(own, "GingerTreeClassifier.fit")) + "\n",
+                f"## A tree of 500 splits, columns of 2 to {of_kind[0]['widest']:,} values\n",
+                "200,000 rows, 60 columns of integer codes, two classes. Whole fits, from the array"
+                " that all are given: encoding and binning included. LightGBM: one tree of 501"
+                " leaves with native categories. scikit-learn: 501 leaves on the codes as numbers."
+                " A split of ours has one child per value, theirs has two.\n",
+                markdown_table(header, versus(of_kind, OWN_TREE)) + "\n",
             ]
+    if (folder / "forest.csv").exists():
+        rows = read_csv(folder / "forest.csv")
+        table = []
+        for name in dict.fromkeys(row["data"] for row in rows):
+            of_table = [row for row in rows if row["data"] == name]
+            table += [[name, *line] for line in versus(of_table, "LightGBM, 100 trees")]
+        parts += [
+            "## A forest of 100 trees, 10,000 rows\n",
+            "Real tables (Mushroom has 8,124 rows), default settings on both sides, one thread;"
+            " LightGBM is given pandas categories.\n",
+            markdown_table(["table", *header[:2], "times LightGBM's", header[3]], table) + "\n",
+        ]
+    if (folder / "encoder.csv").exists():
+        parts += [
+            "## Encoding out of fold\n",
+            "`fit_transform` of 1M rows, ten columns of text and ten of integers with 2 to 100,000"
+            " values, two classes, five folds.\n",
+            markdown_table(header, versus(read_csv(folder / "encoder.csv"), "GingerEncoder"))
+            + "\n",
+        ]
     if (folder / "growth.csv").exists():
         draw_growth(folder)
         parts += [
@@ -517,6 +595,8 @@ RUNS = {
     "groups": run_groups,
     "codes": run_codes,
     "tree": run_tree,
+    "forest": run_forest,
+    "encoder": run_encoder,
     "growth": run_growth,
 }
 

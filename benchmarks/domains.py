@@ -1,6 +1,7 @@
-"""Speed of T-Greedy and SteadyRidge beside NumPy and scikit-learn.
+"""Speed of T-Greedy, SteadyRidge and SimilarityLearner beside NumPy and scikit-learn.
 
     python -m benchmarks.domains            run, then tables and figure in benchmarks/results
+    python -m benchmarks.domains steady     some sections; the rows of the others are kept
     python -m benchmarks.domains --report   tables and figure from the CSV alone
 
 Times are CPU seconds, one thread, both sides in turn in one process on the same rows.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -32,7 +34,7 @@ from sklearn.linear_model import LinearRegression, OrthogonalMatchingPursuit, Ri
 from sklearn.model_selection import LeaveOneGroupOut
 from threadpoolctl import threadpool_limits
 
-from holdtrue import Moments, SteadyRidgeRegressor, TGreedySelector
+from holdtrue import Moments, SimilarityLearner, SteadyRidgeRegressor, TGreedySelector
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -43,6 +45,7 @@ DTYPES = ("float64", "float32")
 PLAIN_STEPS = 60  # each costs the same; the time of all is that of these times 5
 SFS_SHAPE, SFS_FEATURES = (8, 250, 100), 15
 WIDE = (9, 500, 20_000)
+SIMILAR = (9, 500, 1_280)
 STEADY = {"p = 100": (50, 100, 100), "many domains": (5_000, 4, 10), "wide": (3, 100, 1_280)}
 
 
@@ -84,12 +87,6 @@ def cpu(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, value
 
 
-def quiet(selector: Any, X: np.ndarray, y: np.ndarray, **keywords: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return selector.fit(X, y, **keywords)
-
-
 def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
     """9 × 2,000 rows × 2,000 features, 300 steps, rows of that dtype on all sides."""
     X, y, groups = make_rows((N_DOMAINS, N_ROWS, N_FEATURES), seed)
@@ -100,7 +97,7 @@ def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
 
     def walk(rule: str, rows: Callable[[], np.ndarray]) -> list[int]:
         selector = TGreedySelector(rule, stop="max_steps", max_steps=N_STEPS)
-        return quiet(selector, rows(), y, groups=groups).path_.order.tolist()
+        return selector.fit(rows(), y, groups=groups).path_.order.tolist()
 
     for _ in range(repeats):
         for rule in ("t", "moderated", "greedy"):
@@ -118,7 +115,7 @@ def reference(seed: int, repeats: int, dtype: str) -> list[dict[str, Any]]:
         if same < PLAIN_STEPS // 2:  # float32: a near tie may go the other way, late
             raise AssertionError(f"{same} of {PLAIN_STEPS} picks agree: {order} {ours[:60]}")
         omp = OrthogonalMatchingPursuit(n_nonzero_coefs=N_STEPS)
-        seconds, _ = cpu(lambda model=omp: quiet(model, X, y))
+        seconds, _ = cpu(lambda model=omp: model.fit(X, y))
         times.setdefault("scikit-learn OMP, pooled rows", []).append(seconds)
     ours_s = float(np.median(times["holdtrue, t"]))
     return [
@@ -141,13 +138,13 @@ def length(seed: int) -> list[dict[str, Any]]:
         ("holdtrue, default length", {}),
     ):  # fmt: skip
         selector = TGreedySelector("t", stop="held_out_domain", **settings)
-        seconds, _ = cpu(lambda s=selector: quiet(s, X, y, groups=groups))
+        seconds, _ = cpu(lambda s=selector: s.fit(X, y, groups=groups))
         rows.append({"part": "length", "what": label, "cpu_s": seconds})
     splits = list(LeaveOneGroupOut().split(X, groups=groups))
     sfs = SequentialFeatureSelector(
         LinearRegression(), n_features_to_select=SFS_FEATURES, cv=splits
     )
-    seconds, _ = cpu(lambda: quiet(sfs, X, y))
+    seconds, _ = cpu(lambda: sfs.fit(X, y))
     rows.append({"part": "length", "what": "SFS + LeaveOneGroupOut", "cpu_s": seconds})
     return [{**row, "ratio": row["cpu_s"] / rows[0]["cpu_s"], "note": ""} for row in rows]
 
@@ -160,13 +157,13 @@ def steady(seed: int) -> list[dict[str, Any]]:
         X, y = X.astype(float), y.astype(float)
         moments = Moments.from_arrays(X, y, groups=groups)
         fits: dict[str, Callable[[], Any]] = {
-            "SteadyRidge, from rows": lambda: quiet(SteadyRidgeRegressor(), X, y, groups=groups),  # noqa: B023
+            "SteadyRidge, from rows": lambda: SteadyRidgeRegressor().fit(X, y, groups=groups),  # noqa: B023
             "SteadyRidge, from moments": lambda: SteadyRidgeRegressor().fit_statistics(moments),  # noqa: B023
         }
         if name == "p = 100":
             splits = list(LeaveOneGroupOut().split(X, groups=groups))
             ridge = RidgeCV(alphas=np.logspace(-6, 2, 25) * len(X), cv=splits)
-            fits["RidgeCV, the same domains left out"] = lambda: quiet(ridge, X, y)  # noqa: B023
+            fits["RidgeCV, the same domains left out"] = lambda: ridge.fit(X, y)  # noqa: B023
         times = {label: min(cpu(fit)[0] for _ in range(3)) for label, fit in fits.items()}
         first = next(iter(times.values()))
         rows += [
@@ -177,13 +174,27 @@ def steady(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def similarity(seed: int) -> list[dict[str, Any]]:
+    """SimilarityLearner on 9 classes: held-out classes and pairs of them, and one walk alone."""
+    X, _, groups = make_rows(SIMILAR, seed)
+    X += np.random.default_rng(seed).normal(size=(SIMILAR[0], SIMILAR[2]))[groups] / 2
+    fits = {"every held-out class": {}, "one walk": {"stop": "max_steps", "max_steps": N_STEPS}}
+    rows = []
+    for label, settings in fits.items():
+        learner = SimilarityLearner(**settings)
+        seconds = min(cpu(lambda m=learner: m.fit(X, groups))[0] for _ in range(3))
+        rows.append({"part": "similarity", "what": label, "cpu_s": seconds})
+    note = "{} classes × {} rows × {} features, float32".format(*SIMILAR)
+    return [{**row, "ratio": row["cpu_s"] / rows[0]["cpu_s"], "note": note} for row in rows]
+
+
 def wide(seed: int) -> None:
     """Print CPU seconds and peak memory of one fit with p = 20,000; for a process of its own."""
     X, y, groups = make_rows(WIDE, seed)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     selector = TGreedySelector("moderated", stop="max_steps", max_steps=100)
     with threadpool_limits(1):
-        seconds, _ = cpu(lambda: quiet(selector, X, y, groups=groups))
+        seconds, _ = cpu(lambda: selector.fit(X, y, groups=groups))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(seconds, X.nbytes / 2**20, before / 2**10, after / 2**10)
 
@@ -218,7 +229,7 @@ def growth(seed: int) -> list[dict[str, Any]]:
                     continue
                 selector = TGreedySelector("t", stop=stop, max_steps=50)
                 seconds = min(
-                    cpu(lambda s=selector: quiet(s, X, y, groups=groups))[0]  # noqa: B023
+                    cpu(lambda s=selector: s.fit(X, y, groups=groups))[0]  # noqa: B023
                     for _ in range(2)
                 )
                 at = shape[("domains", "rows in a domain", "features").index(what)]
@@ -256,7 +267,7 @@ def bound(note: str) -> str:
 
 def report(folder: Path) -> None:
     rows = read_csv(folder / "speed.csv")
-    names = ("reference float64", "reference float32", "length", "steady")
+    names = ("reference float64", "reference float32", "length", "steady", "similarity")
     part = {name: [r for r in rows if r["part"] == name] for name in names}
     text = [
         "# domains: T-Greedy and SteadyRidge beside NumPy and scikit-learn",
@@ -289,6 +300,10 @@ def report(folder: Path) -> None:
             ["", "", "CPU s", "over the first"],
             [[r["note"], r["what"], r["cpu_s"], f"**{r['ratio']:.2f}×**"] for r in part["steady"]],
         ),
+        "## SimilarityLearner",
+        "{} classes × {} rows × {:,} features, float32; {} steps. Every class and every pair of"
+        " classes is held out in turn: 46 walks.".format(*SIMILAR, N_STEPS),
+        markdown_table(["", "CPU s"], [[r["what"], r["cpu_s"]] for r in part["similarity"]]),
     ]  # fmt: skip
     for r in rows:
         if r["part"] == "wide":
@@ -327,6 +342,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("sections", nargs="*")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -336,20 +352,27 @@ def main() -> None:
     if options.wide:
         wide(options.seed)
         return
-    if not options.report:
-        jobs = (
-            lambda: length(options.seed),
-            lambda: steady(options.seed),
-            *(lambda d=d: reference(options.seed, options.repeats, d) for d in DTYPES),
-            lambda: run_wide(options.seed),
-            lambda: growth(options.seed),
-        )
-        rows = []
-        command = f"python -m benchmarks.domains --repeats {options.repeats}"
-        for job in progress(jobs, len(jobs), "domains"):
-            with threadpool_limits(1):
-                rows += job()
-            write_csv(options.out / "speed.csv", rows, command=command, seed=options.seed)
+    path = options.out / "speed.csv"
+    sections: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "length": lambda: length(options.seed),
+        "steady": lambda: steady(options.seed),
+        "similarity": lambda: similarity(options.seed),
+        **{
+            f"reference {d}": lambda d=d: reference(options.seed, options.repeats, d)
+            for d in DTYPES
+        },
+        "wide": lambda: run_wide(options.seed),
+        "growth": lambda: growth(options.seed),
+    }
+    asked = [] if options.report else options.sections or list(sections)
+    rows = read_csv(path) if path.exists() else []
+    for name in progress(asked, len(asked), "domains"):
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # three domains are few
+            new = sections[name]()
+        rows = [row for row in rows if not str(row["part"]).startswith(name)] + new
+        command = f"python -m benchmarks.domains {shlex.join(asked)} --repeats {options.repeats}"
+        write_csv(path, rows, command=command, seed=options.seed)
     report(options.out)
     print((options.out / "README.md").read_text(encoding="utf-8"))
 

@@ -16,7 +16,13 @@ ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "_build" / "html"
 AXE = ROOT / ".venv/node_modules/axe-core/axe.min.js"
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
 VIEWS = ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark"))
 SAMPLED = ("generated", "gallery")  # folders of pages of one make: axe-core sees one in eight
 

@@ -2,7 +2,7 @@
 
 The examples draw those of the manual, `cards` those of the home page; the report is a screenshot,
 which needs chromium (`make browser`). What each picture shows, as words and numbers, is written to
-`images/drawn.json`; `tests/test_pictures.py` compares that with what would be drawn now.
+`images/drawn.json`; `tests/test_documents.py` compares that with what would be drawn now.
 """
 
 import contextlib

@@ -8,18 +8,12 @@ python -m experiments.categories --report        tables and figures from the CSV
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-# Two processes share the work below; each of them has one thread.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import numpy as np
-from experiments.records import asked_options, data_file, progress, write_csv
+from experiments.records import Rows, asked_options, data_file, progress, results, write_csv
 from joblib import Parallel, delayed
 from scipy.stats import spearmanr
 
@@ -27,9 +21,8 @@ from holdtrue import GingerTreeClassifier
 from holdtrue.categories import kernel
 from holdtrue.categories.score import score_order
 
-RESULTS = Path(__file__).parent / "results" / "categories"
+RESULTS = results("categories")
 CRITERIA = ("ginger", "majority", "gain_ratio", "gini", "information_gain")
-Rows = list[dict[str, Any]]
 
 
 class Problem(NamedTuple):
@@ -483,8 +476,8 @@ def main() -> None:
     for part in options.parts:
         command = f"python -m experiments.categories {part} --trials {options.trials}"
         found = PARTS[part](options.trials, options.seed)
-        for results in [found] if isinstance(found, dict) else found:
-            for name, rows in results.items():
+        for tables in [found] if isinstance(found, dict) else found:
+            for name, rows in tables.items():
                 path = options.out / f"{name}.csv"
                 write_csv(path, rows, command=command, seed=options.seed, packages=PACKAGES)
     from experiments.categories_report import report

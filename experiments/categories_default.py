@@ -13,38 +13,35 @@ default.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import numpy as np
 import pyarrow.parquet as pq
 from experiments.records import (
+    Rows,
     asked_options,
     data_file,
     markdown_table,
     progress,
     read_csv,
+    results,
     write_csv,
 )
-from experiments.shrunk_honesty import Problem, codes_of, problems, table_of
+from experiments.shrunk_honesty import Problem, census_problems, codes_of, problems, table_of
 from scipy.stats import rankdata
 from sklearn.metrics import adjusted_mutual_info_score
 
 from holdtrue.categories import kernel, shrunk
 
-RESULTS = Path(__file__).parent / "results" / "categories"
+RESULTS = results("categories")
 SIZES = (500, 2_000, 10_000)
 N_TEST = 40_000
 N_FOLDS = 5
 CLOSED = ("ginger", "majority", "log_loss", "brier", "error")
 CRITERIA = (*CLOSED, "cv_error", "cv_brier", "ami")
 SHOWN = {"cv_error": "5-fold CV, error", "cv_brier": "5-fold CV, Brier", "ami": "AMI"}
-Rows = list[dict[str, Any]]
 
 
 def all_problems() -> Iterator[Problem]:
@@ -53,13 +50,7 @@ def all_problems() -> Iterator[Problem]:
         if not problem.name.startswith("census "):
             yield problem
     yield from more_tables()
-    table = pq.read_table(data_file("uscensus1990raw_50k.parquet", "UCI, USCensus1990raw"))
-    codes = {name: codes_of(table[name].to_numpy()) for name in table.column_names}
-    shares = {name: np.bincount(code).max() / len(code) for name, code in codes.items()}
-    for target in [name for name, share in shares.items() if 0.1 <= share <= 0.9]:
-        y = (codes[target] == np.bincount(codes[target]).argmax()).astype(np.int64)
-        inputs = [name for name in codes if name != target]
-        yield Problem(f"census {target}", {name: codes[name] for name in inputs}, y, None)
+    yield from census_problems()
 
 
 def more_tables() -> Iterator[Problem]:

@@ -15,7 +15,6 @@ from experiments.records import markdown_table, read_csv
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-Rows = list[dict[str, Any]]
 CRITERIA = ("ginger", "majority", "gain_ratio", "gini", "information_gain")
 SHOWN = {
     "ginger": "Ginger", "majority": "majority", "gain_ratio": "gain ratio", "gini": "Gini",

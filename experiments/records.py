@@ -16,14 +16,30 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from threadpoolctl import threadpool_limits
 
 T = TypeVar("T")
+Rows = list[dict[str, Any]]
+
+
+def results(family: str) -> Path:
+    """Folder of a family's committed results."""
+    return Path(__file__).parent / "results" / family
+
+
+def one_thread() -> None:
+    """Let this process, and those that it starts, use one thread each."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    threadpool_limits(1)
 
 
 def asked_options(
     doc: str | None, parts: Mapping[str, Any], results: Path, **further: dict[str, Any]
 ) -> argparse.Namespace:
     """Options of a script: which parts to run, the seed, where to write, and further ones.
+
+    The script has one thread from here on: CPU seconds are then comparable.
 
     Parameters
     ----------
@@ -50,6 +66,7 @@ def asked_options(
     if unknown:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
     options.parts = [] if options.report else options.parts or list(parts)
+    one_thread()
     return options
 
 

@@ -12,35 +12,32 @@ other rows (at most 40,000) the loss of the very predictor that was estimated.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import numpy as np
 import pyarrow.parquet as pq
 from experiments.records import (
+    Rows,
     asked_options,
     data_file,
     markdown_table,
     progress,
     read_csv,
+    results,
     write_csv,
 )
 
 from holdtrue.categories import grouped, kernel, left_out, rule_estimate, shrunk
 
-RESULTS = Path(__file__).parent / "results" / "categories"
+RESULTS = results("categories")
 SIZES = (500, 2_000, 10_000)
 N_TEST = 40_000
 CRITERIA = ("log_loss", "brier", "error", "ginger", "majority")
 N_COLUMNS = 16  # at most, of a table; every so many-th
 N_BINS = 16
 MIN_GROUPS = 10
-Rows = list[dict[str, Any]]
 
 
 class Problem(NamedTuple):
@@ -82,7 +79,7 @@ def problems(with_groups: bool) -> Iterator[Problem]:
     if with_groups:
         yield generated_groups()
     else:
-        yield from census_problems()
+        yield from census_problems(10, N_COLUMNS)
 
 
 def generated_groups(n_people: int = 12_000, n_visits: int = 5) -> Problem:
@@ -105,14 +102,16 @@ def generated_groups(n_people: int = 12_000, n_visits: int = 5) -> Problem:
     return Problem("generated", columns, y, person)
 
 
-def census_problems() -> Iterator[Problem]:
+def census_problems(step: int = 1, n_columns: int | None = None) -> Iterator[Problem]:
+    """The 62 problems of the paper, or every so many-th, with about so many columns."""
     table = pq.read_table(data_file("uscensus1990raw_50k.parquet", "UCI, USCensus1990raw"))
     codes = {name: codes_of(table[name].to_numpy()) for name in table.column_names}
     shares = {name: np.bincount(code).max() / len(code) for name, code in codes.items()}
     targets = [name for name, share in shares.items() if 0.1 <= share <= 0.9]
-    for target in targets[::10]:
+    for target in targets[::step]:
         y = (codes[target] == np.bincount(codes[target]).argmax()).astype(np.int64)
-        inputs = [name for name in codes if name != target][:: len(codes) // N_COLUMNS]
+        inputs = [name for name in codes if name != target]
+        inputs = inputs[:: len(codes) // n_columns if n_columns else 1]
         if "SERIALNO" not in inputs:
             inputs.append("SERIALNO")
         yield Problem(f"census {target}", {name: codes[name] for name in inputs}, y, None)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdtrue import NestedRegressor, SelectionPath, __version__
+from holdtrue.charts import number
 from holdtrue.datasets import make_curve, make_customers, make_domains
 
 COMMAND = Path(sys.executable).parent / "holdtrue"
@@ -136,7 +137,7 @@ def test_the_installed_command_answers_and_writes_its_report(command, files, tmp
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -152,7 +153,7 @@ def test_the_installed_command_refuses_a_mistake_with_one_sentence(files, tmp_pa
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert ended.returncode == 2
@@ -168,7 +169,7 @@ def test_a_pipe_that_is_closed_early_ends_the_command_quietly(files, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "r", "")
@@ -183,7 +184,7 @@ def test_a_closed_pipe_is_no_error_however_much_is_still_to_be_written(files, tm
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     os.close(writer)
@@ -195,7 +196,7 @@ def test_a_pipe_is_a_file_like_any_other(file, files, tmp_path):
     place = files / "customers.csv"
     line = f"cat '{place}' | '{COMMAND}' rank {file.format(place)} -t left --csv"
     ended = subprocess.run(
-        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines()[1].startswith("1,plan,")
@@ -712,6 +713,26 @@ def test_no_values_numbers_domains_and_levels(command, tmp_path, holdtrue):
     assert "site 4" in written[0]
 
 
+@pytest.mark.parametrize("command", ["select", "transfer"])
+def test_no_values_numbers_the_classes_of_the_target(command, files, tmp_path, holdtrue):
+    table = task()
+    place = np.arange(len(table)) % 4
+    kinds = np.array(["Zulu", "Yankee", "Xray"])[(np.arange(len(table)) // 4) % 3]
+    kinds[place == 3] = "Zulu"  # a domain that lacks a class
+    table = table.set_column(table.column_names.index("label"), "label", pa.array(kinds))
+    if command == "select":
+        table = table.append_column("place", pa.array(place))
+    pq.write_table(table, tmp_path / "t.parquet")
+    more = ("-d", "place") if command == "select" else ("-s", files / "shelf", "--max-selected", 3)
+    asked = (command, "t.parquet", "-t", "label", *more, "--json", "r.json", "-q", "--force")
+    assert holdtrue(*asked).code == 0
+    assert "Zulu" in (tmp_path / "r.json").read_text("utf-8")
+    assert holdtrue(*asked, "--no-values").code == 0
+    written = (tmp_path / "r.json").read_text("utf-8")
+    assert not any(word in written for word in ("Zulu", "Yankee", "Xray"))
+    assert "label 3" in written
+
+
 def test_warnings_of_libraries_are_in_the_report_and_not_on_the_terminal(files, tmp_path, holdtrue):
     shelf = tmp_path / "mixed"
     shelf.mkdir()
@@ -923,6 +944,22 @@ def test_written_dates_and_numbers_are_read_and_said(sales, holdtrue):
     assert "'takings'. --type" in notes["Texts that are numbers"]
 
 
+def test_dates_that_predict_come_with_a_word_on_later_ones(tmp_path, holdtrue):
+    rows = [f"2020-{i // 28 + 1:02}-{i % 28 + 1:02},{i > 150}" for i in range(300)]
+    (tmp_path / "a.csv").write_text("\n".join(["day,late", *rows]) + "\n")
+    found = said(holdtrue("rank", "a.csv", "-t", "late", "--json"))
+    (why,) = [note["why"] for note in found["wary"] if note["what"] == "Dates"]
+    assert why.startswith("'day': new rows are taken to have dates from the same time.")
+
+
+def test_lines_of_python_on_the_terminal_name_files_as_they_were_typed(sales, holdtrue):
+    ended = holdtrue("rank", sales / "a.csv", "-t", "late", "--out", "a.md")
+    assert f"open_table({str(sales / 'a.csv')!r})" in ended.out
+    report = (holdtrue.folder / "a.md").read_text()
+    assert "open_table('a.csv')" in report
+    assert str(sales) not in report
+
+
 def test_only_and_drop_take_names_with_commas(sales, holdtrue):
     asked = ("rank", sales / "a.csv", "-t", "late", "--json")
     found = said(holdtrue(*asked, "--only", "when, shop", "--drop", "when.month,when.weekday"))
@@ -960,6 +997,22 @@ def test_weights_are_repetitions(tmp_path, holdtrue):
         assert weighted["path"]["order"] == repeated["path"]["order"]
         assert weighted["asked"]["weights"] == "w"
         assert any("no weight in 'w', or 0" in note["why"] for note in weighted["wary"])
+    for target in ("y", "up"):
+        for command in (("select",), ("compare", "--models", "steady_ridge")):
+            asked = (*command[1:], "-t", target, "-d", "site", "--only", "x", "-q")
+            predicted = []
+            for name, more in (("once", ("--weights", "w")), ("often", ())):
+                saved = ("--save", "m.skops", "--force", *more)
+                assert holdtrue(command[0], f"{name}.csv", *asked, *saved).code == 0
+                ended = holdtrue("predict", "m.skops", "once.csv", "--out", "p.csv", "--force")
+                assert ended.code == 0, ended
+                predicted.append(pa.csv.read_csv(tmp_path / "p.csv").column("prediction"))
+            if target == "y":
+                np.testing.assert_allclose(*predicted, rtol=1e-6)
+            else:
+                assert predicted[0] == predicted[1]
+    told = holdtrue.refuses("rank", "once.csv", "-t", "up", "--weights", "w", "--save", "r.skops")
+    assert told == "--save in rank cannot go with --weights. Leave one out."
 
 
 def test_weights_that_cannot_be_are_refused(sales, tmp_path, holdtrue):
@@ -1003,6 +1056,34 @@ def test_years_are_predicted_from_those_before_them(sales, holdtrue):
     assert told == "--domain-order time needs a domain, such as --domain year."
 
 
+def test_select_says_how_the_next_year_is_predicted(sales, holdtrue):
+    asked = ("select", sales / "*.csv", "-t", "takings", "-d", "when.year", "--only", "when,n")
+    by_time = said(holdtrue(*asked, "--domain-order", "time", "--json", "--save", "m.skops", "-q"))
+    assert "Domains in time" not in {note["what"] for note in by_time["wary"]}
+    names = ("T-Greedy", "SteadyRidge")
+    told = re.search(
+        r"Each 'when.year' from those before it: T-Greedy has a mean squared error of (\S+) .*?, "
+        r"SteadyRidge (\S+) .*?, the mean (\S+); take ([\w-]+)\.",
+        by_time["answer"],
+    )
+    models = "mean,t_greedy,steady_ridge"
+    compared = said(
+        holdtrue("compare", *asked[1:], "--models", models, "--domain-order", "time", "--json")
+    )
+    errors = {row["model"]: number(row["error"]) for row in compared["table"]["rows"]}
+    assert told.groups()[:2] == (errors["t_greedy"], errors["steady_ridge"])
+    assert told[3] == errors["mean"]
+    promised = told[1 + names.index(told[4])]
+    assert f"Kept in m.skops: {told[4]} " in by_time["answer"]
+    assert f"Expect a mean squared error of {promised} (" in by_time["answer"]
+    told = holdtrue.refuses(
+        "select", sales / "a.csv", "-t", "takings", "-d", "shop", "--domain-order", "time"
+    )
+    assert told.startswith("--domain-order time needs at least 5 domains")
+    told = holdtrue.refuses("select", "--sums", "a.sums", "--domain-order", "time")
+    assert told == "--domain-order needs rows, and sums have none. Leave it out."
+
+
 def test_nested_columns_are_left_out_and_named(tmp_path, holdtrue):
     rows = [{"y": i % 2, "x": i % 4, "tags": [i]} for i in range(40)]
     (tmp_path / "a.json").write_text(json.dumps(rows))
@@ -1031,7 +1112,7 @@ def completed(line, folder):
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     return ended.stdout.split("\n")[:-1]
@@ -1046,6 +1127,6 @@ def test_the_shell_completes_commands_and_columns(sales):
     assert completed("holdtrue rank gone.csv -t ", sales) == [""]
     line = f"'{COMMAND}' --show-completion"
     shown = subprocess.run(
-        ["bash", "-c", f"{line}; true"], capture_output=True, text=True, timeout=300, check=True
+        ["bash", "-c", f"{line}; true"], capture_output=True, text=True, timeout=600, check=True
     )
     assert "complete -o default -F _holdtrue_completion holdtrue" in shown.stdout

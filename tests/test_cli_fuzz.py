@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 from skops.io import dump
@@ -53,12 +53,7 @@ VALUES = [
 ]
 unicode_text = st.sampled_from([name for name in NASTY if name != LONE]) | st.text(max_size=6)
 text = unicode_text | st.just(LONE)
-fuzzed = settings(
-    deadline=None,
-    max_examples=200,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+fuzzed = settings(max_examples=200, phases=[Phase.explicit, Phase.generate])
 
 
 # --- tables that can be read, and hold anything ---------------------------------------------------

@@ -16,6 +16,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+import holdtrue
+
 COMMAND = Path(sys.executable).parent / "holdtrue"
 COPIES = 60
 N_REFUSALS = 50 if "HOLDTRUE_ATTACK" in os.environ else 1
@@ -76,8 +78,8 @@ class Running:
     def _place(self, path):
         """How far the process has read in the file; 0 where it is not open."""
         process = Path(f"/proc/{self.process.pid}")
-        for link in (process / "fd").iterdir():
-            with suppress(OSError):  # closed in the meantime
+        with suppress(OSError):  # closed or ended in the meantime
+            for link in (process / "fd").iterdir():
                 if link.readlink() == path:
                     told = (process / "fdinfo" / link.name).read_text()
                     return int(told.split("pos:")[1].split()[0])
@@ -85,7 +87,7 @@ class Running:
 
     def ended_by(self, sign):
         self.process.send_signal(sign)
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=600)
         return self.process.returncode, out, err
 
 
@@ -134,15 +136,18 @@ TOLD = (
 
 @pytest.mark.attack
 @given(sign=st.sampled_from([signal.SIGINT, signal.SIGTERM]), seconds=st.floats(0, 2.5))
-@settings(max_examples=6, deadline=None, phases=[Phase.generate])
+@settings(max_examples=6, phases=[Phase.generate])
 def test_a_command_that_is_ended_at_any_time_leaves_nothing(sign, seconds, large):
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         running = Running(folder, "rank", large, "-t", "y", "--out", "new.html")
         time.sleep(seconds)
         ended, out, err = running.ended_by(sign)
+        if ended == 0:  # it was done before
+            assert err == "wrote new.html\n"
+            return
         if "Traceback" in err:  # of Python's own start, before any of our code
-            assert f"{os.sep}holdtrue{os.sep}" not in err
+            assert str(Path(holdtrue.__file__).parent) not in err
         else:
             assert ended in (128 + sign, -sign), err
             assert err in TOLD

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -290,9 +290,7 @@ class Interruption:
 @pytest.mark.attack
 @every_model
 @given(place=st.floats(0, 1), at_the_end=st.booleans())
-@settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=4)
 @pytest.mark.filterwarnings("ignore")
 def test_a_fit_that_is_interrupted_anywhere_leaves_no_half_of_one(
     estimator, rows, place, at_the_end

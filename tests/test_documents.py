@@ -87,7 +87,7 @@ def test_the_readme_runs_without_packages_that_its_install_line_does_not_bring(t
         env={**os.environ, "MPLBACKEND": "Agg"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stderr
     shown = "".join(block for kind, block in blocks if kind == "text")
@@ -107,10 +107,11 @@ def printed(block, folder):
                 env={**os.environ, "COLUMNS": "90", "NO_COLOR": "1"},
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=1800,
             )
             said = (done.stderr + done.stdout).strip("\n").splitlines()
             lines += [line, *(text.rstrip() for text in said)]
+    assert lines, "a block of console holds commands of holdtrue; others belong to bash"
     return "".join(f"{line}\n" for line in lines)
 
 

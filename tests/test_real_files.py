@@ -26,7 +26,7 @@ def asked(*arguments, cwd):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     page = (cwd / "found.html").read_text(encoding="utf-8")

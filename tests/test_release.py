@@ -31,7 +31,7 @@ def test_version_citation_and_changelog_agree():
 
 def run(*command, **options):
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=900, **options
+        [str(part) for part in command], capture_output=True, text=True, timeout=3600, **options
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -38,6 +39,8 @@ def main() -> None:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not in the background
             signal.signal(signal.SIGINT, interruption)
             sys.unraisablehook = interruption.unraisable
+        # On a busy machine threads that wait by spinning take minutes for a boosting of seconds.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from holdtrue.cli import main as run
 
         try:

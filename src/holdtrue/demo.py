@@ -147,7 +147,7 @@ def _ids(seed: int) -> Summary:
     ]
     wrong = {
         name: 1
-        - OneColumnClassifier()
+        - OneColumnClassifier("majority")
         .fit(table.select([name]), data.left)
         .score(fresh.select([name]), data.new_left)
         for name in (by_gain[0], best)

@@ -99,10 +99,10 @@ def speaks(function: _Function) -> _Function:
 
 
 def caution(message: str) -> None:
-    """Warn, at the line outside this package that led here."""
+    """Warn, at the line outside this package, and scikit-learn around it, that led here."""
     level, frame = 2, sys._getframe(1)
-    package = __name__.partition(".")[0]
-    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+    inside = (__name__.partition(".")[0], "sklearn", "joblib")
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
 

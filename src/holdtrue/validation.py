@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -69,7 +70,7 @@ def numeric_rows(
             y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
         return X, y
     except ValueError as error:
-        raise _no_text(error) from error
+        raise _in_words(error) from error
 
 
 def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = False) -> Any:
@@ -97,7 +98,7 @@ def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = Fa
             accept_sparse="csr" if accept_sparse else False,
         )
     except ValueError as error:
-        raise _no_text(error) from error
+        raise _in_words(error) from error
     if rows.shape[1] != n_features:
         raise InputError(
             f"X_unlabeled must have the columns of X, shape (n_unlabeled, {n_features}). "
@@ -108,14 +109,21 @@ def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = Fa
 
 def _column_names(what: str, X: Any) -> list[Any] | None:
     """Names of a frame's columns, or None; a column that does not hold numbers is refused."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        raise InputError(f"expected numbers in {what}. Got dates. Encode them.")
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind in "mM":
+            raise InputError(f"expected numbers in {what}. Got dates. Encode them.")
+        return None
     try:
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
+            home = type(X).__module__.split(".")[0]
+            verb = {"dask": "compute", "pyspark": "toPandas"}.get(home, "collect")
+            advice = ""
+            if verb != "collect":
+                advice = " Moments.from_engine(X, target=...) sums where the rows are."
             raise InputError(
-                f"{what} is a query that has not been run ({type(X).__name__}). "
-                "Call its .collect() first."
+                f"{what} is a query of {home} that has not been run. Call its .{verb}() first."
+                + advice
             )
         if not isinstance(frame, nw.DataFrame):
             return None
@@ -133,8 +141,15 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
     return list(frame.columns)
 
 
-def _no_text(error: ValueError) -> ValueError:
-    """The error in our words if it is about text, else as it is."""
+def _in_words(error: ValueError) -> ValueError:
+    """The error in our words if it is about text or the columns' names, else as it is."""
+    if str(error).startswith("The feature names should match"):
+        new, missing = (
+            ", ".join(map(repr, re.findall("^- (.*)$", part, re.MULTILINE)))
+            for part in str(error).partition("yet now missing:")[::2]
+        )
+        words = (f" Missing: {missing}." if missing else "") + (f" New: {new}." if new else "")
+        return InputError(f"columns at fit and now differ.{words or ' Their order does.'}\n{error}")
     _, is_text, value = str(error).partition("could not convert string to float: ")
     if not is_text:
         return error
@@ -176,7 +191,10 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        try:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise _in_words(error) from error
         if not len(frame) or not len(frame.columns):
             raise InputError(
                 f"found a frame with {len(frame)} sample(s) and "

@@ -28,6 +28,7 @@ FLAGS = (
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-dev-shm-usage",  # which is small in containers
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -46,6 +47,16 @@ pytestmark = [
 every_page = pytest.mark.parametrize("page", PAGES)
 
 
+def patiently(ask):
+    """What Chromium gives in three attempts: on a busy machine it is not ready at once."""
+    for patience in (2, 10):
+        try:
+            return ask()
+        except WebDriverException:
+            time.sleep(patience)
+    return ask()
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     options = ChromeOptions()
@@ -53,8 +64,8 @@ def browser(tmp_path_factory):
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options, ChromeService(str(DRIVER)))
-    driver.set_script_timeout(120)
+    driver = patiently(lambda: Chrome(options, ChromeService(str(DRIVER))))
+    driver.set_script_timeout(600)
     yield driver
     driver.quit()
 
@@ -330,14 +341,7 @@ def test_a_page_fits_a_phone(page, visit):
 @every_page
 def test_a_page_prints(page, visit):
     seen = visit(page)
-    for patience in (1, 2, 0):  # on a busy machine Chromium's printing is not ready at once
-        try:
-            printed = seen.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-            break
-        except WebDriverException:
-            if not patience:
-                raise
-            time.sleep(patience)
+    printed = patiently(lambda: seen.execute_cdp_cmd("Page.printToPDF", {"printBackground": True}))
     content = base64.b64decode(printed["data"])
     assert content.startswith(b"%PDF")
     assert len(content) > 20_000

@@ -251,9 +251,7 @@ def test_nothing_kept_is_no_columns():
         kept = GingerSelector(min_features=1, mode=mode).fit(X, y)
         assert kept.transform(X).shape == (20, 1)
         assert kept.ranking_[kept.support_] == [1]
-    assert (
-        "min_features=1 keeps the best 1" in GingerSelector(min_features=1).fit(X, y).path_.reason
-    )
+        assert "min_features=1 keeps " in kept.path_.reason
 
 
 @pytest.mark.filterwarnings("ignore:GingerSelector. keeps nothing")

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from holdtrue import Counts, GingerSelector, rank_columns
 from holdtrue.categories import grouped, numeric, shrunk, shrunk_numeric
@@ -157,7 +157,6 @@ def test_more_standard_errors_keep_fewer_columns(visits):
     ),
     st.sampled_from(shrunk.LOSSES),
 )
-@settings(deadline=None)
 def test_finer_values_gain_the_difference_of_the_losses(rows, loss):
     coarse, fine, k, y = (np.array(part) for part in zip(*rows, strict=True))
     fine = np.unique(coarse * 3 + fine, return_inverse=True)[1]
@@ -370,7 +369,8 @@ def test_a_column_that_looks_like_a_group_is_named():
     assert caught[0].filename == __file__
     assert "pass groups='patient'" in str(ranking)
     X, y = frame[["patient", "noise"]], frame["left"]
-    with pytest.warns(UserWarning, match=f"GingerSelector: {words}") as caught:
+    in_fit = r"GingerSelector: rows with the same value of 'patient'.*pass groups=X\['patient'\]"
+    with pytest.warns(UserWarning, match=in_fit) as caught:
         GingerSelector().fit(X, y)
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match=words):
@@ -432,6 +432,10 @@ def test_a_gain_that_is_sure_but_of_no_use_is_not_kept_unless_asked_for():
     assert selector.path_.reason.endswith("; 1 more by a skill of less than 0.001")
     assert selector.path_.evidence.verdicts[1].startswith("predicts new rows too little to matter")
     assert GingerSelector(min_skill=0).fit(X, y).get_support().all()
+    every = GingerSelector(min_gain_se=0).fit(X, y)
+    assert every.get_support().all()
+    assert every.path_.reason == "2 of 2 columns beat no column"
+    assert not GingerSelector(min_gain_se=0, min_skill=0.01).fit(X, y).get_support()[1]
     frame = X.assign(y=y)
     assert rank_columns(frame, "y").path.chosen_size == 1
     assert rank_columns(frame, "y", min_skill=0).path.chosen_size == 2

@@ -1,4 +1,4 @@
-"""OneColumnClassifier: rules (4) and (5) on one column."""
+"""OneColumnClassifier: shrunk shares, and rules (4) and (5), on one column."""
 
 import datetime
 from decimal import Decimal
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from holdtrue import GingerTreeClassifier
+from holdtrue import GingerSelector, GingerTreeClassifier
 from holdtrue.categories import OneColumnClassifier, kernel
 
 
@@ -38,7 +38,7 @@ def column(values):
 def test_both_rules_by_hand():
     # a: 2 of 0 and 1 of 1; b: a tie; c: one row of 1; d: not seen.
     new, labels = column(["a", "b", "c", "d"]), np.array([0, 0, 0, 0])
-    majority = OneColumnClassifier().fit(column(COLUMN), Y)
+    majority = OneColumnClassifier("majority").fit(column(COLUMN), Y)
     assert majority.predict(new).tolist() == [0, 0, 1, 0]
     assert majority.expected_error(new, labels) == pytest.approx((0 + 1 / 2 + 1 + 1 / 2) / 4)
     gini = OneColumnClassifier("gini", random_state=0).fit(column(COLUMN), Y)
@@ -46,6 +46,27 @@ def test_both_rules_by_hand():
     prior = OneColumnClassifier("gini", unseen="prior").fit(column(COLUMN), Y)
     assert prior.expected_error(new[3:], labels[3:]) == pytest.approx(1 / 2)
     assert gini.score_ == pytest.approx(kernel.ginger(np.array([[2, 1], [1, 1], [0, 1]])))
+
+
+def test_shrunk_shares_by_hand():
+    X, y = column(["a"] * 40 + ["b"] * 60), np.array([0] * 10 + [1] * 30 + [0] * 50 + [1] * 10)
+    model = OneColumnClassifier().fit(X, y)
+    a, pi = model.strength_, 40.5 / 101
+    expected = [(30 + a * pi) / (40 + a), (10 + a * pi) / (60 + a), pi]
+    new = column(["a", "b", "c"])
+    np.testing.assert_allclose(model.predict_proba(new)[:, 1], expected)
+    np.testing.assert_allclose(model.predict_proba(new).sum(axis=1), 1)
+    assert model.predict(new).tolist() == [1, 0, 0]
+    assert model.expected_error(new, [1, 1, 1]) == pytest.approx(2 / 3)
+    assert model.score_ == GingerSelector().fit(X, y).scores_[0]
+    assert not hasattr(OneColumnClassifier("gini"), "predict_proba")
+
+
+def test_an_id_predicts_what_all_rows_say():
+    ids = column([f"u{i}" for i in range(30)])
+    model = OneColumnClassifier().fit(ids, np.arange(30) < 20)
+    assert np.isinf(model.strength_)
+    assert model.predict(ids).all()
 
 
 def test_rule_4_draws_with_the_frequencies_of_the_value():
@@ -61,7 +82,7 @@ def test_the_column_with_the_least_error_is_taken_unless_one_is_named():
     y = X["plan"] == "x"
     assert OneColumnClassifier().fit(X, y).column_ == 1
     assert OneColumnClassifier().fit(X, y).score(X, y) == 1
-    assert OneColumnClassifier(column="id").fit(X, y).score_ == 0.5
+    assert OneColumnClassifier("majority", column="id").fit(X, y).score_ == 0.5
     assert OneColumnClassifier(column=0).fit(X, y).column_ == 0
     with pytest.raises(ValueError, match=r"column must name a column of X.*Did you mean 'plan'"):
         OneColumnClassifier(column="pln").fit(X, y)
@@ -81,7 +102,7 @@ def test_numbers_go_to_the_bin_they_fall_in_and_missing_to_its_own():
         y = [0] * 20 + [1] * 20 + [1, 1]
         model = OneColumnClassifier(max_bins=4).fit(frame, y)
         assert model.predict(column(new)).tolist() == [0, 0, 1, 1, 1]
-    seen = OneColumnClassifier(max_bins=4).fit(frame[:40], y[:40])
+    seen = OneColumnClassifier("majority", max_bins=4).fit(frame[:40], y[:40])
     assert seen.expected_error(column(new[4:]), [1]) == 0.5
     with pytest.raises(ValueError, match=r"column 'v' was timestamp.* at fit. Got "):
         seen.predict(column(["soon"]))
@@ -130,6 +151,6 @@ def test_new_values_of_other_types_are_compared_or_refused():
 
 def test_integers_by_value_meet_floats_by_equality():
     X = np.tile(np.arange(10), 20)[:, None]
-    model = OneColumnClassifier(categorical_features=[0]).fit(X, X[:, 0] % 2)
+    model = OneColumnClassifier("majority", categorical_features=[0]).fit(X, X[:, 0] % 2)
     assert model.predict(np.array([[3.0], [4.0]])).tolist() == [1, 0]
     assert model.expected_error(np.array([[3.5]]), [1]) == 0.5

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from holdtrue import Counts
 from holdtrue.categories import kernel
@@ -90,7 +90,6 @@ def test_a_missing_number_has_a_bin_of_its_own():
     ),
     st.integers(2, 9),
 )
-@settings(deadline=None)
 def test_bins_are_what_grouping_the_rows_gives(rows, max_bins):
     x, labels, numbers = (list(part) for part in zip(*rows, strict=True))
     for y, numeric in ((labels, False), (numbers, True)):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from holdtrue.categories import (
     group_pairs,
@@ -203,7 +203,6 @@ def test_ties_of_the_likeliest_class_go_to_the_larger_total_then_to_the_first():
 
 
 @given(tables, losses_, strengths_)
-@settings(deadline=None)
 def test_losses_are_those_of_a_refit_without_the_row(counts, loss, a):
     assume(counts.sum() >= 2)
     v, k = rows_of(counts)
@@ -223,7 +222,6 @@ def test_losses_are_those_of_a_refit_without_the_row(counts, loss, a):
 
 
 @given(grouped_rows(), losses_, strengths_)
-@settings(deadline=None)
 def test_losses_with_groups_are_those_of_a_refit_without_the_group(rows, loss, a):
     v, group, k, n_classes = rows
     losses = brute_force(loss, v, k, group, n_classes, a)
@@ -248,7 +246,6 @@ numbers = st.lists(
 
 
 @given(numbers, st.sampled_from([0.0, *STRENGTHS]), st.sampled_from([0.0, 1e6]))
-@settings(deadline=None)
 def test_squared_errors_are_those_of_a_refit_without_the_row(rows, a, offset):
     v, _, y = np.array(rows, dtype=float).T
     losses = brute_force_mean(v, y, np.arange(len(v)), a)
@@ -268,7 +265,6 @@ def test_squared_errors_are_those_of_a_refit_without_the_row(rows, a, offset):
 
 
 @given(numbers, st.sampled_from([0.0, *STRENGTHS]), st.sampled_from([0.0, 1e6]))
-@settings(deadline=None)
 def test_squared_errors_with_groups_are_those_of_a_refit_without_the_group(rows, a, offset):
     v, group, y = np.array(rows).T
     assume(len(np.unique(group)) >= 2)
@@ -302,7 +298,6 @@ unseens = st.sampled_from(["uniform", "prior"])
 
 
 @given(tables_with(2), rules, unseens)
-@settings(deadline=None)
 def test_rules_4_and_5_have_the_standard_error_of_their_rows(counts, criterion, unseen):
     assume(counts.sum() >= 2)
     v, k = rows_of(counts)
@@ -325,7 +320,6 @@ def test_rules_4_and_5_have_the_standard_error_of_their_rows(counts, criterion, 
 
 
 @given(grouped_rows(), rules, unseens)
-@settings(deadline=None)
 def test_rules_4_and_5_leave_groups_out(rows, criterion, unseen):
     v, group, k, n_classes = rows
     losses = rule_brute_force(criterion, v, k, group, n_classes, unseen)
@@ -341,7 +335,6 @@ def test_rules_4_and_5_leave_groups_out(rows, criterion, unseen):
 
 
 @given(tables, losses_)
-@settings(deadline=None)
 def test_a_profile_with_repeats_is_its_counts_repeated(counts, loss):
     assume(counts.sum() >= 2)
     repeated = np.concatenate([counts, counts[:2], counts[:1]])
@@ -350,7 +343,6 @@ def test_a_profile_with_repeats_is_its_counts_repeated(counts, loss):
 
 
 @given(tables_with(2), rules)
-@settings(deadline=None)
 def test_repeats_are_repetitions_for_rules_4_and_5_too(counts, criterion):
     assume(counts.sum() >= 2)
     repeats = np.arange(1, len(counts) + 1)
@@ -361,7 +353,6 @@ def test_repeats_are_repetitions_for_rules_4_and_5_too(counts, criterion):
 
 
 @given(tables, losses_)
-@settings(deadline=None)
 def test_a_group_per_row_is_no_groups(counts, loss):
     assume(counts.sum() >= 2)
     v, k = rows_of(counts)
@@ -370,7 +361,6 @@ def test_a_group_per_row_is_no_groups(counts, loss):
 
 
 @given(tables_with(2), rules, unseens)
-@settings(deadline=None)
 def test_a_group_per_row_is_no_groups_for_rules_4_and_5(counts, criterion, unseen):
     assume(counts.sum() >= 2)
     v, k = rows_of(counts)
@@ -382,7 +372,6 @@ def test_a_group_per_row_is_no_groups_for_rules_4_and_5(counts, criterion, unsee
 
 
 @given(numbers)
-@settings(deadline=None)
 def test_a_group_per_row_is_no_groups_for_numbers(rows):
     v, _, y = np.array(rows).T
     alone = np.stack([np.ones(len(v)), y, np.zeros(len(v))], axis=1)
@@ -396,7 +385,6 @@ def test_a_group_per_row_is_no_groups_for_numbers(rows):
 
 
 @given(grouped_rows(), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
     v, group, k, n_classes = rows
     counts = one_hot(k, n_classes)
@@ -410,7 +398,6 @@ def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
 
 
 @given(numbers)
-@settings(deadline=None)
 def test_moments_of_a_value_and_group_add(rows):
     v, group, y = np.array(rows).T
     alone = np.stack([np.ones(len(v)), y, np.zeros(len(v))], axis=1)
@@ -447,7 +434,6 @@ def test_large_profiles_in_parts_are_the_sum_of_cells(loss, n_classes):
 
 
 @given(tables, losses_)
-@settings(deadline=None)
 def test_readings_scored_together_are_scored_one_by_one(counts, loss):
     assume(counts.sum() >= 2)
     coarse = np.add.reduceat(counts, np.arange(0, len(counts), 2), axis=0)
@@ -496,7 +482,6 @@ def test_a_pair_of_coin_tosses_has_variance_one_by_rules_4_and_5():
 
 
 @given(grouped_rows(), st.sampled_from(["log_loss", "brier", "ginger"]), strengths_)
-@settings(deadline=None)
 def test_pairs_of_groups_are_summed_over_all_pairs(rows, loss, a):
     v, group, k, n_classes = rows
     value, group, counts = grouped.meet(v, group, one_hot(k, n_classes))
@@ -619,7 +604,6 @@ def test_an_id_ties_with_no_column_for_numbers_and_with_groups():
 
 
 @given(tables, losses_)
-@settings(deadline=None)
 def test_no_strength_is_better_and_intervals_stay_in_range(counts, loss):
     assume(counts.sum() >= 2)
     result = shrunk.estimate(loss, counts)
@@ -639,7 +623,6 @@ def test_no_strength_is_better_and_intervals_stay_in_range(counts, loss):
 
 
 @given(tables_with(2), rules)
-@settings(deadline=None)
 def test_intervals_of_rules_4_and_5_stay_in_range(counts, criterion):
     assume(counts.sum() >= 2)
     result = rule_estimate.estimate_rule(criterion, counts)
@@ -648,7 +631,6 @@ def test_intervals_of_rules_4_and_5_stay_in_range(counts, criterion):
 
 
 @given(tables, losses_, st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_of_values_and_of_classes_does_not_matter(counts, loss, random):
     # Equal totals would tie by the order of classes.
     assume(counts.sum() >= 2)

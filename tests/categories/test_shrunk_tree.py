@@ -121,7 +121,7 @@ def eager_splits(sample, n_splits):
 
 
 @every_loss
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000))
 def test_the_tree_is_the_one_that_deleting_rows_and_refitting_grows(criterion, seed):
     sample = random_sample(criterion, seed, n_rows=16, n_columns=3, n_values=3)
@@ -133,7 +133,7 @@ def test_the_tree_is_the_one_that_deleting_rows_and_refitting_grows(criterion, s
 
 
 @every_loss
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.booleans())
 def test_scores_are_the_losses_of_rows_left_out_of_every_ancestor(criterion, seed, weights):
     sample = random_sample(criterion, seed, n_rows=20, weights=weights)
@@ -364,7 +364,7 @@ def group_loss_by_definition(sample, ways, group):
 
 
 @every_loss
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000), st.booleans())
 def test_with_groups_scores_are_those_of_deleted_groups(criterion, seed, compiled):
     sample = random_sample(criterion, seed, n_rows=24)
@@ -388,9 +388,10 @@ def test_a_group_per_row_is_no_groups_and_both_routes_agree(criterion):
     for seed in range(5):
         sample = random_sample(criterion, seed)
         rows = np.random.default_rng(seed).permutation(60)
-        plain = grow_tree(sample, criterion, max_splits=9)
-        alone = grow_tree(sample, criterion, group=rows, max_splits=9)
-        assert plain.column.tolist() == alone.column.tolist()
+        for max_splits in (None, 9):  # None: growing stops by the standard error of the gain
+            plain = grow_tree(sample, criterion, max_splits=max_splits)
+            alone = grow_tree(sample, criterion, group=rows, max_splits=max_splits)
+            assert plain.column.tolist() == alone.column.tolist()
         np.testing.assert_allclose(
             staged_scores(alone, criterion), staged_scores(plain, criterion), atol=1e-8
         )
@@ -420,7 +421,7 @@ def test_a_column_that_names_the_group_gains_nothing(criterion):
 # --- bags and temperature ---
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_bags_do_not_depend_on_how_rows_are_stored(seed):
     rng = np.random.default_rng(seed)
@@ -458,7 +459,7 @@ def test_the_calibration_undoes_a_known_stretch_and_shift():
     back = tempered(dull, prior, Calibration(1 / 2.5, shifted))
     np.testing.assert_allclose(back, true, rtol=1e-9)
     nothing = calibrated(dull[:0], prior, label[:0], np.ones(0))
-    assert nothing.temperature == pytest.approx(1.0)
+    assert nothing.temperature == pytest.approx(0.5)  # a forest is usually too timid
     np.testing.assert_allclose(nothing.anchor, prior)
     # Three rows, all of them right, do not make certain.
     sure = calibrated(np.full((3, 2), [0.9, 0.1]), np.full(2, 0.5), np.zeros(3, int), np.ones(3))
@@ -476,7 +477,8 @@ def test_the_calibration_has_the_least_penalised_log_loss():
         p = tempered(shares, prior, Calibration(temperature, anchor))
         shift = np.log(anchor / prior)
         shift -= shift.mean()  # of all shifts that give this anchor the one of least penalty
-        penalty = (np.log(temperature) ** 2 + shift @ shift) / 2
+        away = np.log(2 * temperature) * (2 if temperature > 0.5 else 1)
+        penalty = (away**2 + shift @ shift) / 2
         return penalty - weight @ np.log(p[np.arange(60), label] / p.sum(axis=1))
 
     best = calibrated(shares, prior, label, weight)

@@ -653,6 +653,20 @@ def test_a_group_that_is_left_out_whole_does_not_believe_its_own_name(numeric):
     assert forest.support_.tolist() == [False, True]
 
 
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_group_per_row_is_no_groups(numeric):
+    X, y, _ = patients(30, numeric=numeric)
+    tree, forest = (
+        (GingerTreeRegressor(), GingerForestRegressor(4, random_state=0))
+        if numeric
+        else (GingerTreeClassifier(), GingerForestClassifier(4, random_state=0))
+    )
+    rows = np.random.default_rng(0).permutation(len(y))
+    for model in (tree, forest):
+        plain = model.fit(X, y).predict(X)
+        np.testing.assert_array_equal(model.fit(X, y, groups=rows).predict(X), plain)
+
+
 def test_groups_may_be_named_and_ordered_in_any_way():
     X, y, patient = patients(30)
     names = np.array([f"p{g}" for g in patient])
@@ -670,7 +684,7 @@ def test_groups_may_be_named_and_ordered_in_any_way():
 @pytest.mark.parametrize(
     "groups, message",
     [
-        (["a"] * 4, r"needs at least 2 groups, got 1 \('a' in every row\)"),
+        (["a"] * 4, "groups must name at least 2 groups, .* Got 1, 'a' in every row"),
         ([0, 1, 0], r"groups must have one value per row, shape \(4,\)"),
         (["a", None, "b", "a"], "groups must name a domain for every row. .* row 1"),
         (["a", 1, "b", "a"], "groups must be all text or all numbers"),
@@ -686,7 +700,7 @@ def test_bad_groups_are_refused_in_words(groups, message):
         with pytest.raises(ValueError, match=message):
             model.fit([[0], [1], [0], [1]], [0, 1, 1, 0], groups=groups)
     with pytest.raises(ValueError, match=r"groups need criterion='log_loss'\. Got .*'gini'"):
-        GingerTreeClassifier("gini").fit([[0], [1]], [0, 1], groups=[0, 1])
+        GingerTreeClassifier("gini").fit([[0], [1], [0]], [0, 1, 0], groups=[0, 1, 1])
 
 
 @pytest.mark.parametrize("intercept", [0.0, -2.0])

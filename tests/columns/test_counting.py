@@ -4,14 +4,12 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from holdtrue.columns import counting, distinct, loops
 from holdtrue.columns.counting import Groups, Target, count_column, count_groups
 
-small = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+small = settings(max_examples=40)
 
 
 def both_ways(monkeypatch, column, label, keep_values=True):

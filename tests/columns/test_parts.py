@@ -71,7 +71,7 @@ def column(kind, codes):
 @given(
     data=st.data(), dense=st.integers(0, 99), part=st.integers(1, 9), n_classes=st.integers(2, 4)
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_parts_give_the_estimate_of_the_whole(kind, missing, data, dense, part, n_classes):
     codes = data.draw(st.lists(st.one_of(st.none(), st.integers(-20, 20)), min_size=4, max_size=60))
     labels = data.draw(

@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from holdtrue.columns import loops
 from holdtrue.columns.distinct import distinct, text_groups
@@ -25,7 +25,6 @@ def seen_in_texts(monkeypatch, column):
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
 @given(texts=st.lists(TEXTS, min_size=1, max_size=30))
-@settings(deadline=None)
 def test_grouped_texts_are_those_that_arrow_finds(kind, texts):
     array = pa.array(["zz", *texts, None]).cast(kind)
     column = pa.chunked_array([array.slice(1, 1), array.slice(2)])

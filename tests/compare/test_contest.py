@@ -210,6 +210,9 @@ def test_names_choose_from_the_default_field(data):
         ({"groups": ["one"] * 480}, "needs at least 2 domains"),
         ({"groups": [1, 2]}, "groups must have one value per row"),
         ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"cv": True}, "cv must be a whole number of at least 2"),
+        ({"cv": "tme"}, "cv must be a whole number of at least 2"),
+        ({"models": {"a": Ridge(-1)}}, "model 'a' cannot be fitted: .*alpha"),
         ({"cv": 7}, "cv must be at most the number of domains, 6"),
         ({"scoring": "r3"}, "scoring must be one of scikit-learn's scorers"),
         ({"level": 95}, "level must be between 0 and 1"),
@@ -255,8 +258,9 @@ def test_an_order_in_time_needs_domains():
     y = np.arange(8.0)
     with pytest.raises(ValueError, match='cv="time" needs groups: the year'):
         compare_models(["mean"], y[:, None], y, cv="time")
-    with pytest.raises(ValueError, match=r'cv="time" needs at least 4 domains.* Got 2'):
-        compare_models(["mean"], y[:, None], y, groups=y > 3, cv="time")
+    for n_domains in (2, 4):
+        with pytest.raises(ValueError, match=rf'"time" needs at least 5 domains.* Got {n_domains}'):
+            compare_models(["mean"], y[:, None], y, groups=y % n_domains, cv="time")
 
 
 def test_no_row_wrong_is_not_never_wrong():

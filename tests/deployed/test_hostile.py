@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 
@@ -116,11 +116,7 @@ def test_pickles_and_cut_files_are_refused_and_run_nothing(file, tmp_path):
         load_model("none.skops")
 
 
-@settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=60)
 @given(which=st.integers(0, 2), seed=st.integers(0, 2**32))
 def test_a_damaged_file_gives_a_model_or_a_sentence(which, seed, saved, tmp_path):
     rng = random.Random(seed)

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -210,6 +210,24 @@ def test_trees_that_lead_out_of_themselves_are_refused(rows):
         estimator._predictors[0][0].nodes = nodes
         with pytest.raises(ValueError, match="a tree leads out of itself"):
             SavedModel(**{**vars(model), "estimator": estimator})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("left_child", 10**6), ("right_child", 0), ("feature", 7)]
+)
+def test_forests_that_lead_out_of_themselves_are_refused(rows, field, value):
+    model = deploy(RandomForestRegressor(2, random_state=0), rows[["dose", "y"]], "y")
+    estimator = pickle.loads(pickle.dumps(model.estimator))
+    tree = estimator.estimators_[1].tree_
+    state = tree.__getstate__()
+    state["nodes"][field][0] = value
+    tree.__setstate__(state)
+    with pytest.raises(ValueError, match="a tree leads out of itself"):
+        SavedModel(**{**vars(model), "estimator": estimator})
+    estimator = pickle.loads(pickle.dumps(model.estimator))
+    estimator.estimators_[1].n_features_in_ = 3
+    with pytest.raises(ValueError, match="its trees are of other columns"):
+        SavedModel(**{**vars(model), "estimator": estimator})
 
 
 def test_a_model_that_does_not_fit_its_encoder_is_called_damaged(model, rows):

@@ -466,9 +466,11 @@ def test_bad_rows_are_refused(arguments, message):
 
 def test_two_domains_can_be_tested_but_not_held_out():
     two = ["A", "A", "A", "B", "B", "B"]
-    model = TGreedyRegressor().fit(X6, y6, groups=two)
+    with pytest.warns(UserWarning, match=r"of 2 domains none can be held out.*needs 3 domains"):
+        model = TGreedyRegressor().fit(X6, y6, groups=two)
     assert "bonferroni" in model.path_.reason
     assert np.isnan(model.new_domain_score_)
+    TGreedyRegressor(stop="max_steps", max_steps=1).fit(X6, y6, groups=two)  # claims nothing
     for parameters in ({"stop": "held_out_domain"}, {"rule": "auto"}):
         with pytest.raises(ValueError, match="needs at least 3 domains"):
             TGreedyRegressor(**parameters).fit(X6, y6, groups=two)

@@ -394,3 +394,38 @@ def test_greedy_parts_from_its_source_score_where_t_greedy_stays():
     for rule in ("t", "moderated"):
         assert np.mean(gaps[rule]) < np.mean(gaps["greedy"])
         assert np.mean(unseen[rule]) < np.mean(unseen["greedy"])
+
+
+@pytest.mark.parametrize("rule", kernel.RULES)
+@pytest.mark.parametrize("center", ["global", "domain", "none"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_compiled_steps_are_the_steps_of_the_walk(rule, center, dtype):
+    rng = np.random.default_rng(3)
+    X = (rng.normal(size=(240, 12)) + rng.normal(size=12)).astype(dtype)
+    y = X[:, :3].sum(axis=1) + rng.normal(size=240)
+    codes = np.repeat(np.arange(6), 40)
+    data = domains_from_rows(X, y[:, None], codes, np.ones(240), n_columns=12, max_bytes=2**20)
+    weight = np.array([1.0, 1, 1, 0, 1, 1])
+    plain, fast = (
+        kernel.Walk(data, weight, rule=rule, center=center, fixed=[5], compiled=compiled)
+        for compiled in (False, True)
+    )
+    assert plain.run(25) == fast.run(25) == 25
+    assert fast.order == plain.order
+    for name in ("t", "levels", "losses"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(plain, name), rtol=1e-5)
+    np.testing.assert_allclose(fast.coefficients(25), plain.coefficients(25), atol=1e-6)
+    assert fast.step()
+    assert plain.step()
+    assert fast.order == plain.order
+
+
+def test_compiled_steps_end_where_nothing_is_left():
+    X = np.repeat(np.eye(4)[:, :2], 3, axis=0) + np.arange(12)[:, None] % 3
+    y = np.zeros((12, 1))
+    data = domains_from_rows(
+        X, y, np.repeat(np.arange(4), 3), np.ones(12), n_columns=2, max_bytes=2**20
+    )
+    walk = kernel.Walk(data, np.ones(4), rule="moderated", compiled=True)
+    assert walk.run(5) == 0
+    assert walk.ended

@@ -256,7 +256,7 @@ def same_fit(one, other, rtol=1e-8):
 
 
 @given(seed=st.integers(0, 10_000), n_parts=st.integers(2, 7))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_parts_add_up_to_the_whole(seed, n_parts):
     X, y, groups = rows_of(seed=seed)
     part = np.random.default_rng(seed).integers(0, n_parts, len(X))
@@ -308,7 +308,7 @@ def test_several_targets_share_their_candidates():
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_order_of_domains_and_rows_does_not_matter(seed):
     X, y, groups = rows_of(seed=seed)
     rng = np.random.default_rng(seed)

@@ -174,9 +174,12 @@ def kill_one(tools, workers, seed, longest):
 
     def kill():
         time.sleep(chance.uniform(0, longest))
-        while not (executors := tools["java_of"](chance.choice(workers), EXECUTOR)):
+        for _ in range(600):
+            executors = tools["java_of"](chance.choice(workers), EXECUTOR)
+            if executors:
+                os.kill(executors[0], signal.SIGKILL)
+                return
             time.sleep(0.1)  # it is being started again
-        os.kill(executors[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from holdtrue.columns.bins import BinCounter
 from holdtrue.engine.table import _hashes
@@ -46,7 +46,6 @@ def test_hashes_spread_over_buckets():
         assert rows.min() > 10_000 / 7 * 0.8
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=60),
     st.lists(st.integers(0, 60), max_size=5),

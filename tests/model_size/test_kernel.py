@@ -234,7 +234,7 @@ def test_the_target_in_other_units_changes_no_choice():
             np.testing.assert_allclose(1e6 * one[name], other[name], err_msg=name)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     arrays(np.float64, (9, 4), elements=st.floats(-5, 5, width=16)),
     arrays(np.float64, 9, elements=st.floats(-5, 5, width=16)),
@@ -247,7 +247,7 @@ def test_no_input_makes_a_criterion_nan_and_residuals_never_grow(columns, y):
     assert (np.diff(values["train"]) <= 0).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(1e-13, 1.0), st.floats(1e-9, 1.0))
 def test_no_estimate_of_an_error_is_negative_however_close_the_terms(seed, n_other, apart, noise):
     # Each column is the one before it but for a part in `apart`; a few unlabelled rows.

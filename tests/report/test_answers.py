@@ -15,6 +15,7 @@ from holdtrue import (
     TGreedyRegressor,
     rank_columns,
 )
+from holdtrue.charts import number
 from holdtrue.compare.comparison import Comparison
 from holdtrue.datasets import make_curve, make_customers, make_domains, make_sources
 from holdtrue.evidence import DomainEvidence, SizeEvidence, SourceEvidence
@@ -234,8 +235,14 @@ def sized(**options):
 
 def test_the_size_is_in_the_answer_and_every_criterion_in_the_table():
     summary, model = sized()
-    assert summary.answer.startswith(f"30 points afford {model.n_terms_} terms of 19 (bayes: ")
+    assert summary.answer.startswith(
+        f"30 points afford {model.n_terms_} terms of 19. Expect a mean squared error of "
+        f"{number(model.new_error_)} at new points (judged by those left out), where a "
+    )
     assert {row["criterion"]: row["chooses"] for row in summary.table.rows} == model.choices_
+    summary, model = sized(predict="chosen", criterion="dee")
+    estimate = model.criteria_["dee"][model.n_terms_ - 1]
+    assert f"error of {number(estimate)} at new points (judged by dee), where" in summary.answer
 
 
 def criteria_that_choose(*sizes, estimate=0.5, n_unlabelled=0):
@@ -248,7 +255,7 @@ def criteria_that_choose(*sizes, estimate=0.5, n_unlabelled=0):
         criterion="c0",
     )
     path = SelectionPath(
-        range(20), map(str, range(20)), np.linspace(1, 0.5, 21), 3, "least", evidence=evidence
+        range(20), map(str, range(20)), np.full(21, estimate), 3, "least", evidence=evidence
     )
     x, y = np.zeros((9, 2)), np.arange(9.0)
     named = {"x_names": ["a", "b"], "y_name": "y", "n_unlabelled": n_unlabelled}
@@ -302,6 +309,16 @@ def test_ten_that_carry_weight_are_many(n_used, is_told):
     summary = transfer_summary(path, "label")
     assert ("Many chosen for few rows" in notes(summary)) == is_told
     assert summary.answer.endswith("error on left-out rows is 0.25 with sources (skill 0.75).")
+
+
+def test_columns_beside_sources_and_the_cost_of_choosing_are_said():
+    evidence = SourceEvidence(["x", "s"], 1, np.ones((1, 2)), [], {"with_sources": 0.5})
+    path = SelectionPath(range(2), ["x", "s"], [1, 0.5, 0.25], 2, "least", evidence=evidence)
+    assert transfer_summary(path, "label").answer == (
+        "1 source of 1 helps 'label': 's'. 1 column is used beside it: 'x'. The squared error on "
+        "left-out rows is 0.5 with sources (skill 0.5). It counts what choosing costs; errors in "
+        "the table do not."
+    )
 
 
 def test_skill_stands_beside_every_score():

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -162,7 +162,7 @@ VALUES = st.one_of(
 
 
 @pytest.mark.attack
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(st.sampled_from(PLACES), st.sampled_from(["set", "delete", "repeat"]), VALUES)
 @example(("charts", 0), "set", {"kind": "Chart", "title": "t", "text": "t"})
 @example(("table", "rows", 0, "score"), "set", 10**400)

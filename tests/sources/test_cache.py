@@ -212,7 +212,7 @@ def kill_at_random(folder, n_kills, seed):
 @pytest.mark.attack
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=1, deadline=None, phases=[Phase.generate])
+@settings(max_examples=1, phases=[Phase.generate])
 def test_processes_that_share_a_cache_and_are_killed_leave_no_wrong_score(seed):
     code = (  # a process of its own, with a single thread, so that it can be forked
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "

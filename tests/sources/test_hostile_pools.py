@@ -19,7 +19,7 @@ from holdtrue import SourcePool
 pytestmark = pytest.mark.attack
 X = np.random.default_rng(0).normal(size=(12, 3))
 GOOD = X @ [1.0, -2.0, 0.5]
-fuzzed = settings(max_examples=100, deadline=None, phases=[Phase.generate])
+fuzzed = settings(max_examples=100, phases=[Phase.generate])
 
 
 def good(X):

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from holdtrue import Counts
 
@@ -85,7 +85,6 @@ simple = st.one_of(
         )
     )
 )
-@settings(deadline=None)
 def test_counts_are_those_of_a_dictionary_of_rows(rows):
     column, y = [value for value, _ in rows], [label for _, label in rows]
     counts = Counts.from_arrays(objects(column), y)

@@ -7,7 +7,7 @@ import io
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 
 from holdtrue.tables import delimited, open_table, text, text_types
 from holdtrue.tables.delimited import Delimited
@@ -185,9 +185,7 @@ KINDS = {
 
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data(), block_size=st.integers(1, 60), delimiter=st.sampled_from(",;"))
-@settings(
-    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=120)
 def test_blocks_do_not_matter(tmp_path, name, data, block_size, delimiter):
     fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
     whole = column_of(tmp_path, fields, delimiter=delimiter)
@@ -199,9 +197,7 @@ def test_blocks_do_not_matter(tmp_path, name, data, block_size, delimiter):
 
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data(), delimiter=st.sampled_from(",;"))
-@settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100)
 def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data, delimiter):
     fields = data.draw(st.lists(KINDS[name], min_size=1, max_size=12))
     values, kind = column_of(tmp_path, fields, delimiter=delimiter)
@@ -224,9 +220,7 @@ def test_a_value_is_missing_or_the_field_that_was_written(tmp_path, name, data, 
     block_size=st.integers(1, 40),
     separator=st.sampled_from(text.SEPARATORS),
 )
-@settings(
-    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=120)
 @example([['"', "\n"]], 3, ",")
 def test_quoted_fields_come_back_as_they_were(tmp_path, rows, block_size, separator):
     file = io.StringIO()

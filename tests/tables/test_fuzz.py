@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from holdtrue import rank_columns
 from holdtrue.errors import SpokenError
@@ -27,11 +27,7 @@ ODD = st.sampled_from(
      "\r\n", "\t", ";", "|", "=1+1", "<script>alert(1)</script>", "x" * 300]
 )  # fmt: skip
 TEXT = st.one_of(ODD, st.text(max_size=8), st.integers().map(str), st.floats().map(str))
-few = settings(
-    deadline=None,
-    max_examples=400,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+few = settings(max_examples=400)
 
 
 def check_is_ours(error):

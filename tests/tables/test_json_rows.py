@@ -6,7 +6,7 @@ import json
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from holdtrue.tables import open_table
 from holdtrue.tables.json_rows import JsonRows
@@ -35,9 +35,7 @@ def read(tmp_path, records, block_size=BLOCK, indent="lines"):
     block_size=st.integers(1, 60),
     indent=st.sampled_from(["lines", None, 1]),
 )
-@settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100)
 def test_neither_blocks_nor_the_shape_of_the_file_matter(tmp_path, records, block_size, indent):
     whole = read(tmp_path, records)
     parts = read(tmp_path, records, block_size, indent)
@@ -77,7 +75,6 @@ BRACKETS = st.lists(st.text(alphabet='[]{},:"\\ \n', max_size=6), min_size=1, ma
 
 
 @given(texts=BRACKETS, block_size=st.integers(1, 20))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_brackets_and_quotes_inside_texts_do_not_end_an_object(tmp_path, texts, block_size):
     records = [{"t": text + "x", "n": i} for i, text in enumerate(texts)]
     found = read(tmp_path, records, block_size, indent=1)

@@ -18,7 +18,7 @@ from holdtrue.tables.text import Block
 
 # What ranking 50 MB may take above ranking three rows; the columns alone are 60 MB in memory, and
 # what Arrow, NumPy and compiled loops ask for at most at a time does not grow with the file.
-MAX_MB = 250
+MAX_MB = 300
 
 RANK = """
 import json, resource, sys
@@ -91,8 +91,10 @@ def test_an_interruption_leaves_no_file_behind(tmp_path, how):
     with started:
         assert started.stdout.readline() == b"ready\n"
         time.sleep(1.0)
-        started.send_signal(how)
-        assert started.wait(60) != 0
+        while started.poll() is None:  # an interruption may be lost, in __del__ say
+            started.send_signal(how)
+            time.sleep(1.0)
+        assert started.returncode != 0
     assert list(temporary.iterdir()) == []
 
 

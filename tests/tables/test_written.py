@@ -6,7 +6,7 @@ import json
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from holdtrue.tables import open_table
 
@@ -90,9 +90,7 @@ TEXTS = st.sampled_from(["1,000", "$5", "5", "?", "x", "Jun 12 1998", "1/2/1999"
 
 
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5), data=st.data())
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 def test_the_order_of_rows_does_not_matter(texts, data, tmp_path):
     order = data.draw(st.permutations(range(len(texts))))
     values, kind, _ = read(tmp_path, texts * 30)

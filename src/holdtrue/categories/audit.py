@@ -32,7 +32,6 @@ __all__ = ["audit_importances", "ginger_score"]
 
 _FOLDS = 5
 _WORTH_ASKING = 0.01  # share of the importance
-_NEGLIGIBLE = 0.001  # share of the model's loss
 
 
 @speaks
@@ -76,8 +75,8 @@ def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
     has by chance; importances by permutation do so on rows that the model was fitted on. A column
     is flagged where the model gives it a hundredth of the importance or more, while it does not
     predict new rows and the model loses nothing without it: the model is fitted again, in five
-    folds, with the column held constant, and its loss on the rows left out must not rise by more
-    than a standard error, or a thousandth. ``cost`` is what it rises by.
+    folds, with the column held constant, and its loss on the rows left out must not rise; for a
+    column that looks like an id, not by more than a standard error. ``cost`` is what it rises by.
 
     Parameters
     ----------
@@ -143,7 +142,8 @@ def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
     suspects = [
         int(j) for j in order if share[j] >= _WORTH_ASKING and not estimates[j].beats_no_column
     ]
-    cost, cost_error, is_missed = _costs(model, X, y, suspects)
+    id_like = [column.is_id_like for column in estimates]
+    cost, cost_error, is_missed = _costs(model, X, y, suspects, id_like)
     flagged = [j for j in suspects if not is_missed[j]]
     why = {j: _flag_words(j, share, cost[j], names, rank, estimates) for j in flagged}
     columns = {
@@ -172,7 +172,8 @@ def _kept_words(cost: float, error: float, column: ColumnEstimate) -> str:
     """What is said of a column that is not flagged."""
     if math.isnan(cost):
         return column.verdict
-    return f"{column.verdict}; the model misses it: leaving it out costs {cost:.2g} ± {error:.2g}"
+    misses = "misses it" if cost > error else "may miss it"
+    return f"{column.verdict}; the model {misses}: leaving it out costs {cost:.2g} ± {error:.2g}"
 
 
 def _flag_words(
@@ -229,12 +230,13 @@ def _by_permutation(model: Any, X: Any, y: Any, n_repeats: int) -> np.ndarray:
 
 
 def _costs(
-    model: Any, X: Any, y: Any, suspects: list[int]
+    model: Any, X: Any, y: Any, suspects: list[int], id_like: list[bool]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rise of the left-out loss without each suspect and those before it that are not missed.
 
     With its standard error, and whether the column is missed. NaN and False for the other columns,
-    and for a model that cannot be fitted again.
+    and for a model that cannot be fitted again. What an id seems to be worth is chance: it is
+    missed where its cost is beyond that.
     """
     n_columns = np.shape(X)[1] if hasattr(X, "shape") else len(X.names)
     cost, error = np.full((2, n_columns), np.nan)
@@ -248,7 +250,7 @@ def _costs(
         without = _with_rows(X, j, np.full(len(target), first))
         risen = _left_out_losses(model, without, target) - whole
         cost[j], error[j] = risen.mean(), risen.std(ddof=1) / np.sqrt(len(risen))
-        is_missed[j] = cost[j] > max(error[j], _NEGLIGIBLE * whole.mean())
+        is_missed[j] = cost[j] > (error[j] if id_like[j] else 0.0)
         if not is_missed[j]:
             X = without
     return cost, error, is_missed

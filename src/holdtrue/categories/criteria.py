@@ -25,10 +25,11 @@ from holdtrue.categories.grouped import (
     meet_moments,
     rule_group_score,
 )
-from holdtrue.categories.left_out import Estimate
+from holdtrue.categories.left_out import Estimate, clearly_least
 from holdtrue.categories.rule_estimate import estimate_rule
 from holdtrue.categories.shrunk import (
     CHOSEN_BY,
+    STRENGTHS,
     best_readings,
     column_total,
     estimate,
@@ -71,6 +72,11 @@ class Criterion:
         unseen : {"uniform", "prior"}
         """
         return np.array([self.score(table, unseen) for table in tables])
+
+    def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best of a column's readings, and its estimate."""
+        at = clearly_least(self.scores(tables, unseen)) if len(tables) > 1 else 0
+        return at, self.estimate(tables[at], unseen)
 
     def score(self, table: ProfileTable, unseen: str) -> float:
         """Value for a column in one reading."""
@@ -117,11 +123,8 @@ class Criterion:
 class GroupCriterion(Protocol):
     """A criterion with whole groups left out; the methods are those of `Criterion`."""
 
-    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
-        """Values for the readings of a column."""
-
-    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
-        """Value with its standard error, and that of the gain over no column."""
+    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best of a column's readings, and its estimate."""
 
     def no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
@@ -154,14 +157,12 @@ class GroupRule:
 
     name: str
 
-    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
-        """Values for the readings of a column."""
-        scores = [rule_group_score(self.name, _met(table), unseen=unseen) for table in tables]
-        return np.array(scores)
-
-    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
-        """Value with the standard error of the groups' errors."""
-        return estimate_rule_groups(self.name, _met(table), unseen=unseen)
+    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best reading, and its estimate with the standard error of the groups."""
+        at, read = 0, [_met(table) for table in tables]
+        if len(read) > 1:
+            at = clearly_least([rule_group_score(self.name, met, unseen=unseen) for met in read])
+        return at, estimate_rule_groups(self.name, read[at], unseen=unseen)
 
     def no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
@@ -212,21 +213,17 @@ class GroupShrunk:
 
     name: str
 
-    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
-        """Values for the readings of a column, each at its best strength."""
-        scores = []
-        for table in tables:
-            met = _met(table)
+    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best reading at its best strength, and its estimate."""
+        read, scores, strengths = [_met(table) for table in tables], [], []
+        for met in read:
             by_strength = group_scores(CHOSEN_BY[self.name], met)
-            chosen = least(by_strength)
+            strengths.append([STRENGTHS[least(by_strength)]])
             if CHOSEN_BY[self.name] != self.name:
-                by_strength = group_scores(self.name, met)
-            scores.append(by_strength[chosen])
-        return np.array(scores)
-
-    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
-        """Value with the standard error of the groups' losses."""
-        return estimate_groups(self.name, _met(table))
+                by_strength = group_scores(self.name, met, strengths=strengths[-1])
+            scores.append(float(by_strength.min()))
+        at = clearly_least(scores)
+        return at, estimate_groups(self.name, read[at], strengths=strengths[at])
 
     def no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
@@ -296,20 +293,16 @@ class ShrunkMean(Criterion):
 
 @dataclass(frozen=True)
 class GroupMean:
-    """Squared error of the shrunk mean on new groups; strengths None for all of them."""
+    """Squared error of the shrunk mean on new groups."""
 
-    strengths: tuple[float, ...] | None = None
+    strengths: tuple[float, ...] = STRENGTHS
 
-    def scores(self, tables: Sequence[GroupTable], unseen: str) -> np.ndarray:
-        """Values for the readings of a column."""
-        return np.array([self.estimate(table, unseen).score for table in tables])
-
-    def estimate(self, table: GroupTable, unseen: str) -> Estimate:
-        """Value with the standard error of the groups' errors."""
-        met = Met(table.value, table.group, table.sums[:, :3])
-        if self.strengths is None:
-            return estimate_mean_groups(met)
-        return estimate_mean_groups(met, strengths=self.strengths)
+    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best reading, and its estimate."""
+        read = [Met(table.value, table.group, table.sums[:, :3]) for table in tables]
+        estimates = [estimate_mean_groups(met, strengths=self.strengths) for met in read]
+        at = clearly_least([estimate.score for estimate in estimates])
+        return at, estimates[at]
 
     def no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""

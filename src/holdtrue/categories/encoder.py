@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sklearn.utils.validation import check_consistent_length
 
-from holdtrue.categories.score import categorical_mask, check_classes
-from holdtrue.categories.tree import Sample, cell_type
+from holdtrue.categories.score import categorical_mask, check_classes, check_group_count
+from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
 from holdtrue.columns.bins import Reading, readings
-from holdtrue.columns.counting import Target, label_order, whole_weights
+from holdtrue.columns.counting import Target, label_order, table_of, whole_weights
 from holdtrue.columns.distinct import distinct, joined
 from holdtrue.columns.values import (
     array_column,
@@ -27,7 +27,7 @@ from holdtrue.columns.values import (
     frame_of,
     python_values,
 )
-from holdtrue.errors import InputError, shown
+from holdtrue.errors import InputError
 from holdtrue.validation import check_groups, mixed_rows, target_rows
 
 _BLOCK = 1 << 13
@@ -227,12 +227,18 @@ def _ticks_per_second(dtype: Any) -> int:
 
 def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Write the cell of each row, given per column the rows' codes and the cell of each code."""
+    place_cells: Any = None
+    if cells.size >= WORTH_COMPILING:
+        from holdtrue.categories.loops import place_cells
     # Rows lie together in memory: in blocks of them that stay in the cache.
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK]
-        for at, (codes, cells_of_codes) in enumerate(cell_of):
-            # Codes are within bounds; mode="clip" saves NumPy the check.
-            block[:, at] = cells_of_codes.take(codes[start : start + _BLOCK], mode="clip")
+        for at, (codes, cell_of_code) in enumerate(cell_of):
+            part = codes[start : start + _BLOCK]
+            if place_cells is not None:
+                place_cells(part, cell_of_code, block, at)
+            else:
+                block[:, at] = cell_of_code[part]
 
 
 class ColumnEncoder:
@@ -266,12 +272,13 @@ class ColumnEncoder:
         used = weight > 0
         all_used = bool(used.all())
         repeats = None if (weight == 1).all() else weight
+        everything = Target(np.zeros(len(weight), dtype=np.uint8), (0,), repeats)
         self.columns: list[Cells] = []
         feature: list[int] = []
         coded: list[tuple[np.ndarray, np.ndarray]] = []
         for j, (name, column) in enumerate(table.items()):
             values, codes = distinct(name, column)
-            rows = np.bincount(codes, repeats, minlength=len(values)).astype(np.int64)
+            rows = table_of(codes, len(values), everything)[:, 0]
             order = in_order(values)
             order = order[rows[order] > 0]
             values, rows = values.take(order), rows[order]
@@ -342,7 +349,7 @@ def read_sample(
 
 
 def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
-    """Group of each row with a positive weight, from 0; None for None.
+    """Group of each row with a positive weight, from 0; None for None, and for a group per row.
 
     Parameters
     ----------
@@ -355,12 +362,9 @@ def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
     labels = check_groups(groups, len(target_rows(y)))
     weight = whole_weights(sample_weight, len(labels))
     names, codes = np.unique(labels if weight is None else labels[weight > 0], return_inverse=True)
-    if len(names) < 2:
-        raise InputError(
-            f"needs at least 2 groups, got 1 ({shown(names[0])} in every row). "
-            "Pass the group of each row as fit(X, y, groups=...), or leave groups out."
-        )
-    return np.asarray(codes.ravel())
+    check_group_count(names)
+    n_units = len(labels) if weight is None else int(weight.sum())
+    return None if len(names) == n_units else np.asarray(codes.ravel())
 
 
 class Unit(NamedTuple):

@@ -15,6 +15,7 @@ import pyarrow as pa
 from holdtrue.categories.encoder import Cells, in_order
 from holdtrue.categories.folds import Folds
 from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet, meet_moments
+from holdtrue.categories.left_out import clearly_least
 from holdtrue.categories.shrunk import STRENGTHS, best_readings, least, shares, strength_scores
 from holdtrue.categories.shrunk_numeric import count_sums, mean_scores, shrunk_means
 from holdtrue.columns.bins import Reading, has_bins, readings
@@ -29,6 +30,8 @@ from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import filtered
 from holdtrue.sums.packing import damaged, pack, unpack
 
+_NEGLIGIBLE = 1e-6  # weight in an average, of the largest
+
 
 class Settings(NamedTuple):
     """How columns are encoded; the same for all columns of a fit."""
@@ -36,6 +39,7 @@ class Settings(NamedTuple):
     loss: str  # "log_loss", "brier" or "squared_error"
     max_bins: int
     output: str  # "log_odds", "probability" or "mean"
+    average: bool = False  # over strengths and bins, instead of one chosen
 
 
 class Rows(NamedTuple):
@@ -164,6 +168,15 @@ def _met(codes: np.ndarray, group: np.ndarray, rows: Rows) -> Met:
 # --- choosing a reading and a strength ----------------------------------------------------------
 
 
+class Way(NamedTuple):
+    """A reading with a strength, and its weight in an average; fields as in `Chosen`."""
+
+    place: np.ndarray
+    table: np.ndarray
+    strength: float
+    weight: float
+
+
 class Chosen(NamedTuple):
     """The reading and strength of a column with the least left-out loss."""
 
@@ -174,6 +187,8 @@ class Chosen(NamedTuple):
     table: np.ndarray  # shape (n_cells, width): none of its rows is empty
     score: float  # left-out loss
     strength: float  # infinite where the column says nothing
+    averaged: tuple[Way, ...] = ()  # what the encoding averages over; empty: the chosen one alone
+    fine: Cells | None = None  # of all bins together that are averaged over
 
 
 def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
@@ -205,13 +220,61 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
         scores, strengths = _row_losses(tables, settings.loss)
     else:
         scores, strengths = _group_losses([cells_of(way)[1] for way in ways], met, settings.loss)
-    best = 0
-    for at, score in enumerate(scores):
-        if score < scores[best] - 1e-12 * abs(scores[best]):
-            best = at
+    best = clearly_least(scores)
     strength = float(strengths[best]) if len(tables[best]) > 1 else math.inf
     cells, place = cells_of(ways[best])
-    return Chosen(ways[best].n_bins, cells, place, tables[best], float(scores[best]), strength)
+    chosen = Chosen(ways[best].n_bins, cells, place, tables[best], float(scores[best]), strength)
+    if not settings.average or chosen.strength == math.inf:
+        return chosen
+    if cells is None:
+        return chosen._replace(averaged=_averaged([(place, tables[best])], met, settings.loss))
+    binned = [way for way in ways if way.n_bins]
+    ends = np.unique(np.concatenate([way.ends for way in binned]))
+    union = Reading(len(ends), ends, np.zeros((len(ends) + int(cells.has_missing), 0)))
+    places = [cells_of(way)[1] for way in binned]
+    return chosen._replace(
+        averaged=_averaged(
+            list(zip(places, (way.table for way in binned), strict=True)), met, settings.loss
+        ),
+        fine=Cells.from_reading(counted.name, values, union),
+    )
+
+
+def _averaged(
+    readings: list[tuple[np.ndarray, np.ndarray]], met: Met | None, loss: str
+) -> tuple[Way, ...]:
+    """Readings, given as places and tables, with every strength, weighed by what they promise.
+
+    A weight is in proportion to the likelihood of the rows (or groups, one by one) left out,
+    ``exp(-n loss)``, for squared error ``loss^(-n/2)``.
+    """
+    losses = np.stack([_by_strength(place, table, met, loss) for place, table in readings])
+    table = readings[0][1]
+    n_units = float(table[:, 0].sum() if loss == "squared_error" else table.sum())
+    if met is not None:
+        n_units = len(np.unique(met.group))
+    if loss == "squared_error":
+        losses = np.log(np.maximum(losses, 1e-300)) / 2
+    weights = np.exp(-n_units * (losses - losses.min()))
+    weights[weights < _NEGLIGIBLE * weights.max()] = 0.0
+    weights /= weights.sum()
+    return tuple(
+        Way(*readings[at], STRENGTHS[k], float(weights[at, k]))
+        for at, k in np.argwhere(weights).tolist()
+    )
+
+
+def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: str) -> np.ndarray:
+    """Left-out loss of a reading for every strength."""
+    if met is None and loss == "squared_error":
+        return mean_scores(count_sums(table))
+    if met is None:
+        return strength_scores(loss, table)
+    cell = place[met.value]
+    if loss == "squared_error":
+        moments = meet_moments(cell, met.group, met.table)
+        return np.array([estimate_mean_groups(moments, strengths=[a]).score for a in STRENGTHS])
+    return group_scores(loss, meet(cell, met.group, met.table))
 
 
 def _row_losses(tables: list[np.ndarray], loss: str) -> tuple[np.ndarray, np.ndarray]:
@@ -258,20 +321,20 @@ def no_column_loss(counted: Counted, loss: str) -> float:
 # --- numbers out --------------------------------------------------------------------------------
 
 
-def encode(chosen: Chosen, output: str) -> np.ndarray:
+def encode(table: np.ndarray, strength: float, output: str) -> np.ndarray:
     """Numbers of each cell, shape (n_cells + 1, n_outputs); the last row is for values not seen.
 
     Parameters
     ----------
-    chosen : Chosen
+    table : ndarray of shape (n_cells, width)
+    strength : float
     output : {"log_odds", "probability", "mean"}
         Of two classes the second one's share is given, of more every class's.
     """
-    nothing = np.zeros((1, chosen.table.shape[1]), dtype=chosen.table.dtype)
-    table = np.concatenate([chosen.table, nothing])
+    table = np.concatenate([table, np.zeros((1, table.shape[1]), dtype=table.dtype)])
     if output == "mean":
-        return shrunk_means(table, chosen.strength)[:, None]
-    q = shares(table, table.sum(axis=0), chosen.strength)
+        return shrunk_means(table, strength)[:, None]
+    q = shares(table, table.sum(axis=0), strength)
     n_classes = q.shape[1]
     if output == "probability":
         return q[:, 1:] if n_classes == 2 else q
@@ -279,6 +342,15 @@ def encode(chosen: Chosen, output: str) -> np.ndarray:
         return np.log(q[:, 1:] / q[:, :1])
     # 1 - q as the sum of the other shares, which keeps the digits where q is near 1.
     return np.log(q / (q @ (1 - np.eye(n_classes))))
+
+
+def encode_values(chosen: Chosen, output: str) -> np.ndarray:
+    """Numbers of each value, shape (n_values + 1, n_outputs); the last row as in `encode`."""
+    ways = chosen.averaged or (Way(chosen.place, chosen.table, chosen.strength, 1.0),)
+    return sum(
+        way.weight * encode(way.table, way.strength, output)[np.append(way.place, -1)]
+        for way in ways
+    )
 
 
 def encode_out_of_fold(counted: Counted, settings: Settings) -> np.ndarray:
@@ -291,7 +363,7 @@ def encode_out_of_fold(counted: Counted, settings: Settings) -> np.ndarray:
     by_fold = []
     for fold in range(counted.tables.shape[1]):
         chosen = choose(counted, fold, settings)
-        by_fold.append(encode(chosen, settings.output)[chosen.place])
+        by_fold.append(encode_values(chosen, settings.output)[:-1])
     return np.stack(by_fold, axis=1).reshape(-1, by_fold[0].shape[1])
 
 
@@ -303,6 +375,17 @@ class Encoding(NamedTuple):
     n_bins: int  # 0 where the column is read by value
     score: float
     strength: float
+    # shape (n_cells,): of averages over bins, the cell of the best bins that each cell lies in
+    coarse: np.ndarray | None = None
+
+    @property
+    def n_joined(self) -> int:
+        """Cells of the column where it is joined with another."""
+        return self.cells.n_cells if self.coarse is None else int(self.coarse.max()) + 1
+
+    def joined(self, cell: np.ndarray) -> np.ndarray:
+        """The same cells, -1 for values not seen, as pairs have them."""
+        return cell if self.coarse is None else np.append(self.coarse, -1)[cell]
 
     @property
     def is_useless(self) -> bool:
@@ -316,6 +399,7 @@ class Encoding(NamedTuple):
         head |= {"score": float(self.score).hex(), "strength": float(self.strength).hex()}
         arrays = {"values": pa.array([], dtype) if values is None else values}
         arrays |= {"numbers": self.numbers} | ({} if edges is None else {"edges": edges})
+        arrays |= {} if self.coarse is None else {"coarse": self.coarse}
         return pack("Encoding", head, arrays)
 
     @classmethod
@@ -330,19 +414,31 @@ class Encoding(NamedTuple):
             is_whole = numbers.ndim == 2 and len(numbers) == n_cells + 1 == n_known + 1
             if not is_whole or numbers.dtype.kind != "f" or (edges is None) != (n_bins == 0):
                 raise ValueError
+            coarse = arrays.get("coarse")
+            if coarse is not None and (coarse.dtype.kind != "i" or coarse.shape != (n_cells,)):
+                raise ValueError
             cells = Cells(head["name"], values.type, None if n_bins else values, edges, n_cells)
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise damaged("Encoding") from error
-        return cls(cells, numbers, n_bins, score, strength)
+        return cls(cells, numbers, n_bins, score, strength, coarse)
 
 
 def learn(counted: Counted, settings: Settings) -> tuple[Encoding, np.ndarray]:
-    """Encoding of a column from all rows, and the cell of each of its values."""
+    """Encoding of a column from all rows, and the cell of each of its values, as pairs have it."""
     chosen = choose(counted, -1, settings)
-    cells = chosen.cells
+    cells = chosen.fine or chosen.cells
     if cells is None:
         values = filtered(counted.values, chosen.place >= 0)
         by_value = Reading(0, np.zeros(0, dtype=np.intp), chosen.table)
         cells = Cells.from_reading(counted.name, values, by_value)
-    numbers = encode(chosen, settings.output)
-    return Encoding(cells, numbers, chosen.n_bins, chosen.score, chosen.strength), chosen.place
+    coarse = None
+    if chosen.averaged:
+        place = chosen.place if chosen.fine is None else cells.of_values(counted.values)
+        cell, at = np.unique(place, return_index=True)
+        at = at[cell >= 0]  # a value of each cell, whose numbers are the cell's
+        numbers = encode_values(chosen, settings.output)[np.append(at, -1)]
+        coarse = None if chosen.fine is None else chosen.place[at]
+    else:
+        numbers = encode(chosen.table, chosen.strength, settings.output)
+    scored = (chosen.n_bins, chosen.score, chosen.strength)
+    return Encoding(cells, numbers, *scored, coarse), chosen.place

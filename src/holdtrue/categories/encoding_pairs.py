@@ -41,7 +41,7 @@ class Half(NamedTuple):
 
 
 def _count(first: Half, second: Half, rows: Rows) -> Counted:
-    column = joint_column(first.cell, second.cell, second.encoding.cells.n_cells)
+    column = joint_column(first.cell, second.cell, second.encoding.n_joined)
     name = f"{first.counted.name}&{second.counted.name}"
     return count_by_fold(name, "category", column, rows._replace(folds=None))
 
@@ -60,7 +60,7 @@ def best_pairs(
 
 def joint_gain(first: Half, second: Half, rows: Rows, settings: Settings) -> float:
     """Loss that the joint column of two takes off the better one; 0 where it takes nothing."""
-    chosen = choose(_count(first, second, rows), -1, settings)
+    chosen = choose(_count(first, second, rows), -1, settings._replace(average=False))
     gain = min(first.encoding.score, second.encoding.score) - chosen.score
     return gain if gain > 1e-12 * abs(chosen.score) and np.isfinite(chosen.strength) else 0.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -15,13 +15,13 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.encoder import read_rows
+from holdtrue.categories.forward import Way, column_ways, forward_path
 from holdtrue.categories.on_engine import engine_columns
 from holdtrue.categories.ranking import (
     MOST_SHAPES,
     Ranking,
-    column_evidence,
     column_path,
-    like_groups,
+    warn_of_groups,
 )
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
@@ -37,22 +37,16 @@ from holdtrue.categories.score import (
     score_order,
 )
 from holdtrue.categories.shape import shape_of_counts
-from holdtrue.columns.bins import Reading, readings
 from holdtrue.columns.counting import (
     Groups,
     Target,
-    is_present,
-    present_values,
-    table_of,
     whole_weights,
 )
-from holdtrue.columns.distinct import distinct
-from holdtrue.columns.parts import Part
 from holdtrue.columns.values import columns_of
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, InputTypeError, caution, check_choice, shown, speaks
 from holdtrue.evidence import ColumnEvidence
-from holdtrue.path import SelectionPath, ShowsPath, fits_whole
+from holdtrue.path import ShowsPath, fits_whole
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import TARGET_TYPES, target_kind
@@ -118,7 +112,8 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         column". 0 keeps every gain.
     min_skill : float
         Least share of the loss without a column that a column must remove. With many rows
-        nearly every column gains something; below a thousandth it is of no use.
+        nearly every column gains something; below a thousandth it is of no use. With
+        ``min_gain_se=0`` every gain is kept unless another number is given.
     alpha : float
         One minus the confidence of the intervals, column by column.
 
@@ -252,9 +247,9 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         subjects = None if groups is None else Groups.from_column(groups, target)
         counts = self._with_kinds(Counts.from_columns(columns, target, subjects))
         self._check_groups(counts)
-        ways: list[_Way] = []
+        ways: list[Way] = []
         if self.mode == "forward":
-            ways = _ways(columns, counts.kinds, target, self.max_bins)
+            ways = column_ways(columns, counts.kinds, target, self.max_bins)
         self._choose(counts.profiles(self.max_bins), counts, ways, target if ways else None)
         self._warn()
         return self
@@ -443,7 +438,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         self,
         profiles: Mapping[str, Profile | GroupProfile],
         counts: Counts | None,
-        ways: Sequence[_Way] = (),
+        ways: Sequence[Way] = (),
         rows: Target | None = None,
     ) -> None:
         """Score the profiles and choose; with rows, given the columns already chosen.
@@ -477,7 +472,9 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 names, estimates, how, self.n_features_to_select, self.min_features
             )
         else:
-            self.path_ = self._forward(names, estimates, ways, rows, how)
+            self.path_ = forward_path(
+                names, estimates, ways, rows, how, self.n_features_to_select, self.min_features
+            )
         self.scores_ = np.array([column.score for column in estimates])
         self.no_column_scores_ = np.array([column.no_column for column in estimates])
         self.intervals_ = np.array([column.interval for column in estimates])
@@ -493,69 +490,12 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         evidence = self.path_.evidence
         assert isinstance(evidence, ColumnEvidence)
         alike = [n for n, one in zip(evidence.names, evidence.group_like, strict=True) if one]
-        if alike:
-            caution(f"GingerSelector: {like_groups(alike)}.")
+        warn_of_groups("GingerSelector", alike, by_name=False)
         if not self.path_.chosen_size:
             caution(
                 f"GingerSelector: keeps nothing, because {self.path_.reason}. The next step of a "
                 "pipeline gets a table without columns. Pass min_features=1 to keep the best one."
             )
-
-    def _forward(
-        self,
-        names: Sequence[str],
-        estimates: Sequence[ColumnEstimate],
-        ways: Sequence[_Way],
-        rows: Target,
-        how: Scoring,
-    ) -> SelectionPath:
-        """Add the column whose joint column with those chosen scores best, if it gains clearly.
-
-        The last column of the path is the first that does not, unless none is left.
-        """
-        joint = _Joint(np.zeros(len(rows.codes), dtype=np.intp), 1)
-        order: list[int] = []
-        scores = [estimates[0].no_column]
-        wanted = self.n_features_to_select
-        size = 0
-        while len(order) < (wanted or len(names)):
-            left = [way for way in ways if way.column not in order]
-            tried = np.array([joint.score(way, rows, how) for way in left])
-            n_columns = len({way.column for way in left if len(way.values) > 1})
-            best = score_order(tried)
-            enough = (
-                at
-                for at in best
-                if wanted is not None
-                or len(order) < self.min_features
-                or (
-                    tried[at] < scores[-1] - 1e-12 * abs(scores[-1])
-                    and how.is_clear(*joint.counts(left[at], rows), n_columns)
-                )
-            )
-            chosen = next(enough, None)
-            at = best[0] if chosen is None else chosen
-            order.append(left[at].column)
-            scores.append(float(tried[at]))
-            if chosen is None:
-                break
-            size += 1
-            joint = joint.cut(left[at])[0]
-        lowers = "lowers" if how.criterion.in_sample else "clearly lowers"
-        reason = (
-            f"the {size} columns that n_features_to_select asks for"
-            if wanted is not None
-            else f"after {size} of {len(names)} columns no further one {lowers} the estimate"
-        )
-        return SelectionPath(
-            order=order,
-            names=[names[j] for j in order],
-            scores=scores,
-            chosen_size=size,
-            reason=reason,
-            unit=how.unit,
-            evidence=column_evidence(names, estimates, how),
-        )
 
 
 def _with_shapes(
@@ -573,62 +513,3 @@ def _with_shapes(
         shape = shape_of_counts(*column, how, met, classes=counts.classes)
         result[j] = estimates[j]._replace(shape=shape)
     return result
-
-
-class _Way(NamedTuple):
-    """A column in one reading; values of the column and the rows' places among them."""
-
-    column: int
-    values: Any
-    codes: np.ndarray
-    reading: Reading
-
-
-def _ways(
-    columns: Mapping[str, Any], kinds: Sequence[str], rows: Target, max_bins: int
-) -> list[_Way]:
-    """Every column in every reading."""
-    ways = []
-    for j, (name, column) in enumerate(columns.items()):
-        values, codes = distinct(name, column)
-        table = table_of(codes, len(values), rows)
-        # Values of rows of weight 0 only are not counted; their rows may have any code.
-        codes = np.maximum(np.cumsum(is_present(table)) - 1, 0)[codes]
-        values, table = present_values(values, table)
-        ways += [
-            _Way(j, values, codes, reading)
-            for reading in readings(kinds[j], values, table, max_bins)
-        ]
-    return ways
-
-
-class _Joint(NamedTuple):
-    """The column whose values are the combinations of values of the chosen columns."""
-
-    codes: np.ndarray
-    n_values: int
-
-    def cut(self, way: _Way) -> tuple[_Joint, np.ndarray]:
-        """The joint column with one column more, and the old value that each new one is part of."""
-        n_groups = len(way.reading.table)
-        codes = self.codes * n_groups + way.reading.groups(way.values)[way.codes]
-        if self.n_values * n_groups <= 4 * len(codes):
-            parent = np.repeat(np.arange(self.n_values), n_groups)
-            return _Joint(codes, len(parent)), parent
-        seen, codes = np.unique(codes, return_inverse=True)
-        return _Joint(codes, len(seen)), seen // n_groups
-
-    def counts(self, way: _Way, rows: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Table of the joint column with one column more, and the old value of each new one."""
-        finer, parent = self.cut(way)
-        table = table_of(finer.codes, finer.n_values, rows)
-        present = is_present(table)
-        return table[present], parent[present]
-
-    def score(self, way: _Way, rows: Target, how: Scoring) -> float:
-        """Score of the joint column with one column more."""
-        table, _ = self.counts(way, rows)
-        profile = Profile.from_parts(
-            "category", [Part(table, table[:0])], rows.n_samples, rows.classes
-        )
-        return how.criterion.score(profile.tables()[0], how.unseen)

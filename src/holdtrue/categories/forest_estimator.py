@@ -7,57 +7,36 @@ import numbers
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.bags import Bags, GrownTree, grow_on_part
-from holdtrue.categories.encoder import (
-    ColumnEncoder,
-    read_groups,
-    read_numbers,
-    read_sample,
-    read_table,
-)
-from holdtrue.categories.grow import WORTH_COMPILING
+from holdtrue.categories.encoder import read_table
 from holdtrue.categories.shrunk import prior
 from holdtrue.categories.temperature import Calibration, calibrated, tempered
-from holdtrue.categories.tree import Sample, node_means, staged_scores
-from holdtrue.categories.tree_estimator import (
-    OF_CLASSES,
-    check_count,
-    check_parameters,
-    class_shares,
-    criterion_unit,
-)
+from holdtrue.categories.tree import WORTH_COMPILING, Sample, node_means, staged_scores
+from holdtrue.categories.tree_estimator import Grown, check_count, class_shares, criterion_unit
 from holdtrue.errors import InputError, shown, speaks
-from holdtrue.path import SelectionPath, ShowsPath, fits_whole
+from holdtrue.path import SelectionPath
 from holdtrue.progress import progress_bar
 from holdtrue.validation import is_number
 
 
-class _Forest(ShowsPath, BaseEstimator):
+class _Forest(Grown):
     """What forests of classes and of numbers share."""
 
-    _encoder: ColumnEncoder
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_estimators", self.n_estimators, 1)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _grow(self, bags: Bags, unit: float = 1.0) -> list[GrownTree]:
-        """Grow the trees and set the attributes of the fit.
-
-        ``unit`` is what a score of the sample is worth in the target's unit.
-        """
+    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> None:
+        bags = Bags.from_sample(sample, group)
         n_features, sample = self.n_features_in_, bags.sample
         n_drawn = self._columns_to_draw(n_features)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
-        limits = {
-            name: getattr(self, name) for name in ("max_splits", "max_depth", "min_samples_split")
-        }
+        limits = self._limits()
         limits["compiled"] = sample.cells.size * self.n_estimators >= WORTH_COMPILING
         feature = self._encoder.feature
         jobs = [
@@ -85,7 +64,11 @@ class _Forest(ShowsPath, BaseEstimator):
         )
         self.support_ = self.path_.support(n_features)
         self.ranking_ = self.path_.ranking(n_features)
-        return grown
+        self._learn_predictions(sample, grown)
+
+    def _learn_predictions(self, sample: Sample, grown: list[GrownTree]) -> None:
+        """Set what the nodes of the trees predict, and how their average is calibrated."""
+        raise NotImplementedError
 
     def _average(self, X: Any, values: list[np.ndarray]) -> np.ndarray:
         """Average over the trees of the value of each row's node."""
@@ -220,37 +203,12 @@ class GingerForestClassifier(ClassifierMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @fits_whole
-    def fit(
-        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
-    ) -> GingerForestClassifier:
-        """Grow the trees; a bar on the terminal shows the progress.
-
-        Parameters
-        ----------
-        X : table or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        groups : array-like of shape (n_samples,), optional
-            New rows will be of new groups (patients, sites): the rows of a group are in a tree's
-            bag together or out of it, and splits by ``"log_loss"`` leave them out together.
-        sample_weight : array-like of shape (n_samples,), optional
-            Whole numbers: weights are repetitions.
-
-        Returns
-        -------
-        self : GingerForestClassifier
-        """
-        check_parameters(self, OF_CLASSES)
-        check_count("n_estimators", self.n_estimators, 1)
-        group = read_groups(groups, y, sample_weight)
-        self._encoder, sample, self.classes_ = read_sample(self, X, y, sample_weight)
-        bags = Bags.from_sample(sample, group)
-        grown = self._grow(bags)
+    def _learn_predictions(self, sample: Sample, grown: list[GrownTree]) -> None:
         self._shares = [class_shares(tree, self.unseen) for tree in self.trees_]
         self._prior = prior(np.bincount(sample.label, sample.weight))
-        calibration = _out_of_bag_calibration(bags.sample, grown, self._shares, self._prior)
-        self.temperature_, self._anchor = calibration
-        return self
+        self.temperature_, self._anchor = _out_of_bag_calibration(
+            sample, grown, self._shares, self._prior
+        )
 
     @speaks
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -328,6 +286,8 @@ class GingerForestRegressor(RegressorMixin, _Forest):
     ['x0', 'x1']
     """
 
+    _criteria = ("squared_error",)
+
     def __init__(
         self,
         n_estimators: int = 100,
@@ -353,33 +313,8 @@ class GingerForestRegressor(RegressorMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @fits_whole
-    def fit(
-        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
-    ) -> GingerForestRegressor:
-        """Grow the trees; a bar on the terminal shows the progress.
-
-        Parameters
-        ----------
-        X : table or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        groups : array-like of shape (n_samples,), optional
-            New rows will be of new groups (patients, sites): the rows of a group are in a tree's
-            bag together or out of it, and splits leave them out together.
-        sample_weight : array-like of shape (n_samples,), optional
-            Whole numbers: weights are repetitions.
-
-        Returns
-        -------
-        self : GingerForestRegressor
-        """
-        check_parameters(self, ("squared_error",))
-        check_count("n_estimators", self.n_estimators, 1)
-        group = read_groups(groups, y, sample_weight)
-        self._encoder, sample, self._unit = read_numbers(self, X, y, sample_weight)
-        self._grow(Bags.from_sample(sample, group), self._unit.scale**2)
+    def _learn_predictions(self, sample: Sample, grown: list[GrownTree]) -> None:
         self._means = [node_means(tree) for tree in self.trees_]
-        return self
 
     @speaks
     def predict(self, X: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Compiled loops of `grouped`; importing this module imports numba.
+"""Compiled loops of `grouped`, and of trees with groups; importing this module imports numba.
 
 They give what the NumPy functions there give, but for the last digits: logarithms of products of a
 few numbers take the place of sums of logarithms.
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from holdtrue.categories.loops import add_row, rows_in
 from holdtrue.columns.loops import compiled
 
 # Factors lie between 1e-12 and 1e12 up to 1e11 rows: so many of them make a finite product.
@@ -179,3 +180,62 @@ def ginger_losses(
             lost += counts[i, k] * (n_rest - (by_value[v, k] - counts[i, k]))
             unseen += counts[i, k] * cost[g, k]
         group_losses[g] += lost / n_rest if n_rest > 0.0 else unseen
+
+
+@compiled
+def score_groups(
+    cells: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    group: np.ndarray,
+    guess: np.ndarray,
+    columns: np.ndarray,
+    width: int,
+    criterion: int,
+    scale: float,
+    whole: np.ndarray,
+    inside: np.ndarray,
+) -> Any:
+    """Twin of `leaves.GroupLeaves.score_columns`. Rows of a group lie together.
+
+    ``whole`` and ``inside`` are all zeros before and after.
+    """
+    step, n_rows = np.uint64(width), len(cells)
+    terms = np.empty(len(columns))
+    for at in range(len(columns)):
+        j = columns[at]
+        n_children, term = 0, 0.0
+        for i in range(n_rows):
+            start = np.uint64(cells[i, j]) * step
+            n_children += rows_in(whole, start, width, criterion) == 0.0
+            add_row(whole, start, label[i], weight[i], criterion)
+        first = 0
+        while first < n_rows:
+            last = first
+            while last < n_rows and group[last] == group[first]:
+                start = np.uint64(cells[last, j]) * step
+                add_row(inside, start, label[last], weight[last], criterion)
+                last += 1
+            for i in range(first, last):
+                start = np.uint64(cells[i, j]) * step
+                n_left = rows_in(whole, start, width, criterion)
+                n_left -= rows_in(inside, start, width, criterion)
+                if criterion == 7:
+                    sum_left = whole[start + np.uint64(1)] - inside[start + np.uint64(1)]
+                    residual = label[i] - (sum_left + guess[i]) / (n_left + 1.0)
+                    term += weight[i] * (residual * residual * scale)
+                else:
+                    own_class = start + np.uint64(label[i])
+                    share = (whole[own_class] - inside[own_class] + guess[i]) / (n_left + 1.0)
+                    term += weight[i] * np.rint(-math.log(share) * scale)
+            for i in range(first, last):
+                start = np.uint64(cells[i, j]) * step
+                for k in range(width):
+                    inside[start + np.uint64(k)] = 0.0
+            first = last
+        for i in range(n_rows):
+            start = np.uint64(cells[i, j]) * step
+            for k in range(width):
+                whole[start + np.uint64(k)] = 0.0
+        terms[at] = term if n_children > 1 else np.inf
+    return terms

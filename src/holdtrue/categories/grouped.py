@@ -318,7 +318,9 @@ def estimate_groups(loss: str, met: Met, *, strengths: Sequence[float] = STRENGT
     n_rows = row_sums(totals.by_group)
     if n_rows.max() <= 1:
         return estimate(loss, totals.by_value, strengths=strengths)
-    chosen = least(_scores(CHOSEN_BY[loss], met, totals, strengths))
+    chosen = 0
+    if len(strengths) > 1:
+        chosen = least(_scores(CHOSEN_BY[loss], met, totals, strengths))
     group_losses, wrong = _group_losses(loss, met, totals, strengths[chosen])
     base = _no_column(loss, totals)
     if math.isinf(strengths[chosen]):

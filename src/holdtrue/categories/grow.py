@@ -13,7 +13,6 @@ import numpy as np
 
 from holdtrue.categories.leaf_terms import COARSE, leaf_terms
 from holdtrue.categories.leaves import (
-    CompiledLeaves,
     FeatureDraws,
     GroupLeaves,
     Leaves,
@@ -22,12 +21,7 @@ from holdtrue.categories.leaves import (
     stored_sums,
     without_empty_rows,
 )
-from holdtrue.categories.tree import Sample, Tree
-
-# Cells of the table from which compiled loops repay the seconds of loading them.
-WORTH_COMPILING = 2_000_000
-# Numbers up to which a compiled tree has its nodes in arrays of the largest size they may need.
-_MAX_ROOM = 100_000_000
+from holdtrue.categories.tree import WORTH_COMPILING, Sample, Tree
 
 
 def grow_tree(
@@ -66,22 +60,16 @@ def grow_tree(
     """
     if compiled is None:
         compiled = sample.cells.size >= WORTH_COMPILING
-    in_order = max_splits is None and criterion != "gain_ratio"
-    if draws is None:
-        in_order = False
-    elif (
-        group is None
-        and in_order
-        and compiled
-        and 2 * len(sample.label) * max(sample.n_classes, 3) < _MAX_ROOM
-    ):
-        return _grow_whole(sample, criterion, draws, max_depth, min_samples_split)
+    in_order = draws is not None and max_splits is None and criterion != "gain_ratio"
+    limits = {"max_splits": max_splits, "max_depth": max_depth, "min_rows": min_samples_split}
+    if compiled and group is None and criterion != "gain_ratio":
+        return _grow_compiled(sample, criterion, draws, in_order, limits)
     leaves: Leaves
     if group is not None:
         leaves = GroupLeaves(*by_group(sample, group), criterion, draws, compiled)
     else:
         sample = without_empty_rows(sample)
-        leaves = (CompiledLeaves if compiled else Leaves)(sample, criterion, draws)
+        leaves = Leaves(sample, criterion, draws)
     frontier: _Heap | _Ratios | _Queue
     if in_order:
         frontier = _Queue(leaves)
@@ -119,10 +107,10 @@ def grow_tree(
         np.repeat(np.arange(-1, n_splits), [len(c) for c in leaves.cells[: n_splits + 1]]),
         np.concatenate(leaves.cells[: n_splits + 1]),
         stored_sums(sample, np.concatenate(leaves.counts[: n_splits + 1])),
+        np.array(leaves.term[:n_nodes]),
         criterion,
         stopped,
         tuple(sorted(withheld)),
-        None if group is None else np.array(leaves.term[:n_nodes]) / leaves.terms.scale,
     )
 
 
@@ -270,28 +258,39 @@ class _Ratios:
         return np.rint(ratio * 2.0**40)
 
 
-# --- a tree of a forest ------------------------------------------------------------------------
+# --- the same, compiled ------------------------------------------------------------------------
 
 
-def _grow_whole(
+def _grow_compiled(
     sample: Sample,
     criterion: str,
-    draws: FeatureDraws,
-    max_depth: int | None,
-    min_samples_split: int,
+    draws: FeatureDraws | None,
+    in_order: bool,
+    limits: dict[str, int | None],
 ) -> Tree:
-    """`grow_tree` with a `_Queue`, in one compiled loop."""
+    """`grow_tree` in one compiled loop."""
     from holdtrue.categories import loops  # imports numba
 
     root = root_sums(sample)
     terms = leaf_terms(criterion, root)
     term, state = terms.root(root)
-    node, column, born, cell, sums, too_deep, too_small = loops.grow_whole(
+    n_columns = sample.cells.shape[1]
+    only_clear = draws is None and limits["max_splits"] is None and terms.leaves_out
+    drawing = draws or FeatureDraws(np.arange(n_columns), n_columns, 0)
+    most = {name: 2**31 - 1 if limit is None else limit for name, limit in limits.items()}
+    max_splits = -1 if limits["max_splits"] is None else most["max_splits"]
+    dtype = np.int32 if sample.n_classes else np.float64  # narrow ones stay in the cache
+    node, column, born, cell, sums, node_terms, too_deep, too_small = loops.grow_whole(
         sample.cells, sample.label, sample.weight,
         np.flatnonzero(sample.weight).astype(np.int32), sample.offsets,
-        draws.first_column, draws.n_drawn, draws.again, draws.seed,
+        drawing.first_column, drawing.n_drawn, drawing.again, drawing.seed,
         terms.width, terms.number, terms.scale, terms.table, term, state,
-        2**31 - 1 if max_depth is None else max_depth, min_samples_split,
+        np.zeros(int(sample.offsets[-1]) * terms.width, dtype), in_order, only_clear,
+        max_splits, most["max_depth"], most["min_rows"],
     )  # fmt: skip
+    stopped = "gain" if max_splits < 0 else "leaves"
+    if len(node) == max_splits:
+        stopped = "max_splits"
     withheld = ("max_depth",) * too_deep + ("min_samples_split",) * too_small
-    return Tree(node, column, born, cell, stored_sums(sample, sums), criterion, "gain", withheld)
+    sums = stored_sums(sample, sums)
+    return Tree(node, column, born, cell, sums, node_terms, criterion, stopped, withheld)

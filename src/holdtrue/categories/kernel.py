@@ -32,7 +32,7 @@ Where to find it
 (7), (13) Ginger              `ginger_terms`, `ginger`
 Theorem 2                     `theorem2_radius`
 (10)                          `bayes_gap`
-information gain, its ratio   `entropy_terms`, `gain_ratio`
+information gain, its ratio   `entropy_terms`, `criterion_value`
 beyond the paper              `majority_terms`, `jackknife`, `ginger_gain`
 ============================  ==========================================
 
@@ -221,16 +221,6 @@ def _terms(criterion: str, counts: np.ndarray, cost: np.ndarray) -> np.ndarray:
     return np.where(row_sums(counts) == 1, counts @ cost, terms)
 
 
-def information_gain(counts: np.ndarray) -> float:
-    """Entropy of the label minus what is left of it given the value, in bits."""
-    return no_column("information_gain", counts) - criterion_value("information_gain", counts)
-
-
-def gain_ratio(counts: np.ndarray) -> float:
-    """Information gain over the entropy of the column; 0 for a constant column."""
-    return 1 - criterion_value("gain_ratio", counts)
-
-
 def no_column(criterion: str, counts: np.ndarray) -> float:
     """Value of the criterion for a constant column on the same rows (departure 6)."""
     value = criterion_value(criterion, counts.sum(axis=0, keepdims=True))
@@ -313,20 +303,6 @@ def theorem2_radius(n_samples: float, alpha: float = 0.05) -> float:
         2 / m
         + 12 * math.log(8 * m / alpha) * math.sqrt(math.log(8 / alpha) / (2 * m))
         + 12 * math.sqrt(math.log(4 / alpha) / (2 * m))
-    )
-
-
-def theorem2_statement(n_samples: float, alpha: float = 0.05) -> str:
-    """What Theorem 2 says about a sample of this size, in a sentence."""
-    radius = theorem2_radius(n_samples, alpha)
-    if radius < 0.5:
-        return f"by Theorem 2 the error lies within {radius:.3g} of the estimate"
-    enough = n_samples
-    while theorem2_radius(enough, alpha) >= 0.5:
-        enough *= 1.01
-    return (
-        f"Theorem 2 says nothing here: with {n_samples:g} rows its interval has radius "
-        f"{radius:.3g}, and guessing errs by 0.5. It speaks from about {enough:.2g} rows"
     )
 
 

@@ -306,6 +306,6 @@ def _paired(difference: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     Unlike in `ginger_gain` it is not doubled for pairs of rows: where the split says nothing, it is
     1.2 to 1.4 times the spread of the gain as it is (shrunk, two rows of a child gain unlike).
     """
-    gain = float((weight * difference).sum())
-    mean = gain / float(weight.sum())
-    return gain, math.sqrt(float((weight * np.square(difference - mean)).sum()))
+    gain, n_rows = float((weight * difference).sum()), float(weight.sum())
+    spread = float((weight * np.square(difference - gain / n_rows)).sum())
+    return gain, math.sqrt(n_rows / max(n_rows - 1, 1) * spread)

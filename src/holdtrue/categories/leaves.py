@@ -167,37 +167,6 @@ class Leaves:
         return cells.astype(np.int64), sizes, counts
 
 
-class CompiledLeaves(Leaves):
-    """The same, in compiled loops."""
-
-    def __init__(self, sample: Sample, criterion: str, draws: FeatureDraws | None):
-        super().__init__(sample, criterion, draws)
-        from holdtrue.categories import loops  # imports numba
-
-        self._loops = loops
-        n_counters = int(sample.offsets[-1]) * self.terms.width
-        self._counters = np.zeros(n_counters, dtype=sample.label.dtype)
-
-    def score_columns(
-        self, rows: tuple[np.ndarray, ...], columns: np.ndarray, state: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What `score` gives, for these rows of a leaf with this state."""
-        terms = self.terms
-        return self._loops.score_columns(
-            *rows, columns, self.sample.offsets,
-            terms.width, terms.number, terms.scale, terms.table, state, self._counters,
-        )  # fmt: skip
-
-    def partition(
-        self, rows: tuple[np.ndarray, ...], column: int, below: tuple[np.ndarray, ...]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Children's cells, numbers of rows and sums; rows go ``below``."""
-        offsets, terms = self.sample.offsets, self.terms
-        if offsets[column + 1] - offsets[column] > 4 * len(rows[0]):
-            return super().partition(rows, column, below)
-        return self._loops.partition(*rows, column, offsets, terms.width, terms.number, *below)
-
-
 class GroupLeaves(Leaves):
     """The nodes where the rows of a group are left out together.
 
@@ -236,9 +205,9 @@ class GroupLeaves(Leaves):
         self.term = [float(weight @ self._losses(label, guess))]
         self._loops: Any = None
         if compiled:
-            from holdtrue.categories import loops  # imports numba
+            from holdtrue.categories import group_loops  # imports numba
 
-            self._loops = loops
+            self._loops = group_loops
             self._counters = np.zeros((2, int(sample.offsets[-1]) * self.terms.width))
 
     def _guesses(self, left: np.ndarray, label: np.ndarray, guess: np.ndarray) -> np.ndarray:

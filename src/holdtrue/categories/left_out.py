@@ -107,6 +107,15 @@ def _quantile(n_units: float, alpha: float) -> float:
     return float(stdtrit(n_units - 1, 1 - alpha / 2)) if n_units > 1 else math.nan
 
 
+def clearly_least(scores: Sequence[float] | np.ndarray) -> int:
+    """Index of the least score; the first of those that differ by rounding alone."""
+    best = 0
+    for at, score in enumerate(scores):
+        if score < scores[best] - 1e-12 * abs(scores[best]):
+            best = at
+    return best
+
+
 # --- squares of rows ---------------------------------------------------------------------------
 
 

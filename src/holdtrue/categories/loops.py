@@ -1,14 +1,15 @@
 """Compiled loops of the tree. Importing this module imports numba; `grow` does so when needed.
 
-All have twins in NumPy, in `leaves`, `leaf_terms` and `tree`, and give the same numbers to the last
-bit (of log loss: the same but for the last bit of a logarithm, which rounding to ticks hides).
+All have twins in NumPy, in `leaves`, `leaf_terms`, `grow` and `tree`, and grow the same trees to
+the last bit (of log loss: but for the last bit of a logarithm, which rounding to ticks hides).
 
 Criteria are known by their place in `leaf_terms.CRITERIA`: 0 ginger, 1 gini, 2 majority,
-3 misclassification, 4 information gain, 5 gain ratio, 6 log loss, 7 squared error.
+3 misclassification, 4 information gain, 6 log loss, 7 squared error.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable
 from typing import Any
@@ -18,85 +19,88 @@ import numpy as np
 
 from holdtrue.columns.loops import compiled
 
-part: Callable[..., Any] = numba.njit(inline="always")
-_NEAR = 16  # logarithms of so many counts are computed once per leaf
+part: Callable[..., Any] = numba.njit
+_NEAR = 16  # logarithms of counts below it are computed once per leaf; so are terms of two classes
+_COARSE = 2.0**-16  # `leaf_terms.COARSE`
+_BLOCK, _LINE = 32, 32  # rows fetched together; cells in a line of the cache
+_START, _STOP, _DEPTH, _BORN, _CELL = range(5)  # whole numbers kept of a node
 
 
-@part
-def _leaf_term(
+@compiled
+def _leaf_terms(
     sums: np.ndarray,
-    start: int,
-    total: float,
     width: int,
     criterion: int,
     scale: float,
     table: np.ndarray,
     state: np.ndarray,
-    near: np.ndarray,
-) -> Any:
-    """Term of the leaf whose sums begin at ``start``, in ticks; see `leaf_terms`.
+    terms: np.ndarray,
+) -> None:
+    """Write the terms of leaves with these sums, shape (n_leaves, width); 0 for an empty one.
 
-    ``state`` is that of the parent, for criteria that have one, and ``near`` its `_near_logs`.
+    Twin of ``leaf_terms(criterion).terms``. ``state`` is that of the parent. All leaves of a call
+    are computed in one loop: numba counts the references of arrays that a call is given.
     """
-    if criterion == 7:  # squared error
-        mean = sums[start + np.uint64(1)] / total
-        squares = max(sums[start + np.uint64(2)] - total * mean * mean, 0.0)
-        level = (1.0 - state[1]) * mean - state[0]
-        level /= total
-        slope = (total + (1.0 - state[1])) / total
-        return (total * level * level + slope * slope * squares) * scale
-    if criterion == 6:  # log loss
-        lost = 0.0
-        for k in range(width):
-            count = sums[start + np.uint64(k)]
-            if count > _NEAR:
-                log = math.log(count - 1.0 + state[k])
-                lost += count * np.rint((table[np.int64(total)] - log) * scale)
-            elif count > 0.0:
-                log = near[k * _NEAR + np.int64(count) - 1]
-                lost += count * np.rint((table[np.int64(total)] - log) * scale)
-        return lost
-    if criterion <= 1:  # ginger, gini
-        mixed = total * total
-        for k in range(width):
-            mixed -= sums[start + np.uint64(k)] * sums[start + np.uint64(k)]
-        if criterion == 1:
-            return np.rint(mixed / total * scale)
-        if total == 1.0:
-            return np.rint((1.0 - 1.0 / width) * scale)
-        return np.rint(mixed / (total - 1.0) * scale)
-    if criterion >= 4:  # information gain, gain ratio
-        left = table[np.int64(total)]
-        for k in range(width):
-            left -= table[np.int64(sums[start + np.uint64(k)])]
-        return left
-    top = 0.0
+    near = np.empty(width * _NEAR)
+    n_near = _NEAR if criterion == 6 and len(sums) > _NEAR else 0
     for k in range(width):
-        top = max(top, sums[start + np.uint64(k)])
-    lost = total - top
-    if criterion == 2:  # majority
-        n_top, n_next = 0, 0
-        for k in range(width):
-            n_top += sums[start + np.uint64(k)] == top
-            n_next += sums[start + np.uint64(k)] == top - 1.0
-        if n_top > 1:
-            lost += top
-        elif n_next > 0:
-            lost += top * (1.0 - 1.0 / (1.0 + n_next))
-    return np.rint(lost * scale)
+        for c in range(n_near):
+            near[k * _NEAR + c] = math.log(c + state[k])
+    for at in range(len(sums)):
+        total = sums[at, 0]
+        for k in range(1, 0 if criterion == 7 else width):
+            total += sums[at, k]
+        term, top = 0.0, 0.0
+        if total == 0.0:
+            pass
+        elif criterion == 7:  # squared error
+            mean = sums[at, 1] / total
+            squares = max(sums[at, 2] - total * mean * mean, 0.0)
+            level = ((1.0 - state[1]) * mean - state[0]) / total
+            slope = (total + (1.0 - state[1])) / total
+            term = (total * level * level + slope * slope * squares) * scale
+        elif criterion == 6:  # log loss
+            for k in range(width):
+                count = sums[at, k]
+                if count > 0.0:
+                    if count <= n_near:
+                        log = near[k * _NEAR + np.int64(count) - 1]
+                    else:
+                        log = math.log(count - 1.0 + state[k])
+                    term += count * np.rint((table[np.int64(total)] - log) * scale)
+        elif criterion <= 1:  # ginger, gini
+            mixed = total * total
+            for k in range(width):
+                mixed -= sums[at, k] * sums[at, k]
+            if criterion == 1:
+                term = np.rint(mixed / total * scale)
+            elif total == 1.0:
+                term = np.rint((1.0 - 1.0 / width) * scale)
+            else:
+                term = np.rint(mixed / (total - 1.0) * scale)
+        elif criterion == 4:  # information gain
+            term = table[np.int64(total)]
+            for k in range(width):
+                term -= table[np.int64(sums[at, k])]
+        else:
+            for k in range(width):
+                top = max(top, sums[at, k])
+            lost = total - top
+            if criterion == 2:  # majority
+                n_top, n_next = 0, 0
+                for k in range(width):
+                    n_top += sums[at, k] == top
+                    n_next += sums[at, k] == top - 1.0
+                if n_top > 1:
+                    lost += top
+                elif n_next > 0:
+                    lost += top * (1.0 - 1.0 / (1.0 + n_next))
+            term = np.rint(lost * scale)
+        terms[at] = term
 
 
 @part
-def _near_logs(state: np.ndarray, width: int, criterion: int, near: np.ndarray) -> None:
-    """Write ``log(c - 1 + P⁻_kk)`` for small c, by class."""
-    if criterion == 6:
-        for k in range(width):
-            for c in range(_NEAR):
-                near[k * _NEAR + c] = math.log(c + state[k])
-
-
-@part
-def _add_row(counters: np.ndarray, at: int, label: Any, weight: Any, criterion: int) -> None:
+def add_row(counters: np.ndarray, at: int, label: Any, weight: Any, criterion: int) -> None:
     """Add a row to the sums that begin at ``at``: its class, or its number."""
     if criterion == 7:
         counters[at] += weight
@@ -107,7 +111,17 @@ def _add_row(counters: np.ndarray, at: int, label: Any, weight: Any, criterion: 
 
 
 @part
-def _rows_in(counters: np.ndarray, start: int, width: int, criterion: int) -> Any:
+def _sum_rows(
+    label: np.ndarray, weight: np.ndarray, rows: np.ndarray, criterion: int, sums: np.ndarray
+) -> None:
+    """Write the sums of some rows, shape (width,)."""
+    sums[:] = 0.0
+    for i in rows:
+        add_row(sums, np.uint64(0), label[i], weight[i], criterion)
+
+
+@part
+def rows_in(counters: np.ndarray, start: int, width: int, criterion: int) -> Any:
     """Rows of the sums that begin at ``start``."""
     if criterion == 7:
         return counters[start]
@@ -117,75 +131,139 @@ def _rows_in(counters: np.ndarray, start: int, width: int, criterion: int) -> An
     return total
 
 
-@part
+@compiled
+def _count(
+    cells: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    width: int,
+    criterion: int,
+    counters: np.ndarray,
+) -> Any:
+    """Add rows to the counters of their cells in some columns; what is returned means nothing."""
+    # Row by row: no two increments in succession wait for the same counter. Unsigned numbers
+    # index without a test for negative ones.
+    step, n_columns, fetched = np.uint64(width), cells.shape[1], 0
+    if criterion == 7:
+        for i in rows:
+            for j in columns:
+                add_row(counters, np.uint64(cells[i, j]) * step, label[i], weight[i], criterion)
+    elif len(columns) < n_columns:
+        for i in rows:
+            y, w = np.uint64(label[i]), weight[i]
+            for j in columns:
+                counters[np.uint64(cells[i, j]) * step + y] += w
+    else:
+        for first in range(0, len(rows), _BLOCK):
+            block = rows[first : first + _BLOCK]
+            for i in block:  # fetched together, for a row alone would be waited for
+                for j in range(0, n_columns, _LINE):
+                    fetched += int(cells[i, j])
+                fetched += int(cells[i, n_columns - 1])
+            for i in block:
+                y, w = np.uint64(label[i]), weight[i]
+                for j in range(n_columns):
+                    counters[np.uint64(cells[i, j]) * step + y] += w
+    return fetched
+
+
+@compiled
 def _sum_terms(
     cells: np.ndarray,
     rows: np.ndarray,
     columns: np.ndarray,
-    n_columns: int,
     offsets: np.ndarray,
+    sums: np.ndarray,
     width: int,
     criterion: int,
     scale: float,
     table: np.ndarray,
     state: np.ndarray,
-    near: np.ndarray,
     counters: np.ndarray,
     terms: np.ndarray,
-    logs: np.ndarray,
 ) -> None:
-    """Sums over each column's counters, of which those touched are read and cleared.
+    """Sums of the children's terms by column, from the counters of a leaf, which are cleared.
 
-    ``rows`` are the places of the leaf's rows in ``cells``; none given: all of them.
+    ``sums`` are those of the leaf, ``rows`` its places in ``cells``. Columns that are constant in
+    the leaf have infinite terms.
     """
-    n_rows = len(rows) if len(rows) > 0 else len(cells)
-    for at in range(n_columns):
+    step, n_visits = np.uint64(width), 0
+    for j in columns:
+        n_visits += min(offsets[j + 1] - offsets[j], len(rows))
+    # Terms by small counts of two classes, where most children are looked up in them.
+    n_first, n_second = 0, 0
+    if width == 2:
+        n_first = min(int(sums[0]) + 1, _NEAR)
+        n_second = min(int(sums[1]) + 1, _NEAR)
+    by_pair = 0 < n_first * n_second < n_visits
+    pairs = np.empty((n_first * n_second if by_pair else 0, width))
+    by_counts = np.empty(len(pairs))
+    for at in range(len(pairs)):
+        pairs[at, 0], pairs[at, 1] = at // n_second, at % n_second
+    _leaf_terms(pairs, width, criterion, scale, table, state, by_counts)
+    # Sums of the other children; their terms are taken together.
+    others, starts = np.empty((n_visits, width)), np.empty(len(columns), dtype=np.int64)
+    n_others = 0
+    for at in range(len(columns)):
         j = columns[at]
         n_values = offsets[j + 1] - offsets[j]
-        by_value = n_values <= n_rows
-        n_children, term, log = 0, 0.0, 0.0
-        for step in range(n_values if by_value else n_rows):
-            if by_value:
-                cell = np.uint64(offsets[j] + step)
-            elif len(rows) > 0:
-                cell = np.uint64(cells[rows[step], j])
-            else:
-                cell = np.uint64(cells[step, j])
-            start = cell * np.uint64(width)
-            total = _rows_in(counters, start, width, criterion)
-            if total == 0.0:
+        by_value = n_values <= len(rows)
+        n_children, term, starts[at] = 0, 0.0, n_others
+        for visit in range(n_values if by_value else len(rows)):
+            cell = offsets[j] + visit if by_value else np.int64(cells[rows[visit], j])
+            start = np.uint64(cell) * step
+            if by_pair:
+                first, second = counters[start], counters[start + np.uint64(1)]
+                if first < n_first and second < n_second:
+                    n_children += first + second > 0
+                    term += by_counts[int(first) * n_second + int(second)]
+                    counters[start] = 0
+                    counters[start + np.uint64(1)] = 0
+                    continue
+            elif rows_in(counters, start, width, criterion) == 0.0:
                 continue
-            n_children += 1
-            term += _leaf_term(counters, start, total, width, criterion, scale, table, state, near)
-            if criterion == 4 or criterion == 5:
-                log += table[np.int64(total)]
             for k in range(width):
+                others[n_others, k] = counters[start + np.uint64(k)]
                 counters[start + np.uint64(k)] = 0
+            n_others += 1
+        n_children += n_others - starts[at]
         terms[at] = term if n_children > 1 else np.inf
-        logs[at] = log
+    other_terms = np.empty(n_others)
+    _leaf_terms(others[:n_others], width, criterion, scale, table, state, other_terms)
+    for at in range(len(columns)):
+        stop = starts[at + 1] if at + 1 < len(columns) else n_others
+        for other in range(starts[at], stop):
+            terms[at] += other_terms[other]
 
 
-@part
-def _child_state(
+@compiled
+def _child_values(
     sums: np.ndarray,
-    start: int,
-    total: float,
     width: int,
     criterion: int,
+    scale: float,
+    table: np.ndarray,
     parent: np.ndarray,
-    state: np.ndarray,
+    values: np.ndarray,
 ) -> None:
-    """Write the state of a child, from that of its parent (`leaf_terms`)."""
-    if criterion == 7:
-        state[0] = (sums[start + np.uint64(1)] + parent[0]) / total
-        state[1] = (parent[1] - 1.0) / total
-    elif criterion == 6:
-        for k in range(width):
-            count = sums[start + np.uint64(k)]
-            if count > 0.0:
-                state[k] = (count - 1.0 + parent[k]) / total
-            else:
-                state[k] = parent[k] / (total + 1.0)
+    """Write terms and states of children: twin of ``leaf_terms(criterion).children``."""
+    _leaf_terms(sums, width, criterion, scale, table, parent, values[:, 0])
+    for child in range(len(sums)):
+        if criterion == 7:
+            values[child, 1] = (sums[child, 1] + parent[0]) / sums[child, 0]
+            values[child, 2] = (parent[1] - 1.0) / sums[child, 0]
+        elif criterion == 6:
+            total, term = sums[child].sum(), 0.0
+            for k in range(width):
+                count = sums[child, k]
+                if count > 0.0:
+                    values[child, 1 + k] = (count - 1.0 + parent[k]) / total
+                    term += count * np.rint(-math.log(values[child, 1 + k]) * scale)
+                else:
+                    values[child, 1 + k] = parent[k] / (total + 1.0)
+            values[child, 0] = term
 
 
 @part
@@ -202,165 +280,58 @@ def _is_mixed(sums: np.ndarray, start: int, total: float, width: int, criterion:
 
 
 @compiled
-def score_columns(
+def _is_clear(
     cells: np.ndarray,
     label: np.ndarray,
     weight: np.ndarray,
-    columns: np.ndarray,
-    offsets: np.ndarray,
+    rows: np.ndarray,
+    column: int,
+    sums: np.ndarray,
+    total: float,
     width: int,
     criterion: int,
-    scale: float,
-    table: np.ndarray,
     state: np.ndarray,
     counters: np.ndarray,
+    n_errors: float,
 ) -> Any:
-    """Twin of `leaves.Leaves.score_columns`. ``counters`` is all zeros before and after.
-
-    Whole numbers for classes: adding to them is faster than to floats.
-    """
-    # Row by row: no two increments in succession wait for the same counter. Unsigned numbers
-    # index without a test for negative ones.
+    """Whether a split gains more than ``n_errors`` standard errors: `leaves.Leaves.gain`."""
     step = np.uint64(width)
-    if criterion == 7:
-        for i in range(len(cells)):
-            for j in columns:
-                at = np.uint64(cells[i, j]) * step
-                _add_row(counters, at, label[i], weight[i], criterion)
-    elif len(columns) < cells.shape[1]:
-        for i in range(len(cells)):
-            y, w = np.uint64(label[i]), weight[i]
-            for j in columns:
-                counters[np.uint64(cells[i, j]) * step + y] += w
-    elif width == 2:
-        for i in range(len(cells)):
-            y, w = np.uint64(label[i]), weight[i]
-            for j in range(cells.shape[1]):
-                counters[(np.uint64(cells[i, j]) << np.uint64(1)) + y] += w
-    else:
-        for i in range(len(cells)):
-            y, w = np.uint64(label[i]), weight[i]
-            for j in range(cells.shape[1]):
-                counters[np.uint64(cells[i, j]) * step + y] += w
-    terms, logs = np.empty(len(columns)), np.empty(len(columns))
-    near = np.empty(width * _NEAR)
-    _near_logs(state, width, criterion, near)
-    everything = np.empty(0, dtype=np.int32)
-    if width == 2:  # known when compiled, so that the loops over classes vanish
-        _sum_terms(
-            cells, everything, columns, len(columns), offsets, 2, criterion, scale,
-            table, state, near, counters, terms, logs,
-        )  # fmt: skip
-    else:
-        _sum_terms(
-            cells, everything, columns, len(columns), offsets, width, criterion, scale,
-            table, state, near, counters, terms, logs,
-        )  # fmt: skip
-    return terms, logs
+    for i in rows:
+        add_row(counters, np.uint64(cells[i, column]) * step, label[i], weight[i], criterion)
+    gains = np.empty(len(rows))
+    gained, over_chance, chance = 0.0, 0.0, 1.0 - 1.0 / width
+    for at in range(len(rows)):
+        i = rows[at]
+        start = np.uint64(cells[i, column]) * step
+        n = rows_in(counters, start, width, criterion)
+        if criterion == 7:
+            y = label[i]
+            before = y - state[0] - state[1] * y
+            mean = (counters[start + np.uint64(1)] + state[0]) / n
+            after = y - mean - (state[1] - 1.0) / n * y
+            gains[at] = before * before - after * after
+        else:
+            k = int(label[i])
+            count = float(counters[start + np.uint64(k)])
+            if criterion == 6:
+                gains[at] = math.log((count - 1.0 + state[k]) / n) - math.log(state[k])
+            else:
+                before = 1.0 - (sums[k] - 1.0) / max(total - 1.0, 1.0)
+                gains[at] = before - (1.0 - (count - 1.0) / (n - 1.0) if n > 1.0 else chance)
+                over_chance += weight[i] * (before - chance)
+        gained += weight[i] * gains[at]
+    mean, squares = gained / total, 0.0
+    for at in range(len(rows)):
+        squares += weight[rows[at]] * (gains[at] - mean) ** 2
+        start = np.uint64(cells[rows[at], column]) * step
+        for k in range(width):
+            counters[start + np.uint64(k)] = 0
+    if criterion < 6:  # `kernel.ginger_gain`
+        gained, squares = gained - max(over_chance, 0.0), 2.0 * squares
+    return gained > n_errors * math.sqrt(squares)
 
 
-@compiled
-def partition(
-    cells: np.ndarray,
-    label: np.ndarray,
-    weight: np.ndarray,
-    column: int,
-    offsets: np.ndarray,
-    width: int,
-    criterion: int,
-    new_cells: np.ndarray,
-    new_label: np.ndarray,
-    new_weight: np.ndarray,
-) -> Any:
-    """Twin of `leaves.Leaves.partition`, by counting sort: for values not many more than rows."""
-    first = offsets[column]
-    n_values = offsets[column + 1] - first
-    size = np.zeros(n_values, dtype=np.int64)
-    for i in range(len(cells)):
-        size[cells[i, column] - first] += 1
-    place, child = np.empty_like(size), np.empty_like(size)
-    filled, n_children = 0, 0
-    for value in range(n_values):
-        place[value], child[value] = filled, n_children
-        filled += size[value]
-        n_children += size[value] > 0
-    values = np.empty(n_children, dtype=np.int64)
-    sizes = np.empty(n_children, dtype=np.int64)
-    for value in range(n_values):
-        if size[value] > 0:
-            values[child[value]], sizes[child[value]] = first + value, size[value]
-    sums = np.zeros(n_children * width)
-    for i in range(len(cells)):
-        value = cells[i, column] - first
-        to = place[value]
-        place[value] += 1
-        for j in range(cells.shape[1]):
-            new_cells[to, j] = cells[i, j]
-        new_label[to], new_weight[to] = label[i], weight[i]
-        _add_row(sums, np.uint64(child[value] * width), label[i], weight[i], criterion)
-    return values, sizes, sums.reshape(n_children, width)
-
-
-@compiled
-def score_groups(
-    cells: np.ndarray,
-    label: np.ndarray,
-    weight: np.ndarray,
-    group: np.ndarray,
-    guess: np.ndarray,
-    columns: np.ndarray,
-    width: int,
-    criterion: int,
-    scale: float,
-    whole: np.ndarray,
-    inside: np.ndarray,
-) -> Any:
-    """Twin of `leaves.GroupLeaves.score_columns`. Rows of a group lie together.
-
-    ``whole`` and ``inside`` are all zeros before and after.
-    """
-    step, n_rows = np.uint64(width), len(cells)
-    terms = np.empty(len(columns))
-    for at in range(len(columns)):
-        j = columns[at]
-        n_children, term = 0, 0.0
-        for i in range(n_rows):
-            start = np.uint64(cells[i, j]) * step
-            n_children += _rows_in(whole, start, width, criterion) == 0.0
-            _add_row(whole, start, label[i], weight[i], criterion)
-        first = 0
-        while first < n_rows:
-            last = first
-            while last < n_rows and group[last] == group[first]:
-                start = np.uint64(cells[last, j]) * step
-                _add_row(inside, start, label[last], weight[last], criterion)
-                last += 1
-            for i in range(first, last):
-                start = np.uint64(cells[i, j]) * step
-                n_left = _rows_in(whole, start, width, criterion)
-                n_left -= _rows_in(inside, start, width, criterion)
-                if criterion == 7:
-                    sum_left = whole[start + np.uint64(1)] - inside[start + np.uint64(1)]
-                    residual = label[i] - (sum_left + guess[i]) / (n_left + 1.0)
-                    term += weight[i] * (residual * residual * scale)
-                else:
-                    own_class = start + np.uint64(label[i])
-                    share = (whole[own_class] - inside[own_class] + guess[i]) / (n_left + 1.0)
-                    term += weight[i] * np.rint(-math.log(share) * scale)
-            for i in range(first, last):
-                start = np.uint64(cells[i, j]) * step
-                for k in range(width):
-                    inside[start + np.uint64(k)] = 0.0
-            first = last
-        for i in range(n_rows):
-            start = np.uint64(cells[i, j]) * step
-            for k in range(width):
-                whole[start + np.uint64(k)] = 0.0
-        terms[at] = term if n_children > 1 else np.inf
-    return terms
-
-
-# --- a tree of a forest -------------------------------------------------------------------------
+# --- a whole tree -------------------------------------------------------------------------------
 
 
 @part
@@ -384,7 +355,70 @@ def _sort_rows(cells: np.ndarray, column: int, rows: np.ndarray, out: np.ndarray
                     right += 1
         here, there = there, here
         width *= 2
-    out[:n] = here
+    for at in range(n):
+        out[at] = here[at]
+
+
+@compiled
+def _split_rows(
+    cells: np.ndarray,
+    column: int,
+    offsets: np.ndarray,
+    rows: np.ndarray,
+    starts: np.ndarray,
+    value_of: np.ndarray,
+    size: np.ndarray,
+) -> Any:
+    """Order the rows of a leaf by their cells; the number of its children.
+
+    ``starts`` is given the place where each child begins, and where the last one ends; ``size``
+    is all zeros before and after. Both, and ``value_of``, have room for more.
+    """
+    n_rows, first = len(rows), offsets[column]
+    n_values = offsets[column + 1] - first
+    if n_values <= 4 * n_rows:
+        for at in range(n_rows):
+            value_of[at] = cells[rows[at], column] - first
+            size[value_of[at] + 1] += 1
+        for value in range(n_values):
+            size[value + 1] += size[value]
+        for at in range(n_rows):
+            starts[size[value_of[at]]] = rows[at]
+            size[value_of[at]] += 1
+        for value in range(n_values + 1):
+            size[value] = 0
+    else:
+        _sort_rows(cells, column, rows, starts)
+    for at in range(n_rows):
+        rows[at] = starts[at]
+    n_children, last = 0, -1
+    for at in range(n_rows):
+        value = int(cells[rows[at], column])
+        if value != last:
+            last = value
+            starts[n_children] = at
+            n_children += 1
+    starts[n_children] = n_rows
+    return n_children
+
+
+@part
+def _set_node(
+    nodes: np.ndarray, node: int, start: int, stop: int, depth: int, born: int, cell: int
+) -> None:
+    """Write what is kept of a node; numba takes seconds to compile the same of a tuple."""
+    nodes[node, _START], nodes[node, _STOP], nodes[node, _DEPTH] = start, stop, depth
+    nodes[node, _BORN], nodes[node, _CELL] = born, cell
+
+
+@numba.njit
+def _longer(array: np.ndarray) -> Any:
+    """The array with room for as much again."""
+    longer = np.empty((2 * array.shape[0], array.shape[1]), dtype=array.dtype)
+    for i in range(len(array)):
+        for j in range(array.shape[1]):
+            longer[i, j] = array[i, j]
+    return longer
 
 
 @compiled
@@ -404,134 +438,134 @@ def grow_whole(
     table: np.ndarray,
     root_term: float,
     root_state: np.ndarray,
+    counters: np.ndarray,
+    in_order: bool,
+    only_clear: bool,
+    max_splits: int,
     max_depth: int,
     min_rows: int,
 ) -> Any:
-    """Twin of `grow.grow_tree` with `grow._Queue`: every leaf is split that gains, in their order.
+    """Twin of `grow.grow_tree` with `grow._Heap`, or ``in_order`` with `grow._Queue`.
 
     The tree sees ``rows`` alone, ascending. They stay where they are; a leaf is a stretch of
-    their permutation.
+    their permutation. ``counters`` is all zeros before and after. ``max_splits`` is negative for
+    none: then only splits that gain are made.
     """
-    n_rows, n_features = len(rows), len(first_column) - 1
-    n_state, step = len(root_state), np.uint64(width)
-    rows, spare = rows.copy(), np.empty_like(rows)
-    room = 2 * n_rows  # every split has two children or more, every leaf a row
-    start, stop = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int32)
-    depth, born = np.zeros(room, dtype=np.int32), np.full(room, -1, dtype=np.int32)
-    cell = np.full(room, -1, dtype=np.int64)
-    sums, term = np.zeros(room * width), np.zeros(room)
-    states = np.zeros((room, n_state))
-    node_of, column_of = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
-    counters = np.zeros(offsets[-1] * width, dtype=label.dtype)
-    columns = np.empty(len(offsets) - 1, dtype=np.int64)
-    terms, logs = np.empty(len(columns)), np.empty(len(columns))
-    features, near = np.arange(n_features), np.empty(width * _NEAR)
+    n_features = len(first_column) - 1
+    spare, value_of = np.empty(len(rows) + 1, rows.dtype), np.empty_like(rows)
+    rows = rows.copy()
+    nodes = np.empty((64, 5), dtype=np.int64)
+    sums, values = np.empty((64, width)), np.empty((64, 1 + len(root_state)))  # term and state
+    node_of, column_of = np.empty((64, 1), dtype=np.int64), np.empty((64, 1), dtype=np.int64)
+    columns = np.arange(len(offsets) - 1)
+    terms, gains = np.empty(len(columns)), np.empty(len(columns))
+    features = np.arange(n_features)
     size = np.zeros(np.max(offsets[1:] - offsets[:-1]) + 1, dtype=np.int64)
     withheld_depth, withheld_rows = False, False
-    n_nodes, n_splits, now = 1, 0, np.uint64(seed)
-    stop[0] = n_rows
-    for i in rows:
-        _add_row(sums, np.uint64(0), label[i], weight[i], criterion)
-    term[0], states[0] = root_term, root_state
-    node = -1
-    while node + 1 < n_nodes:
-        node += 1
-        at_node = np.uint64(node) * step
-        total = _rows_in(sums, at_node, width, criterion)
-        if not _is_mixed(sums, at_node, total, width, criterion):
-            continue
-        if total < min_rows:
-            withheld_rows = True
-            continue
-        if depth[node] >= max_depth:
-            withheld_depth = True
-            continue
-        inside = rows[start[node] : stop[node]]
-        charged = term[node]
-        if criterion == 0 or criterion == 2:  # departure 4 of `tree`
-            charged = min(charged, np.rint(total * ((1.0 - 1.0 / width) * scale)))
-        _near_logs(states[node], width, criterion, near)
-        best, best_column, n_done = 0.0, -1, 0
-        while best_column < 0 and n_done < n_features:  # see `leaves.FeatureDraws.batches`
-            n_columns = 0
-            for f in range(n_done, min(n_done + n_drawn, n_features)):
-                now += np.uint64(0x9E3779B97F4A7C15)
-                mixed = (now ^ (now >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                mixed = (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(32)
-                other = f + np.int64((mixed * np.uint64(n_features - f)) >> np.uint64(32))
-                features[f], features[other] = features[other], features[f]
-                for j in range(first_column[features[f]], first_column[features[f] + 1]):
-                    columns[n_columns] = j
-                    n_columns += 1
-            n_done += n_drawn if again else n_features
-            tried = columns[:n_columns]
-            for i in inside:
-                if criterion == 7:
-                    for j in tried:
-                        at_cell = np.uint64(cells[i, j]) * step
-                        _add_row(counters, at_cell, label[i], weight[i], criterion)
+    n_nodes, n_seen, n_splits, now = 1, 0, 0, np.uint64(seed)
+    _set_node(nodes, 0, 0, len(rows), 0, -1, -1)
+    _sum_rows(label, weight, rows, criterion, sums[0])
+    values[0, 0], values[0, 1:] = root_term, root_state
+    # See `grow._Heap`; in order they come by their numbers.
+    heap = [(0.0, 0, 0, 0)]
+    heap.pop()
+    while True:
+        while n_seen < n_nodes:
+            total = rows_in(sums[n_seen], np.uint64(0), width, criterion)
+            if _is_mixed(sums[n_seen], np.uint64(0), total, width, criterion):
+                if total < min_rows:
+                    withheld_rows = True
+                elif nodes[n_seen, _DEPTH] >= max_depth:
+                    withheld_depth = True
                 else:
-                    y, w = np.uint64(label[i]), weight[i]
-                    for j in tried:
-                        counters[np.uint64(cells[i, j]) * step + y] += w
-            _sum_terms(
-                cells, inside, columns, n_columns, offsets, width, criterion, scale, table,
-                states[node], near, counters, terms, logs,
-            )  # fmt: skip
-            for at in range(n_columns):
-                gain = np.rint((charged - terms[at]) * 2.0**-16)
-                if gain > best or (gain == best and best_column > columns[at]):
-                    best, best_column = gain, columns[at]
-        if best_column < 0:
-            continue
-        node_of[n_splits], column_of[n_splits] = node, best_column
-        first, n_values = offsets[best_column], offsets[best_column + 1] - offsets[best_column]
-        begin = start[node]
-        if n_values <= 4 * len(inside):
-            for i in inside:
-                size[cells[i, best_column] - first + 1] += 1
-            for value in range(n_values):
-                size[value + 1] += size[value]
-            for i in inside:
-                value = cells[i, best_column] - first
-                spare[size[value]] = i
-                size[value] += 1
-            size[: n_values + 1] = 0
-        else:
-            _sort_rows(cells, best_column, inside, spare)
-        last = -1
-        for at in range(len(inside)):
-            i = spare[at]
-            inside[at] = i
-            value = int(cells[i, best_column])
-            if value != last:
-                last = value
-                cell[n_nodes], born[n_nodes] = value, n_splits
-                start[n_nodes], depth[n_nodes] = begin + at, depth[node] + 1
-                n_nodes += 1
-            stop[n_nodes - 1] = begin + at + 1
-            to = np.uint64(n_nodes - 1) * step
-            _add_row(sums, to, label[i], weight[i], criterion)
-        child = n_nodes - 1
-        while child > 0 and born[child] == n_splits:
-            to = np.uint64(child) * step
-            total = _rows_in(sums, to, width, criterion)
-            _child_state(sums, to, total, width, criterion, states[node], states[child])
-            if criterion == 6:  # from its state, as `leaf_terms.ShareTerms.children`
-                for k in range(width):
-                    share = states[child, k]
-                    term[child] += sums[to + np.uint64(k)] * np.rint(-math.log(share) * scale)
-            else:
-                term[child] = _leaf_term(
-                    sums, to, total, width, criterion, scale, table, states[node], near
-                )
-            child -= 1
+                    bound = 0.0 if in_order else -np.rint(values[n_seen, 0] * _COARSE)
+                    heapq.heappush(heap, (bound, 0, n_seen, -1))
+            n_seen += 1
+        if n_splits == max_splits or len(heap) == 0:
+            break
+        _, scored, node, column = heapq.heappop(heap)
+        inside = rows[nodes[node, _START] : nodes[node, _STOP]]
+        state = values[node, 1:].copy()
+        if scored == 0:
+            total = rows_in(sums[node], np.uint64(0), width, criterion)
+            term = values[node, 0]
+            charged = term
+            if criterion == 0 or criterion == 2:  # departure 4 of `tree`
+                charged = min(charged, np.rint(total * ((1.0 - 1.0 / width) * scale)))
+            base = charged if in_order else term
+            least = -np.inf
+            if max_splits < 0:
+                least = 0.0 if in_order else np.rint((term - charged) * _COARSE)
+            n_done, n_columns, enough = 0, len(columns), False
+            while not enough and n_done < n_features:  # see `leaves.FeatureDraws.batches`
+                if n_drawn < n_features:
+                    n_columns = 0
+                    for f in range(n_done, min(n_done + n_drawn, n_features)):
+                        now += np.uint64(0x9E3779B97F4A7C15)
+                        mixed = (now ^ (now >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                        mixed = (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(32)
+                        other = f + np.int64((mixed * np.uint64(n_features - f)) >> np.uint64(32))
+                        features[f], features[other] = features[other], features[f]
+                        for j in range(first_column[features[f]], first_column[features[f] + 1]):
+                            columns[n_columns] = j
+                            n_columns += 1
+                n_done += n_drawn if again else n_features
+                tried = columns[:n_columns]
+                _count(cells, label, weight, inside, tried, width, criterion, counters)
+                _sum_terms(
+                    cells, inside, tried, offsets, sums[node], width, criterion, scale, table,
+                    state, counters, terms,
+                )  # fmt: skip
+                best_term, n_finite = np.inf, 0
+                for at in range(n_columns):
+                    gains[at] = np.rint((base - terms[at]) * _COARSE)
+                    best_term = min(best_term, terms[at])
+                    n_finite += terms[at] < np.inf
+                enough = np.rint((charged - best_term) * _COARSE) > 0
+            column = -1
+            while column < 0:
+                best, best_at = least, -1
+                for at in range(n_columns):  # of equal gains that of the first column
+                    if gains[at] > best or (
+                        gains[at] == best and best_at >= 0 and columns[at] < columns[best_at]
+                    ):
+                        best, best_at = gains[at], at
+                if best_at < 0:
+                    break
+                gains[best_at] = -np.inf
+                if not only_clear or _is_clear(
+                    cells, label, weight, inside, columns[best_at], sums[node], total, width,
+                    criterion, state, counters, math.sqrt(2.0 * math.log(n_finite)),
+                ):  # fmt: skip
+                    column = columns[best_at]
+            if column >= 0 and not in_order:
+                heapq.heappush(heap, (-best, 1, node, column))
+            if column < 0 or not in_order:
+                continue
+        if n_splits == len(node_of):
+            node_of, column_of = _longer(node_of), _longer(column_of)
+        node_of[n_splits, 0], column_of[n_splits, 0] = node, column
+        n_children = _split_rows(cells, column, offsets, inside, spare, value_of, size)
+        while n_nodes + n_children > len(nodes):
+            nodes, sums, values = _longer(nodes), _longer(sums), _longer(values)
+        begin, depth = nodes[node, _START], nodes[node, _DEPTH] + 1
+        for at in range(n_children):
+            child = n_nodes + at
+            start, stop = begin + spare[at], begin + spare[at + 1]
+            value = np.int64(cells[rows[start], column])
+            _set_node(nodes, child, start, stop, depth, n_splits, value)
+            _sum_rows(label, weight, rows[start:stop], criterion, sums[child])
+        n_before = n_nodes
+        n_nodes += n_children
+        _child_values(
+            sums[n_before:n_nodes], width, criterion, scale, table, state, values[n_before:n_nodes]
+        )
         n_splits += 1
     return (
-        node_of[:n_splits].copy(), column_of[:n_splits].copy(), born[:n_nodes].astype(np.int64),
-        cell[:n_nodes].copy(), sums[: n_nodes * width].copy().reshape(n_nodes, width),
-        withheld_depth, withheld_rows,
+        node_of[:n_splits, 0].copy(), column_of[:n_splits, 0].copy(),
+        nodes[:n_nodes, _BORN].copy(), nodes[:n_nodes, _CELL].copy(), sums[:n_nodes].copy(),
+        values[:n_nodes, 0].copy(), withheld_depth, withheld_rows,
     )  # fmt: skip
 
 
@@ -564,3 +598,12 @@ def end_nodes(
             node = low
         ends[at] = node
     return ends
+
+
+@compiled
+def place_cells(
+    codes: np.ndarray, cell_of_code: np.ndarray, cells: np.ndarray, column: int
+) -> None:
+    """Write the cells of a column of ``cells``, shape (n_rows, n_columns), by the rows' codes."""
+    for i in range(len(codes)):
+        cells[i, column] = cell_of_code[codes[i]]

@@ -1,4 +1,4 @@
-"""OneColumnClassifier: rules (4) and (5) of the paper, on one column."""
+"""OneColumnClassifier: shrunk shares, or rules (4) and (5) of the paper, on one column."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.categories import kernel
+from holdtrue.categories import kernel, shrunk
 from holdtrue.categories.criteria import CRITERIA
 from holdtrue.categories.encoder import Cells, class_labels, in_order, read_rows
 from holdtrue.categories.score import (
@@ -33,7 +34,7 @@ from holdtrue.validation import is_number, target_rows
 
 __all__ = ["OneColumnClassifier"]
 
-_CRITERIA = {"majority": "majority", "gini": "ginger"}
+_CRITERIA = {"shrunk": "log_loss", "majority": "majority", "gini": "ginger"}
 
 
 class OneColumnClassifier(ClassifierMixin, BaseEstimator):
@@ -44,15 +45,17 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    rule : {"majority", "gini"}
-        Name the most frequent class of the value (5), or a class drawn with the frequencies of
-        the value's rows (4).
+    rule : {"shrunk", "majority", "gini"}
+        Name the likeliest class by the value's shares, shrunk to those of all rows as
+        `GingerSelector` estimates them; by the paper, the most frequent class of the value (5), or
+        a class drawn with the frequencies of the value's rows (4).
     column : int or str, optional
-        The column. By default the one whose estimated error under the rule is least.
+        The column. By default the one whose estimated loss under the rule is least.
     categorical_features, max_bins
         As in `GingerSelector`.
     unseen : {"uniform", "prior"}
-        A value not seen in the fit is taken for a tie of all classes, or for all rows of the fit.
+        For the paper's rules a value not seen in the fit is a tie of all classes, or has the shares
+        of all rows; shrunk shares are then those of all rows.
     random_state : int, RandomState instance or None
         For the draws of ``rule="gini"``.
 
@@ -61,7 +64,9 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
     column_ : int
         The column used.
     score_ : float
-        Its estimated error on new rows.
+        Its estimated loss on new rows: log loss, or the share wrong of the paper's rules.
+    strength_ : float
+        Rows that the shares of all rows count for; NaN for the paper's rules.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -78,7 +83,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        rule: str = "majority",
+        rule: str = "shrunk",
         *,
         column: int | str | None = None,
         categorical_features: Any = "from_dtype",
@@ -130,6 +135,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         best = int(score_order(np.array([column.score for column in estimates]))[0])
         j = self.column_ = int(candidates[best])
         self.score_ = estimates[best].score
+        self.strength_ = float(estimates[best].estimate.strength)
         self.classes_ = np.array(counts.classes)
         order = in_order(counts.values[j])
         values, counted = counts.values[j].take(order), counts.tables[j][order]
@@ -143,11 +149,18 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Classes of the rows of X; a tie goes to the first class."""
         chance = self._chances(X)
-        if self.rule == "majority":
+        if self.rule != "gini":
             return self.classes_[chance.argmax(axis=1)]
         drawn = check_random_state(self.random_state).random_sample((len(chance), 1))
         classes = (drawn > np.cumsum(chance, axis=1)).sum(axis=1)
         return self.classes_[np.minimum(classes, len(self.classes_) - 1)]
+
+    @available_if(lambda self: self.rule == "shrunk")  # type: ignore[untyped-decorator]
+    @speaks
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Shrunk shares of the classes, shape (n_samples, n_classes)."""
+        cell, counts = self._rows(X)
+        return shrunk.shares(counts, counts.sum(axis=0), self.strength_)[cell]
 
     def expected_error(self, X: Any, y: Any) -> float:
         """Share of the rows that the rule gets wrong on average over its ties and draws, (3)."""
@@ -167,18 +180,24 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
             f"{counts.n_features - 1}. Got {shown(column)}." + did_you_mean(column, names)
         )
 
-    def _chances(self, X: Any) -> np.ndarray:
-        """Probabilities with which the rule names each class, shape (n_samples, n_classes)."""
+    def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Cell of each row, and the counts of cells; those of values not seen, cell -1, last."""
         check_is_fitted(self, "column_")
         table = read_rows(self, X, reset=False)
         name, column = list(columns_of(table).items())[self.column_]
         values, codes = distinct(name, column)
-        counts = self._counts
-        unseen = counts.sum(axis=0) if self.unseen == "prior" else np.zeros_like(counts[0])
-        rule = kernel.majority_rule if self.rule == "majority" else kernel.gini_rule
-        # The last row is for values not seen, whose cell is -1.
-        chance = rule(np.concatenate([counts, unseen[None]]))
-        return chance[self._cells.of_values(values)[codes]]
+        counts = np.concatenate([self._counts, np.zeros_like(self._counts[:1])])
+        return self._cells.of_values(values)[codes], counts
+
+    def _chances(self, X: Any) -> np.ndarray:
+        """Probabilities with which the rule names each class, shape (n_samples, n_classes)."""
+        cell, counts = self._rows(X)
+        total = counts.sum(axis=0)
+        if self.rule == "shrunk":
+            return np.eye(len(total))[shrunk.likeliest(counts, total, self.strength_)][cell]
+        if self.unseen == "prior":
+            counts[-1] = total
+        return (kernel.majority_rule if self.rule == "majority" else kernel.gini_rule)(counts)[cell]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
+from itertools import islice
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -30,9 +32,10 @@ from holdtrue.categories.score import (
 )
 from holdtrue.categories.shape import column_shape, shape_of_counts
 from holdtrue.charts import svg
-from holdtrue.columns.counting import Groups, Target, count_column, count_groups
+from holdtrue.columns.bins import has_bins
+from holdtrue.columns.counting import Groups, Target, count_groups
 from holdtrue.columns.outline import Outline
-from holdtrue.columns.parts import count_in_parts, whole_part
+from holdtrue.columns.parts import column_part, count_in_parts
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, MissingPackageError, caution, check_choice, speaks
 from holdtrue.evidence import ColumnEvidence
@@ -51,6 +54,8 @@ _SHOWN = 30
 _SHAPES_SHOWN = 9
 # Columns of which a path keeps the shape.
 MOST_SHAPES = 24
+# Rows up to which columns are looked up by how they divide the rows before they are scored.
+_FEW_ROWS = 64
 
 
 class Ranking:
@@ -248,20 +253,19 @@ def short_verdict(evidence: ColumnEvidence, j: int) -> str:
     return f"looks like an id; {result}" if evidence.id_like[j] else result
 
 
-def like_groups(names: Sequence[str]) -> str:
-    """What is to be said of columns that look like groups."""
+def like_groups(names: Sequence[str], by_name: bool = True) -> str:
+    """What is to be said of columns that look like groups; ``fit`` takes them as an array."""
     return (
         f"rows with the same value of {' or '.join(map(repr, names))} are almost alike in their "
-        f"target, as those of one person or place are: if new data are new ones, pass "
-        f"groups={names[0]!r}"
+        "target, as those of one person or place are: if new data are new ones, pass groups="
+        + (repr(names[0]) if by_name else f"X[{names[0]!r}]")
     )
 
 
-def warn_of_groups(who: str, names: Sequence[str], estimates: Sequence[ColumnEstimate]) -> None:
-    """Warn where a column looks like a group; called by a public method that `speaks`."""
-    alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
+def warn_of_groups(who: str, alike: Sequence[str], by_name: bool = True) -> None:
+    """Warn of the columns, if any, that look like groups."""
     if alike:
-        caution(f"{who}: {like_groups(alike)}.")
+        caution(f"{who}: {like_groups(alike, by_name)}.")
 
 
 @speaks
@@ -390,6 +394,8 @@ def rank_columns(
         for name, forced in zip(names, by_value, strict=True)
     ]
     estimates = _estimates(names, score_table(table, names, kinds, rows, how, subjects, n_jobs))
+    if table.n_rows <= _FEW_ROWS:
+        _add_shapes(estimates, lambda j: _score(table, names[j], kinds[j], rows, how, subjects))
     path = column_path(names, estimates, how)
     if not judged_by.in_sample:
         twins = same_columns(table, names, rows, subjects, estimates, max_bins)
@@ -404,7 +410,8 @@ def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[C
         for estimate in scored:
             estimates.append(estimate)
             tick()
-    warn_of_groups("rank_columns", names, estimates)
+    alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
+    warn_of_groups("rank_columns", alike)
     return estimates
 
 
@@ -417,13 +424,54 @@ def score_table(
     groups: Groups | None = None,
     n_jobs: int | None = None,
 ) -> Iterator[ColumnEstimate]:
-    """Estimates of some columns of a table, in their order."""
+    """Estimates of some columns of a table, in their order; without shapes if rows are few."""
     jobs = zip(names, kinds, strict=True)
+    if table.n_rows <= _FEW_ROWS:
+        return _scored_once(
+            table, jobs, lambda name, kind: _score(table, name, kind, target, how, groups)
+        )
     if n_jobs in (None, 1):
         # One column at a time: its counts are dropped before the next is read.
         return (_score(table, name, kind, target, how, groups) for name, kind in jobs)
     run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     return run(delayed(_score)(table, name, kind, target, how, groups) for name, kind in jobs)
+
+
+def _scored_once(
+    table: Table, jobs: Iterable[tuple[str, str]], score: Callable[[str, str], ColumnEstimate]
+) -> Iterator[ColumnEstimate]:
+    """Estimates of columns of few rows; those that divide the rows in the same way share one."""
+    known: dict[tuple[str, bytes], ColumnEstimate] = {}
+    for name, kind in jobs:
+        codes = _row_codes(kind, table.column(name))
+        if codes is None:
+            yield score(name, kind)._replace(shape=None)
+            continue
+        if (kind, codes) not in known:
+            known[kind, codes] = score(name, kind)._replace(shape=None)
+        yield known[kind, codes]
+
+
+def _row_codes(kind: str, column: Any) -> bytes | None:
+    """The value of each row as a number, 0 if missing; values with an order by their rank.
+
+    None where Python's equality of values may not be that of `distinct`.
+    """
+    if isinstance(column, np.ndarray) or pa.types.is_temporal(column.type):
+        return None
+    values = [None if value != value else value for value in column.to_pylist()]
+    different = dict.fromkeys(value for value in values if value is not None)
+    in_order = sorted(different) if has_bins(kind) else different
+    codes = {value: code for code, value in enumerate(in_order, 1)}
+    return bytes(codes.get(value, 0) for value in values)
+
+
+def _add_shapes(estimates: list[ColumnEstimate], score: Callable[[int], ColumnEstimate]) -> None:
+    """Score the best columns that predict once more, for their shapes."""
+    order = score_order(np.array([column.score for column in estimates]))
+    best = (j for j in order.tolist() if estimates[j].beats_no_column)
+    for j in islice(best, MOST_SHAPES):
+        estimates[j] = score(j)
 
 
 def _score(
@@ -441,10 +489,7 @@ def _score(
     if table.n_rows == len(target.codes):
         parts = count_in_parts(table, name, target)
     if parts is None:
-        column = table.column(name)
-        counts = count_column(name, column, target, keep_values=False)
-        parts = iter([whole_part(kind, *counts, column)])
-        del counts, column
+        parts = iter([column_part(kind, name, table.column(name), target)])
     outline = Outline()
     profile = Profile.from_parts(
         kind, parts, target.n_samples, target.classes, how.max_bins, outline
@@ -481,7 +526,7 @@ def column_path(
         reason = f"{size} of {len(order)} columns {beating_words(how.min_gain_se)}"
         n_slight = int(np.sum(~evidence.predicts & (evidence.gain_low > 0)))
         if n_slight:
-            reason += f"; {n_slight} more by a skill of less than {how.min_skill:g}"
+            reason += f"; {n_slight} more by a skill of less than {how.least_skill:g}"
         if size < min_features:
             size = min(min_features, len(order))
             reason += f"; min_features={min_features} keeps the best {size}"

@@ -28,8 +28,8 @@ DEFAULT_MIN_SKILL = 0.001  # with many rows less is found that is of no use
 # A column looks like a group if it has at least so many values, of so many rows on average, none
 # of them in more than this share of the rows, and rows of one value differ in their target by less
 # than this share of what any two rows do.
-_FEWEST_GROUPS = 20
-_FEWEST_ROWS = 3
+FEWEST_GROUPS = 20
+FEWEST_ROWS = 3
 _LARGEST_GROUP = 0.1
 _ALIKE = 0.1
 
@@ -87,6 +87,12 @@ class Scoring(NamedTuple):
     min_skill: float = DEFAULT_MIN_SKILL
     alpha: float = 0.05
     new_data: str = "new rows"
+
+    @property
+    def least_skill(self) -> float:
+        """``min_skill``; its default gives way where ``min_gain_se=0`` asks for every gain."""
+        is_default = self.min_skill == DEFAULT_MIN_SKILL
+        return 0.0 if is_default and not self.min_gain_se else self.min_skill
 
     @property
     def unit(self) -> str:
@@ -240,13 +246,7 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
             seen.n_values, seen.n_values, 0, 0, False, criterion.in_sample, how.new_data,
         )  # fmt: skip
     tables = profile.tables(with_missing=with_missing)
-    scores = judge.scores(tables, how.unseen)
-    best = 0
-    for i, score in enumerate(scores):
-        # Rounding must not choose between readings that are the same.
-        if score < scores[best] - 1e-12 * abs(scores[best]):
-            best = i
-    estimate = judge.estimate(tables[best], how.unseen)
+    best, estimate = judge.best(tables, how.unseen)
     rows_once = tables[best].rows_once if profile.kind == "number" else seen.rows_once
     return ColumnEstimate(
         kind=profile.kind,
@@ -256,20 +256,20 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
         beats_no_column=estimate.gain
         > max(
             how.min_gain_se * estimate.gain_standard_error,
-            max(how.min_skill, 1e-12) * estimate.no_column,  # the least is beyond rounding
+            max(how.least_skill, 1e-12) * estimate.no_column,  # the least is beyond rounding
         ),
         coverage=1 - rows_once / seen.n_rows,
         n_values=seen.n_values,
         n_once=seen.n_once,
         reading=best,
         n_bins=tables[best].n_bins,
-        is_group_like=isinstance(profile, Profile) and _looks_like_group(profile),
+        is_group_like=isinstance(profile, Profile) and looks_like_group(profile),
         in_sample=criterion.in_sample,
         new_data=how.new_data,
     )
 
 
-def _looks_like_group(profile: Profile) -> bool:
+def looks_like_group(profile: Profile) -> bool:
     """Whether rows of one value look like those of one subject, measured again and again.
 
     Many values, no large one, most of them in several rows, whose targets are almost alike.
@@ -278,9 +278,9 @@ def _looks_like_group(profile: Profile) -> bool:
     n_rows, n_values = float(repeats @ sizes), int(repeats.sum())
     if (
         profile.kind not in ("category", "integer")
-        or n_values < _FEWEST_GROUPS
+        or n_values < FEWEST_GROUPS
         or sizes.max() > _LARGEST_GROUP * n_rows
-        or n_rows < _FEWEST_ROWS * n_values
+        or n_rows < FEWEST_ROWS * n_values
     ):
         return False
     _, rows, repeats = profile.tables(with_missing=False)[0]

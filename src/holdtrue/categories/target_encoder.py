@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from holdtrue.categories.encoder import read_rows
 from holdtrue.categories.encoding import (
+    Counted,
     Encoding,
     Rows,
     Settings,
@@ -30,12 +31,22 @@ from holdtrue.categories.encoding_pairs import (
     pair_out_of_fold,
 )
 from holdtrue.categories.folds import check_folds, folds_of
-from holdtrue.categories.score import categorical_mask, check_classes
-from holdtrue.columns.counting import Target, whole_weights
+from holdtrue.categories.ranking import warn_of_groups
+from holdtrue.categories.score import (
+    FEWEST_GROUPS,
+    FEWEST_ROWS,
+    categorical_mask,
+    check_classes,
+    check_group_count,
+    looks_like_group,
+)
+from holdtrue.columns.counting import Target, present_values, whole_weights
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.values import array_column, column_kind, columns_of, python_values
+from holdtrue.columns.parts import whole_part
+from holdtrue.columns.values import array_column, column_kind, columns_of
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
+from holdtrue.sums import Profile
 from holdtrue.targets import TARGET_TYPES, target_kind
 from holdtrue.validation import check_groups, is_number, target_rows
 
@@ -67,6 +78,10 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         Left-out loss that chooses strengths and bins. A numeric target always has squared error.
     output : {"auto", "log_odds", "probability", "mean"}
         ``"auto"`` is log odds for classes and the mean for a numeric target.
+    average : bool
+        Average the numbers over all strengths, and all numbers of bins, instead of choosing one:
+        weighed by the likelihood of the rows left out. A linear model after it errs less on small
+        samples. ``strengths_``, ``scores_`` and ``n_bins_`` are still those of the best.
     pairs : int
         Add up to this many joint columns of two: those that gain most over the better of the two.
         All pairs are tried, so that time grows with the square of the number of columns.
@@ -146,6 +161,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         criterion: str = "log_loss",
         *,
         output: str = "auto",
+        average: bool = False,
         pairs: int = 0,
         cv: int = 5,
         drop_useless: bool = False,
@@ -156,6 +172,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
     ):
         self.criterion = criterion
         self.output = output
+        self.average = average
         self.pairs = pairs
         self.cv = cv
         self.drop_useless = drop_useless
@@ -240,9 +257,9 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             if j in self._kept:
                 out.add(encoding.numbers[cell], codes)
             if j in joined:
-                cells[j] = cell[codes]
+                cells[j] = encoding.joined(cell)[codes]
         for (i, j), encoding in zip(self.pairs_, self._encodings[len(table) :], strict=True):
-            column = joint_column(cells[i], cells[j], self._encodings[j].cells.n_cells)
+            column = joint_column(cells[i], cells[j], self._encodings[j].n_joined)
             values, codes = distinct(encoding.cells.name, column)
             out.add(encoding.numbers[encoding.cells.of_values(values)], codes)
         return out.numbers
@@ -301,8 +318,9 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
                     f"{name} must be a whole number of at least {least}. Got {shown(value)}."
                 )
         check_folds(self.cv)
-        if not isinstance(self.drop_useless, (bool, np.bool_)):
-            raise InputError(f"drop_useless must be True or False. Got {shown(self.drop_useless)}.")
+        for name in ("average", "drop_useless"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False. Got {shown(getattr(self, name))}.")
 
     def _read(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> tuple[dict[str, Any], Rows]:
         """Columns by name and the rows' target and groups; sets what is known of the target."""
@@ -320,6 +338,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             "squared_error" if is_numeric else self.criterion,
             int(self.max_bins),
             self._output(is_numeric),
+            bool(self.average),
         )
         group = None if groups is None else _group_codes(groups, target)
         self.target_type_ = "numeric" if is_numeric else "classes"
@@ -381,6 +400,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         self._encodings = []
         self._kept: list[int] = []
         halves: list[Half] = []
+        alike: list[str] = []
         no_column = np.nan
         what_is_new = "new rows" if rows.group is None else "new groups"
         for j, (name, column) in enumerate(table.items()):
@@ -390,6 +410,8 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             if j == 0:
                 no_column = no_column_loss(counted, settings.loss)
             self._encodings.append(encoding)
+            if rows.group is None and _looks_like_group(counted, rows.target):
+                alike.append(name)
             if self.pairs:
                 halves.append(Half(counted, encoding, place[counted.codes]))
             if encoding.is_useless and self.drop_useless:
@@ -408,6 +430,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
                 out.add_rows(pair_out_of_fold(halves[i], halves[j], rows, settings))
         self._kept += range(len(names), len(self._encodings))
         self._check_names(self._names_out(names), what_is_new)
+        warn_of_groups("GingerEncoder", alike, by_name=False)
         self._keep_results(names, no_column, what_is_new)
         return None if out is None else out.numbers
 
@@ -483,14 +506,20 @@ def _dtype(table: Mapping[str, Any]) -> type:
     return np.float32 if types == {"float"} else np.float64
 
 
+def _looks_like_group(counted: Counted, target: Target) -> bool:
+    """Whether rows of one value look like one subject's, where the column has many values."""
+    n_values = len(counted.values)
+    if counted.kind == "number" or not FEWEST_GROUPS <= n_values <= target.n_samples / FEWEST_ROWS:
+        return False
+    part = whole_part("category", *present_values(counted.values, counted.total))
+    profile = Profile.from_parts("category", [part], target.n_samples, target.classes)
+    return looks_like_group(profile)
+
+
 def _group_codes(groups: Any, target: Target) -> np.ndarray:
     """Codes of the groups; refuses fewer than two with a weight."""
     labels = check_groups(groups, len(target.codes))
     values, codes = distinct("groups", array_column(labels))
     used = np.unique(codes if target.weight is None else codes[target.weight > 0])
-    if len(used) < 2:
-        raise InputError(
-            f"needs at least 2 groups. Got 1 ({python_values(values)[used[0]]!r} in every row). "
-            "Leave groups out if rows, not groups, will be new."
-        )
+    check_group_count(values.take(used))
     return codes

@@ -64,7 +64,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdtrue.categories.leaf_terms import COARSE, SHRUNK, CountTerms, child_shares, leaf_terms
+from holdtrue.categories.leaf_terms import COARSE, CountTerms, child_shares, leaf_terms
+
+# Cells of the table from which compiled loops repay the seconds of loading them.
+WORTH_COMPILING = 2_000_000
 
 
 class Sample(NamedTuple):
@@ -116,14 +119,12 @@ class Tree:
     # shape (n_nodes, n_classes); or of a numeric target (`Sample`) rows, Σ y and Σ y², shape
     # (n_nodes, 3)
     counts: np.ndarray
+    terms: np.ndarray  # shape (n_nodes,): of each by the criterion, as if a leaf (`leaf_terms`)
     criterion: str
     # Why growing ended: "gain", no split (clearly) lowers the estimate; "max_splits", as many as
     # asked for; "leaves", no leaf can be split; or "interrupted"
     stopped: str
     withheld: tuple[str, ...] = ()  # limits that kept some leaf of several classes from being tried
-    # shape (n_nodes,): with groups: loss of each node's rows, their group left out of the node and
-    # its ancestors
-    left_out: np.ndarray | None = None
 
     @property
     def n_splits(self) -> int:
@@ -151,9 +152,11 @@ class Tree:
     def depth(self) -> np.ndarray:
         """Depth of each node, shape (n_nodes,); 0 for the root."""
         depth = np.zeros(len(self.born), dtype=np.int64)
-        first = self.first_child
-        for s in range(self.n_splits):
-            depth[first[s] : first[s + 1]] = depth[self.node[s]] + 1
+        nodes = np.arange(1, len(depth))
+        above = self.parent[1:]
+        while len(nodes):  # one step up at a time
+            depth[nodes] += 1
+            nodes, above = nodes[above > 0], self.parent[above[above > 0]]
         return depth
 
     def levels(self) -> Iterator[np.ndarray]:
@@ -172,10 +175,10 @@ class Tree:
             self.born[kept],
             self.cell[kept],
             self.counts[kept],
+            self.terms[kept],
             self.criterion,
             self.stopped,
             self.withheld,
-            None if self.left_out is None else self.left_out[kept],
         )
 
     def apply(
@@ -273,16 +276,9 @@ def least_estimate(tree: Tree) -> int:
 
 def _node_terms(tree: Tree, terms: CountTerms) -> np.ndarray:
     """Term of every node, as if it were a leaf, shape (n_nodes,)."""
-    if tree.left_out is not None and tree.criterion == terms.criterion:
-        return tree.left_out * terms.scale
-    if terms.criterion not in SHRUNK:
-        return terms.terms(tree.counts, terms.above_root)
-    term, state = terms.root(tree.counts[0])
-    node_terms, states = np.empty(len(tree.born)), np.empty((len(tree.born), len(state)))
-    node_terms[0], states[0] = term, state
-    for at in tree.levels():
-        node_terms[at], states[at] = terms.children(tree.counts[at], states[tree.parent[at]])
-    return node_terms
+    if terms.criterion == tree.criterion:
+        return tree.terms
+    return terms.terms(tree.counts, terms.above_root)
 
 
 def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -18,10 +18,11 @@ from holdtrue.categories.encoder import (
     read_sample,
     read_table,
 )
-from holdtrue.categories.grow import WORTH_COMPILING, grow_tree
+from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
 from holdtrue.categories.leaf_terms import SHRUNK
 from holdtrue.categories.tree import (
+    WORTH_COMPILING,
     Sample,
     Tree,
     least_estimate,
@@ -38,24 +39,88 @@ from holdtrue.validation import check_weights, is_number
 OF_CLASSES = ("log_loss", *TERMS)
 
 
-class _Tree(ShowsPath, BaseEstimator):
-    """What trees of classes and of numbers share."""
+class Grown(ShowsPath, BaseEstimator):
+    """What trees and forests share, of classes and of numbers."""
 
     _encoder: ColumnEncoder
+    _criteria: tuple[str, ...] = OF_CLASSES
+
+    @fits_whole
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Grow the tree, or the trees of a forest with a bar on the terminal.
+
+        Parameters
+        ----------
+        X : table or array-like of shape (n_samples, n_features)
+            pandas, Polars or Arrow table, or array. Missing values are values of their own.
+        y : array-like of shape (n_samples,)
+            Classes, or the numbers of a regressor.
+        groups : array-like of shape (n_samples,), optional
+            New rows will be of new groups (patients, sites): splits by ``"log_loss"`` and
+            ``"squared_error"`` leave the rows of a group out together. In a forest they are in a
+            tree's bag together or out of it; a tree has no other use for them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Whole numbers: weights are repetitions.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        group = read_groups(groups, y, sample_weight)
+        self._check_groups(group)
+        unit = 1.0
+        if self._criteria is OF_CLASSES:
+            self._encoder, sample, self.classes_ = read_sample(self, X, y, sample_weight)
+        else:
+            self._encoder, sample, self._unit = read_numbers(self, X, y, sample_weight)
+            unit = self._unit.scale**2
+        self._grow(sample, group, unit)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float = 1.0) -> Tree:
-        """Grow the tree and set the attributes of the fit; all splits explored are returned.
+    def _check_parameters(self) -> None:
+        """Refuse parameters that cannot be."""
+        check_choice("criterion", self.criterion, self._criteria)
+        if self._criteria is OF_CLASSES:
+            check_choice("unseen", self.unseen, ("uniform", "prior"))
+        check_count("min_samples_split", self.min_samples_split, 2)
+        check_count("max_bins", self.max_bins, 2)
+        for name in ("max_splits", "max_depth"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name), 0)
+
+    def _check_groups(self, group: np.ndarray | None) -> None:
+        """Refuse groups that nothing would be done with."""
+
+    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> None:
+        """Grow, and set the attributes of the fit.
 
         ``unit`` is what a score of the sample is worth in the target's unit.
         """
-        limits = {
-            name: getattr(self, name) for name in ("max_splits", "max_depth", "min_samples_split")
-        }
+        raise NotImplementedError
+
+    def _limits(self) -> dict[str, Any]:
+        names = ("max_splits", "max_depth", "min_samples_split")
+        return {name: getattr(self, name) for name in names}
+
+
+class _Tree(Grown):
+    """What trees of classes and of numbers share."""
+
+    def _check_groups(self, group: np.ndarray | None) -> None:
+        if group is not None and self.criterion not in SHRUNK:
+            raise InputError(
+                f"groups need criterion='log_loss'. Got criterion={self.criterion!r}. Pass "
+                "criterion='log_loss', or leave groups out."
+            )
+
+    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> None:
+        limits = self._limits()
         tree = grow_tree(sample, self.criterion, group=group, **limits)
         n_splits = least_estimate(tree)
         order = self._encoder.feature[tree.column]
@@ -83,7 +148,8 @@ class _Tree(ShowsPath, BaseEstimator):
         self.feature_importances_ = np.bincount(
             order[:n_splits], -np.diff(scores[: n_splits + 1]), minlength=n_features
         )
-        return tree
+        self._explored = tree
+        self._predictions = self._node_predictions(tree)
 
     @speaks
     def apply(self, X: Any) -> np.ndarray:
@@ -119,6 +185,10 @@ class _Tree(ShowsPath, BaseEstimator):
                 above.setdefault("column", self.path_.names[split])
                 above.setdefault("children", []).append(record)
         return nodes[0]
+
+    def _node_predictions(self, tree: Tree) -> np.ndarray:
+        """What each node predicts."""
+        raise NotImplementedError
 
     def _prediction(self, node: int) -> dict[str, Any]:
         """What `to_dict` says of a node."""
@@ -238,39 +308,8 @@ class GingerTreeClassifier(ClassifierMixin, _Tree):
         self.max_bins = max_bins
         self.unseen = unseen
 
-    @fits_whole
-    def fit(
-        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
-    ) -> GingerTreeClassifier:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : table or array-like of shape (n_samples, n_features)
-            pandas, Polars or Arrow table, or array. Missing values are values of their own.
-        y : array-like of shape (n_samples,)
-            Classes.
-        groups : array-like of shape (n_samples,), optional
-            New rows will be of new groups (patients, sites): the rows of a group are left out
-            together. For ``criterion="log_loss"``.
-        sample_weight : array-like of shape (n_samples,), optional
-            Whole numbers: weights are repetitions.
-
-        Returns
-        -------
-        self : GingerTreeClassifier
-        """
-        check_parameters(self, OF_CLASSES)
-        group = read_groups(groups, y, sample_weight)
-        if group is not None and self.criterion not in SHRUNK:
-            raise InputError(
-                f"groups need criterion='log_loss'. Got criterion={self.criterion!r}. Pass "
-                "criterion='log_loss', or leave groups out."
-            )
-        self._encoder, sample, self.classes_ = read_sample(self, X, y, sample_weight)
-        self._explored = self._grow(sample, group)
-        self._probability = class_shares(self._explored, self.unseen)
-        return self
+    def _node_predictions(self, tree: Tree) -> np.ndarray:
+        return class_shares(tree, self.unseen)
 
     @speaks
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -280,7 +319,7 @@ class GingerTreeClassifier(ClassifierMixin, _Tree):
         up: never 0 or 1, and near the parent's where the leaf has few rows.
         """
         node = self.apply(X)
-        return self._probability[node]
+        return self._predictions[node]
 
     @speaks
     def predict(self, X: Any) -> np.ndarray:
@@ -306,7 +345,7 @@ class GingerTreeClassifier(ClassifierMixin, _Tree):
         y = column_or_1d(y)
         check_consistent_length(cells, y)
         weight = check_weights(sample_weight, len(y))
-        guess = self.classes_[self._probability.argmax(axis=1)]
+        guess = self.classes_[self._predictions.argmax(axis=1)]
 
         def loss(rows: np.ndarray, nodes: Any) -> np.ndarray:
             return weight[rows] * (guess[nodes] != y[rows])
@@ -316,7 +355,7 @@ class GingerTreeClassifier(ClassifierMixin, _Tree):
         return np.cumsum(np.append(first, change)) / weight.sum()
 
     def _prediction(self, node: int) -> dict[str, Any]:
-        counts, probability = self.tree_.counts[node], self._probability[node]
+        counts, probability = self.tree_.counts[node], self._predictions[node]
         return {
             "rows": int(counts.sum()),
             "counts": counts.tolist(),
@@ -383,6 +422,8 @@ class GingerTreeRegressor(RegressorMixin, _Tree):
     (array([False,  True]), 8)
     """
 
+    _criteria = ("squared_error",)
+
     def __init__(
         self,
         criterion: str = "squared_error",
@@ -400,43 +441,17 @@ class GingerTreeRegressor(RegressorMixin, _Tree):
         self.categorical_features = categorical_features
         self.max_bins = max_bins
 
-    @fits_whole
-    def fit(
-        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
-    ) -> GingerTreeRegressor:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : table or array-like of shape (n_samples, n_features)
-            pandas, Polars or Arrow table, or array. Missing values are values of their own.
-        y : array-like of shape (n_samples,)
-            Numbers.
-        groups : array-like of shape (n_samples,), optional
-            New rows will be of new groups (patients, sites): the rows of a group are left out
-            together. For ``criterion="squared_error"``.
-        sample_weight : array-like of shape (n_samples,), optional
-            Whole numbers: weights are repetitions.
-
-        Returns
-        -------
-        self : GingerTreeRegressor
-        """
-        check_parameters(self, ("squared_error",))
-        group = read_groups(groups, y, sample_weight)
-        self._encoder, sample, self._unit = read_numbers(self, X, y, sample_weight)
-        tree = self._grow(sample, group, self._unit.scale**2)
-        self._mean = self._unit.back(node_means(tree))
-        return self
+    def _node_predictions(self, tree: Tree) -> np.ndarray:
+        return self._unit.back(node_means(tree))
 
     @speaks
     def predict(self, X: Any) -> np.ndarray:
         """Number for each row, shape (n_samples,): the shrunk mean of its leaf."""
         node = self.apply(X)
-        return self._mean[node]
+        return self._predictions[node]
 
     def _prediction(self, node: int) -> dict[str, Any]:
-        return {"rows": int(self.tree_.counts[node, 0]), "mean": float(self._mean[node])}
+        return {"rows": int(self.tree_.counts[node, 0]), "mean": float(self._predictions[node])}
 
 
 # --- what trees and forests share ---------------------------------------------------------------
@@ -459,18 +474,6 @@ def class_shares(tree: Tree, unseen: str) -> np.ndarray:
     Those of log loss rest on all classes alike, because these are the shares that it estimates.
     """
     return node_probabilities(tree, "uniform" if tree.criterion in SHRUNK else unseen)
-
-
-def check_parameters(estimator: Any, criteria: tuple[str, ...]) -> None:
-    """Refuse parameters of a tree or forest that cannot be."""
-    check_choice("criterion", estimator.criterion, criteria)
-    if "squared_error" not in criteria:
-        check_choice("unseen", estimator.unseen, ("uniform", "prior"))
-    check_count("min_samples_split", estimator.min_samples_split, 2)
-    check_count("max_bins", estimator.max_bins, 2)
-    for name in ("max_splits", "max_depth"):
-        if getattr(estimator, name) is not None:
-            check_count(name, getattr(estimator, name), 0)
 
 
 def _reason(tree: Tree, n_splits: int, limits: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdtrue.cli.ask import Data
 from holdtrue.errors import InputError
+from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
 from holdtrue.targets import TargetKind
 
@@ -86,6 +88,22 @@ def without_values(column: Any) -> Any:
     if note != column.note:
         note += ": it has one value"
     return replace(column, features=features, note=note)
+
+
+def without_classes(path: SelectionPath, target: str) -> SelectionPath:
+    """The path with the classes of the target numbered instead of named."""
+    evidence: Any = path.evidence
+    changed: dict[str, Any] = {
+        "targets": tuple(f"{target} {i + 1}" for i in range(len(evidence.targets)))
+    }
+    if hasattr(evidence, "notes"):
+        changed["notes"] = tuple(map(without_examples, evidence.notes))
+    return replace(path, evidence=replace(evidence, **changed))
+
+
+def without_examples(note: str) -> str:
+    """A note of a fit without the class that it names as an example."""
+    return re.sub(r" a class, such as .*\. Their effects", " a class. Their effects", note)
 
 
 def number_columns(data: Data, names: Sequence[str]) -> list[Any]:

@@ -165,10 +165,11 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
 
         pyarrow.enable_signal_handlers(False)  # a Ctrl-C at the end of a block would be lost
         asked = {name: options.pop(name) for name in ASK}
-        if asked["weights"] and written["save"]:
-            raise InputError("--save keeps models of rows without weights. Leave out one of them.")
+        name = function.__name__
+        if asked["weights"] and written["save"] and name not in ("select", "compare"):
+            raise InputError(f"--save in {name} cannot go with --weights. Leave one out.")
         ask = Ask.from_options(target=options[predicted], **asked)
-        answer_of = import_module(f"holdtrue.cli.{function.__name__}").answer
+        answer_of = import_module(f"holdtrue.cli.{name}").answer
         targets = ask.targets or [options[predicted]]  # sums have a target of their own
         for target, outputs in zip(targets, Outputs.of_targets(targets, **written), strict=True):
             answer = answer_of(ask, **{**options, predicted: target})
@@ -189,7 +190,8 @@ def _with_options(
         for name, (kind, default) in shared.items()
     ]
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    parameters.sort(key=lambda each: each.name != "file")  # as it stands in the command
+    if "file" in shared:  # it comes first in the command
+        parameters.sort(key=lambda each: each.name != "file")
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run

@@ -22,6 +22,7 @@ from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
 if TYPE_CHECKING:
     from holdtrue.tables.site_sums import SiteSums
 
+_IN_TIME = 5  # domains of which the later ones are predicted from the earlier ones
 _YEARS = (1500, 2200)
 
 
@@ -67,8 +68,20 @@ class Data:
                 notes.append((f"Texts that are {what}", f"{how} --type NAME=text keeps it."))
         return notes
 
-    def time_notes(self, domain: str | None) -> list[tuple[str, str]]:
-        """A word on domains that are years or dates and are left out in any order."""
+    def time_notes(self, domain: str | None, domain_order: str = "any") -> list[tuple[str, str]]:
+        """A word on domains in time: left out in any order, or predicted from those before."""
+        check_choice("--domain-order", domain_order, ("any", "time"))
+        if domain_order == "time":
+            if domain is None:
+                raise InputError("--domain-order time needs a domain, such as --domain year.")
+            n_domains = len(set(self.labels(domain).tolist()))
+            if n_domains < _IN_TIME:
+                raise InputError(
+                    f"--domain-order time needs at least {_IN_TIME} domains: the first three are "
+                    f"not judged. Got {n_domains} in {domain!r}. Leave it out, or name a finer one."
+                )
+            why = f"Each {domain!r} is predicted from those before it; the first three are not "
+            return [("Later domains from earlier ones", why + "judged.")]
         column = None if domain is None else self.table.column(domain)
         if column is None or isinstance(column, np.ndarray):
             return []
@@ -82,10 +95,19 @@ class Data:
             (
                 "Domains in time",
                 f"{domain!r} is a time. Here each is predicted from all others, later ones too. "
-                "How well the next is predicted from those before it, holdtrue compare says with "
-                "--domain-order time.",
+                "How well the next is predicted from those before it, --domain-order time says.",
             )
         ]
+
+    def date_notes(self, kept: Sequence[str]) -> list[tuple[str, str]]:
+        """A word on dates that predict: rows to come have later ones."""
+        kinds = {name: str(self.table.types[name]) for name in kept}
+        dates = [repr(name) for name in kept if kinds[name].startswith(("date", "timestamp"))]
+        if not dates:
+            return []
+        why = "new rows are taken to have dates from the same time. Later ones fall into the last "
+        why += "bin, and may be predicted worse than said here."
+        return [("Dates", f"{', '.join(dates)}: {why}")]
 
     def whole_weights(self, why: str) -> np.ndarray | None:
         """Weights that are whole numbers; others are refused."""
@@ -250,11 +272,14 @@ class Ask:
         option_of = self.roles(table, *named, ("--weights", self.weights))
         drop, only = self.listed(table, option_of)
         names = [name for name in only or table.names if name not in option_of]
-        nested = [name for name in names if name not in set(table.plain_names) and not only]
-        names = [name for name in names if name not in {*drop, *nested, *self.targets}]
+        plain = set(names) if only else set(table.plain_names)
+        nested = [name for name in names if name not in plain]
+        left_out = {*drop, *nested, *self.targets}
+        names = [name for name in names if name not in left_out]
         if date_parts:
             parts = table.varying_parts(names)
-            names += [name for name in parts if name not in {*names, *drop, *option_of}]
+            taken = {*names, *drop, *option_of}
+            names += [name for name in parts if name not in taken]
         n_rows = table.n_rows
         weight = [] if self.weights is None else [self.weights]
         self._check_weights(table)

@@ -12,6 +12,7 @@ from holdtrue.cli.options import (
     DOMAIN,
     Alpha,
     Csv,
+    DomainOrder,
     Force,
     Groups,
     Quiet,
@@ -77,6 +78,7 @@ def select(
     ] = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict.")] = None,
     domain: Annotated[str | None, DOMAIN] = None,
+    domain_order: DomainOrder = "any",
     sums: Annotated[
         bool, typer.Option("--sums", help="The files are what holdtrue sums wrote at each site.")
     ] = False,
@@ -119,18 +121,12 @@ def select(
 def compare(
     target: Target,
     domain: Groups = None,
-    domain_order: Annotated[
-        str,
-        typer.Option(
-            help="any: each domain is predicted from all others; time: from those before it, "
-            "as the next year is."
-        ),
-    ] = "any",
+    domain_order: DomainOrder = "any",
     models: Annotated[
         str | None,
         typer.Option(
             help="Names with commas: ridge, elastic_net (numbers), logistic (classes), boosting, "
-            "t_greedy, steady_ridge, mean or majority. Default: all.",
+            "forest, t_greedy, steady_ridge, mean or majority. Default: all.",
         ),
     ] = None,
     model: Annotated[

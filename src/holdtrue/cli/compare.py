@@ -20,7 +20,7 @@ from holdtrue.cli.python_lines import (
 from holdtrue.compare import Comparison, compare_models
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR
 from holdtrue.compare.field import fit_with_groups, named_models
-from holdtrue.errors import InputError, check_choice
+from holdtrue.errors import InputError
 from holdtrue.report.answers import columns_notes, compare_summary
 from holdtrue.skops_files import UnfitFile, load_skops
 from holdtrue.tables.encode import TableRows, rows_of
@@ -45,9 +45,7 @@ def answer(
     """Models on the same left-out domains, or rows; ``model`` are files of further ones."""
     data = ask.open(("--target", target), ("--domain", domain), date_parts=True)
     kind = data.target_kind(target, target_type)
-    check_choice("--domain-order", domain_order, ("any", "time"))
-    if domain is None and domain_order == "time":
-        raise InputError("--domain-order time needs a domain, such as --domain year.")
+    in_time = data.time_notes(domain, domain_order)
     if domain is None and data.weight is not None:
         raise InputError("--weights in compare needs --domain. Leave it out, or name a domain.")
     if not 0 < alpha < 1:
@@ -86,10 +84,6 @@ def answer(
             **options,
         )
     columns, named_units = rows.columns, contest.units
-    in_time = data.time_notes(domain)
-    if domain_order == "time":
-        why = f"Each {domain!r} is predicted from those before it; the first three are not judged."
-        in_time = [("Later domains from earlier ones", why)]
     if data.no_values:
         columns = tuple(without_values(column) for column in columns)
         named_units = tuple(f"{domain} {i}" for i in range(1, len(contest.units) + 1))

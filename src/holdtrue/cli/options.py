@@ -97,6 +97,13 @@ MissingTarget = Annotated[str, typer.Option(help="Rows without a target or domai
 NoValues = Annotated[
     bool, typer.Option("--no-values", help="Keep values of the data out of the report.")
 ]
+DomainOrder = Annotated[
+    str,
+    typer.Option(
+        help="any: each domain is predicted from all others; time: from those before it, "
+        "as the next year is."
+    ),
+]
 TargetType = Annotated[str, typer.Option(help="auto, classes or numeric.")]
 Seed = Annotated[int, typer.Option(help="Seed of whatever is drawn.", min=0, max=2**32 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")]

@@ -52,7 +52,11 @@ def answer(
     columns = data.table.only([*data.names, target, *([groups] if groups else [])])
     weighed = {**options, "sample_weight": weights}
     chosen = {name: options[name] for name in ("criterion", "min_skill")}
-    return _ranked(columns, data, kind, target, groups, weighed)._replace(
+    ranked = _ranked(columns, data, kind, target, groups, weighed)
+    path = ranked.summary.path
+    dates = data.date_notes(path.names[: path.chosen_size])
+    return ranked._replace(
+        summary=ranked.summary.with_notes(dates),
         deployed=partial(_model, data, target, kind, groups, **chosen),
         python=_lines(ask, data, target, groups, target_type=target_type, **options),
     )

@@ -8,11 +8,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from holdtrue.charts import number
-from holdtrue.cli.answer import Answer, answered, kept_warnings, repeated, without_values
+from holdtrue.cli.answer import (
+    Answer,
+    answered,
+    kept_warnings,
+    repeated,
+    without_classes,
+    without_examples,
+    without_values,
+)
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, narrowed_lines, opened_line, program
+from holdtrue.compare.comparison import SQUARED_ERROR
 from holdtrue.domains import (
     SteadyRidgeClassifier,
     SteadyRidgeRegressor,
@@ -23,7 +33,9 @@ from holdtrue.errors import InputError, did_you_mean
 from holdtrue.evidence import DomainEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers import columns_notes, select_summary
+from holdtrue.report.answers.words import an
 from holdtrue.tables.encode import TableMoments, TableRows, moments_of, rows_of
+from holdtrue.targets import TargetKind
 
 if TYPE_CHECKING:
     from holdtrue.compare import Comparison
@@ -35,6 +47,7 @@ def answer(
     target: str | None,
     domain: str | None,
     *,
+    domain_order: str,
     more: list[str] | None,
     sums: bool,
     target_type: str,
@@ -47,7 +60,8 @@ def answer(
     default field compete, which needs the rows.
     """
     if sums:
-        _check_sums_options(ask, target, domain, target_type, average=average)
+        need_rows = {"--average": average, "--domain-order": domain_order != "any"}
+        _check_sums_options(ask, target, domain, target_type, need_rows)
         return _from_sums(ask, [ask.file, *(more or [])], **settings)
     if more:
         raise InputError(
@@ -62,9 +76,18 @@ def answer(
     with kept_warnings() as notes:
         encoded = moments_of(data.table, target, domain, sample_weight=data.weights, **reading)
     encoded = replace(encoded, target_kind=kind)
-    notes = [*data.time_notes(domain), *notes]
-    rows = repeated(rows_of(data.table, target, domain, **reading), data) if average else None
-    selected, fits = _selected(data, encoded, target, domain, notes, rows, **settings)
+    notes = [*data.time_notes(domain, domain_order), *notes]
+    in_time = domain_order == "time"
+    rows: Any = None
+    if average or in_time:
+        rows = repeated(rows_of(data.table, target, domain, **reading), data)
+    of_average = rows if average else None
+    selected, fits = _selected(data, encoded, target, domain, notes, of_average, **settings)
+    if in_time:
+        contest = _next_in_time(fits.models, rows, kind, ask.seed)
+        fits = fits._replace(contest=contest)
+        sentence = f"{selected.summary.answer} {_time_words(contest, domain)}"
+        selected = selected._replace(summary=replace(selected.summary, answer=sentence))
     return selected._replace(
         deployed=partial(_model, data, target, domain, fits, encoded),
         python=_lines(ask, data, target, domain, fits.models["T-Greedy"], target_type),
@@ -72,7 +95,11 @@ def answer(
 
 
 def _check_sums_options(
-    ask: Ask, target: str | None, domain: str | None, target_type: str, *, average: bool
+    ask: Ask,
+    target: str | None,
+    domain: str | None,
+    target_type: str,
+    need_rows: dict[str, bool],
 ) -> None:
     """Refuse options that the sites have decided."""
     at_sites = {
@@ -89,8 +116,8 @@ def _check_sums_options(
     for option, given in at_sites.items():
         if given:
             raise InputError(f"{option} goes with holdtrue sums, at each site. Leave it out.")
-    if average:
-        raise InputError("--average needs rows, and sums have none. Leave it out.")
+    for option in (option for option, given in need_rows.items() if given):
+        raise InputError(f"{option} needs rows, and sums have none. Leave it out.")
 
 
 def _from_sums(ask: Ask, files: list[str], **settings: Any) -> Answer:
@@ -140,7 +167,11 @@ def _selected(
             model = TGreedyClassifier(**settings).fit_statistics(moments, classes=classes)
     fits = _contest(model, encoded, rows)
     contest_path = None if fits.contest is None else fits.contest.to_path()
-    summary = select_summary(model.path_, target, domain, contest_path)
+    path = model.path_
+    if data.no_values:
+        path = without_classes(path, target)
+        fit_notes = [(what, without_examples(why)) for what, why in fit_notes]
+    summary = select_summary(path, target, domain, contest_path)
     if "SteadyRidge" in fits.models:
         pooled = _pooled(fits.models["SteadyRidge"])
         summary = replace(summary, answer=f"{summary.answer} {pooled}")
@@ -160,7 +191,6 @@ def _selected(
 def _contest(model: Any, encoded: TableMoments, rows: TableRows | None) -> _Fits:
     """T-Greedy, SteadyRidge and, where rows are given, DomainAverage at left-out domains."""
     from holdtrue.compare import Comparison, DomainAverageClassifier, DomainAverageRegressor
-    from holdtrue.compare.comparison import SQUARED_ERROR
 
     path: SelectionPath = model.path_
     evidence, moments, classes = path.evidence_as(DomainEvidence), encoded.moments, encoded.classes
@@ -201,6 +231,43 @@ def _contest(model: Any, encoded: TableMoments, rows: TableRows | None) -> _Fits
     return _Fits(models, contest)
 
 
+def _next_in_time(
+    models: dict[str, Any], rows: TableRows, kind: TargetKind, seed: int
+) -> Comparison:
+    """The same models at domains that are predicted from those before them."""
+    from holdtrue.compare import compare_models
+
+    field = {name: clone(model) for name, model in models.items()}
+    if keep := field["T-Greedy"].fixed_features:
+        field["T-Greedy"].set_params(fixed_features=[rows.feature_names.index(k) for k in keep])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit to all domains has said the same
+        return compare_models(
+            field,
+            rows.X,
+            rows.y,
+            groups=rows.groups,
+            cv="time",
+            target_type=kind.target_type,
+            random_state=seed,
+        )
+
+
+def _time_words(contest: Comparison, domain: str) -> str:
+    """What the contest in time says, in a sentence."""
+    unit = f"has {an(contest.scoring)} of"
+    models = []
+    for name, errors in zip(contest.names, contest.errors, strict=True):
+        low, high = map(number, contest.interval(name))
+        models.append(f"{name} {unit} {number(float(errors.mean()))} ({low} to {high})")
+        unit = ""
+    without = "the mean" if contest.scoring == SQUARED_ERROR else "the most frequent class"
+    return (
+        f"Each {domain!r} from those before it: {', '.join(models)}, {without} "
+        f"{number(float(contest.null.mean()))}; take {contest.recommended}."
+    ).replace("  ", " ")
+
+
 def _pooled(steady: Any) -> str:
     """The error of the usual baseline, which is one of SteadyRidge's candidates, in a sentence."""
     table = steady.candidates_
@@ -226,8 +293,8 @@ def _numbered(encoded: TableMoments, domain: str) -> TableMoments:
 def _model(data: Data, target: str, domain: str, fits: _Fits, encoded: TableMoments) -> SavedModel:
     """The predictor that the answer recommends, on the columns that it needs.
 
-    The contest is by squared error: without one, or with classes, the promise comes from fits to
-    the rows. ``encoded`` has the columns under their own names.
+    Without a contest, or with one by squared error of classes, the promise comes from fits to the
+    rows. ``encoded`` has the columns under their own names.
     """
     from holdtrue.deployed import Promise
     from holdtrue.deployed.build import promise_of, saved_model
@@ -236,9 +303,10 @@ def _model(data: Data, target: str, domain: str, fits: _Fits, encoded: TableMome
     contest = fits.contest
     name = "T-Greedy" if contest is None else contest.recommended
     model = fits.models[name]
-    if contest is None or encoded.classes is not None:
+    if contest is None or (encoded.classes is not None and contest.scoring == SQUARED_ERROR):
         target_type = "numeric" if encoded.classes is None else "classes"
-        rows = rows_of(data.table, target, domain, target_type=target_type, leave_out=data.dropped)
+        reading: Any = {"target_type": target_type, "leave_out": data.dropped}
+        rows = repeated(rows_of(data.table, target, domain, **reading), data)
         promise = promise_of(model, rows.X, rows.y, rows.groups, domain)
     else:
         promise = Promise.from_contest(contest, name, domain)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns
+from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns, without_classes
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, labels_line, opened_line, program, without_folders
 from holdtrue.errors import InputError
@@ -74,8 +74,9 @@ def answer(
         "columns": len(data.names),
         "lam": model.lam_,
     }
+    path = without_classes(model.path_, target) if data.no_values else model.path_
     return answered(
-        transfer_summary(model.path_, target, columns=data.names),
+        transfer_summary(path, target, columns=data.names),
         data,
         asked,
         notes,

@@ -88,8 +88,7 @@ class Outputs:
             model = replace(deployed(), made_by=dict(summary.reproduce))
             kept = f"Kept in {Path(self.save).name}: {model.label}. Expect a {model.promise}."
             lines = [
-                summary.reproduce["python"],
-                "",
+                *([python, ""] if (python := summary.reproduce.get("python")) else []),
                 "from holdtrue import load_model",
                 "",
                 f"model = load_model({without_folders(self.save)!r})",
@@ -123,10 +122,18 @@ class Outputs:
             sys.stdout.write(piped)
             sys.stdout.flush()
         elif not self.quiet:
-            show(summary, self.top or _TERMINAL_ROWS)
+            show(_with_folders(summary), self.top or _TERMINAL_ROWS)
         if not self.quiet:
             for name in [*contents, *([self.save] if model and self.save else [])]:
                 print(f"wrote {name}", file=sys.stderr)
+
+
+def _with_folders(summary: Summary) -> Summary:
+    """The summary with paths as they were typed: for the terminal, where its lines are to run."""
+    reproduce = dict(summary.reproduce)
+    for typed in sys.argv[1:] if "python" in reproduce else []:
+        reproduce["python"] = reproduce["python"].replace(repr(without_folders(typed)), repr(typed))
+    return replace(summary, reproduce=reproduce)
 
 
 def complete_summary(answer: Answer) -> Summary:

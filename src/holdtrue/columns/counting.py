@@ -201,19 +201,31 @@ def count_column(
     table : ndarray of shape (n_values, n_classes) or (n_values, 5)
         As in `table_of`; no row is empty.
     """
-    if len(column) != len(target.codes):
-        raise InputError(
-            f"y must have one value per row of X, {len(column)}. Got {len(target.codes)}."
-        )
-    counts = _counted_without_codes(column, target, keep_values)
-    if counts is not None:
-        return counts
-    groups = None if keep_values else text_groups(column)
-    if groups is None:
-        values, codes = distinct(name, column)
-        return present_values(values, table_of(codes, len(values), target))
-    table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
-    return present_values(row_numbers(column, groups.first), table)
+    numbers = number_counts(column, target)
+    if numbers is None:
+        return count_by_code(name, column, target, keep_values=keep_values)
+    values, counts, missing = numbers
+    if not len(missing):
+        return values, counts
+    import pyarrow as pa
+
+    return pa.concat_arrays([values, pa.nulls(1, values.type)]), np.vstack([counts, missing])
+
+
+def count_by_code(
+    name: str, column: Any, target: Target, *, keep_values: bool
+) -> tuple[Any, np.ndarray]:
+    """The same where `number_counts` gives None."""
+    if not keep_values:
+        by_row = _text_counts(column, target)
+        if by_row is not None:
+            return by_row
+        groups = text_groups(column)
+        if groups is not None:
+            table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
+            return present_values(row_numbers(column, groups.first), table)
+    values, codes = distinct(name, column)
+    return present_values(values, table_of(codes, len(values), target))
 
 
 def count_groups(
@@ -234,10 +246,7 @@ def count_groups(
         Index of the value and of the group, in the order of the values.
     table : ndarray of shape (n_pairs, n_classes) or (n_pairs, 5)
     """
-    if len(column) != len(target.codes):
-        raise InputError(
-            f"y must have one value per row of X, {len(column)}. Got {len(target.codes)}."
-        )
+    _check_length(column, target)
     values, codes = distinct(name, column)
     n_groups = len(groups.labels)
     if target.classes is not None and target.weight is None and len(codes) >= LONG:
@@ -248,7 +257,7 @@ def count_groups(
         used = np.bincount(value, minlength=len(values)) > 0
         if not used.all():
             values, value = filtered(values, used), (np.cumsum(used) - 1)[value]
-        return values, np.stack([value, group], axis=1), table
+        return values, np.stack([value, group]).T, table  # each in one piece
     keys = codes.astype(np.int64) * n_groups
     keys += groups.codes
     keys, places = distinct_keys(keys, len(values) * n_groups)
@@ -304,40 +313,54 @@ def distinct_keys(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray
     return ordered[first], places
 
 
-def _counted_without_codes(
-    column: Any, target: Target, keep_values: bool
-) -> tuple[Any, np.ndarray] | None:
-    """Values and class counts of a long column by compiled loops, without a code per row.
+def _check_length(column: Any, target: Target) -> None:
+    if len(column) != len(target.codes):
+        raise InputError(
+            f"y must have one value per row of X, {len(column)}. Got {len(target.codes)}."
+        )
 
-    None where the loops do not apply, or another way is as fast.
+
+def _loops_count(column: Any, target: Target) -> bool:
+    """Whether compiled loops count a column, if its type allows it, without a code per row."""
+    return (
+        not isinstance(column, np.ndarray)
+        and len(column) >= LONG
+        and target.classes is not None
+        and target.weight is None
+        and len(target.classes) <= _FEW_CLASSES
+    )
+
+
+def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndarray] | None:
+    """Numbers of a long column in order, their class counts, and those of missing rows.
+
+    None for other columns, and for integers that can be codes themselves.
+
+    Parameters
+    ----------
+    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
+    target : Target
+
+    Returns
+    -------
+    values : pyarrow.Array
+    counts : ndarray of int64, shape (n_values, n_classes)
+    missing : ndarray of int64, shape (0, n_classes) or (1, n_classes)
     """
-    if (
-        isinstance(column, np.ndarray)
-        or len(column) < LONG
-        or target.classes is None
-        or target.weight is not None
-        or len(target.classes) > _FEW_CLASSES
-    ):
+    _check_length(column, target)
+    if not _loops_count(column, target) or column.null_count == len(column):
         return None
     if pa.types.is_floating(column.type):
-        return _number_counts(column.cast(pa.float64()), target)
-    if pa.types.is_integer(column.type) and column.type != pa.uint64():
-        return _number_counts(column.cast(pa.int64()), target)
-    return None if keep_values else _text_counts(column, target)
-
-
-def _number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
-    """Numbers in order and their class counts; None for integers that can be codes themselves."""
+        column = column.cast(pa.float64())
+    elif pa.types.is_integer(column.type) and column.type != pa.uint64() and not is_dense(column):
+        column = column.cast(pa.int64())
+    else:
+        return None
     from holdtrue.columns.loops import count_keys_in_one_pass, sorted_counts
 
-    assert target.classes is not None
-    if not pa.types.is_floating(column.type) and is_dense(column):
-        return None
-    if column.null_count == len(column):
-        return None
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     pieces = [number_buffers(chunk) for chunk in chunks]
-    n_classes, dtype = len(target.classes), pieces[0][0].dtype
+    n_classes, dtype = len(target.classes or ()), pieces[0][0].dtype
     keyed = None
     if not mostly_differ(column, 0.9):
         keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
@@ -349,10 +372,7 @@ def _number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None
         values = keyed.keys[:, 0].view(dtype)
         order = np.argsort(values)
         values, counts, missing = values[order], keyed.counts[order], keyed.missing
-    stored = pa.array(values)
-    if not missing.any():
-        return stored, counts
-    return pa.concat_arrays([stored, pa.nulls(1, stored.type)]), np.vstack([counts, missing])
+    return pa.array(values), counts, missing[None][: int(missing.any())]
 
 
 def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -374,7 +394,7 @@ def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _text_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
     """Class counts for text with many repeats; the values are given by row numbers."""
-    if not is_long_text(column) or mostly_differ(column, 0.5):
+    if not (_loops_count(column, target) and is_long_text(column)) or mostly_differ(column, 0.5):
         return None
     keys = text_pieces(column)
     if keys is None:

@@ -12,6 +12,8 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from holdtrue.columns.distinct import words_of
+
 # Longest text, in bytes, that a key of whole words holds; a UUID has 36.
 MAX_TEXT = 39
 
@@ -55,6 +57,27 @@ def room(n_rows: int, n_columns: int, dtype: type) -> np.ndarray:
 def _mixed(mixed: Any, word: Any) -> Any:
     mixed = (mixed ^ word) * _MIX
     return mixed ^ (mixed >> np.uint64(29))
+
+
+@compiled
+def hash_texts(offsets: np.ndarray, words: np.ndarray, hashes: np.ndarray) -> None:
+    """Write a hash of each text, the same on every machine.
+
+    Parameters
+    ----------
+    offsets, words
+        As in `text_keys`; the text goes on for eight bytes after the last row.
+    hashes : ndarray of uint64, shape (n_rows,)
+    """
+    for i in range(len(hashes)):
+        start, stop = offsets[i], offsets[i + 1]
+        mixed = np.uint64(stop - start) * _MIX
+        for at in range(start, stop, 8):
+            word = words[at]
+            if stop - at < 8:
+                word &= (np.uint64(1) << np.uint64(8 * (stop - at))) - np.uint64(1)
+            mixed = _mixed(mixed, word)
+        hashes[i] = (mixed ^ (mixed >> np.uint64(32))) * _MIX
 
 
 @compiled
@@ -511,8 +534,38 @@ def place_by_class(
 
 
 @compiled
-def merge_counts(numbers: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Any:
-    """Distinct numbers in order, and how often each occurs in each class.
+def count_small_rows(
+    counts: np.ndarray, n_bits: int, times: np.ndarray, is_large: np.ndarray
+) -> None:
+    """Add rows of small counts to the times of their key; the others are marked.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_values, n_classes)
+    n_bits : int
+        Counts below ``2**n_bits`` are small, and make so many bits of the key.
+    times : ndarray of int64, shape (2**(n_bits n_classes),)
+    is_large : ndarray of bool, shape (n_values,)
+    """
+    for i in range(len(counts)):
+        key, bits = 0, 0
+        for k in range(counts.shape[1]):
+            bits |= counts[i, k]
+            key |= counts[i, k] << (k * n_bits)
+        is_large[i] = bits >> n_bits > 0
+        if not is_large[i]:
+            times[key] += 1
+
+
+@compiled
+def merge_counts(
+    numbers: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    values: np.ndarray,
+    counts: np.ndarray,
+) -> Any:
+    """Number of distinct numbers; they are written in order, and how often each class has each.
 
     Parameters
     ----------
@@ -520,10 +573,10 @@ def merge_counts(numbers: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> 
         Class after class, in order within each.
     starts, stops : ndarray of int64, shape (n_classes,)
         Where the numbers of each class lie.
+    values : ndarray of shape (n_rows,)
+    counts : ndarray of int64, shape (n_rows, n_classes)
     """
-    n_rows = (stops - starts).sum()
-    values = np.empty(n_rows, dtype=numbers.dtype)
-    counts = np.empty((n_rows, len(stops)), dtype=np.int64)
+    n_rows = len(values)
     at = starts.copy()
     n_values, n_done = 0, 0
     least = numbers[0]
@@ -541,7 +594,7 @@ def merge_counts(numbers: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> 
             counts[n_values, k] = at[k] - start
             n_done += at[k] - start
         n_values += 1
-    return values[:n_values], counts[:n_values]
+    return n_values
 
 
 class KeyCounts(NamedTuple):
@@ -652,7 +705,11 @@ def sorted_counts(
         ends = [np.append(np.searchsorted(n, cuts, side="right"), len(n)) for n in by_class]
         start = starts
         for stop in starts + np.stack(ends, axis=1):
-            yield merge_counts(placed, start, stop)
+            n_rows = int((stop - start).sum())
+            values = room(n_rows, 1, dtype)[:, 0]
+            counts = room(n_rows, n_classes, np.int64)
+            n_values = merge_counts(placed, start, stop, values, counts)
+            yield values[:n_values], counts[:n_values]
             start = stop
 
     return missing, parts()
@@ -716,8 +773,7 @@ def text_blocks(
     """
     keys = np.empty((_BLOCK, n_words), dtype=np.uint64)
     for offsets, text, valid in pieces:
-        # Eight bytes from every place on.
-        words = np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
+        words = words_of(text)
         for start in range(0, len(offsets) - 1, _BLOCK):
             ends = offsets[start : start + _BLOCK + 1]
             mask = valid[start : start + _BLOCK]

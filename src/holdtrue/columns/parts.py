@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdtrue.columns.bins import has_bins, is_missing, missing_rows, value_order
-from holdtrue.columns.counting import Target, number_buffers, row_numbers, table_of
+from holdtrue.columns.counting import (
+    Target,
+    count_by_code,
+    number_buffers,
+    number_counts,
+    row_numbers,
+    table_of,
+)
 from holdtrue.columns.distinct import is_long_text, mostly_differ, text_parts
 from holdtrue.columns.values import filtered
 
@@ -76,6 +83,16 @@ def whole_part(kind: str, values: Any, table: np.ndarray, column: Any = None) ->
         values, table = filtered(values, present), table[present]
     are_rows = column is not None and is_long_text(column) and pa.types.is_integer(values.type)
     return Part(table, missing, values, column if are_rows else None)
+
+
+def column_part(kind: str, name: str, column: Any, target: Target) -> Part:
+    """The one part of a column, counted here; parameters as in `whole_part` and `count_column`."""
+    numbers = number_counts(column, target)
+    if numbers is None:
+        counts = count_by_code(name, column, target, keep_values=False)
+        return whole_part(kind, *counts, column)
+    values, table, missing = numbers
+    return Part(table, missing, values)
 
 
 def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[Part] | None:

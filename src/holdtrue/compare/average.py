@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.compare.comparison import Comparison
 from holdtrue.compare.contest import held_out_parts
 from holdtrue.compare.field import NULL, features_used, fit_with_groups, named_models, null_model
+from holdtrue.domains.base import SINGLE_ROWS
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.path import fits_whole
@@ -172,7 +173,7 @@ class _DomainAverage(BaseEstimator):
         fits: dict[Any, Any] = {}
         with progress_bar("models without parts of the domains", len(jobs)) as tick:
             done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(_fitted)(field[name], X, y, labels, part_of_row, out, classes)
+                delayed(_fitted)(name, field[name], X, y, labels, part_of_row, out, classes)
                 for name, out in jobs
             )
             for job, fit in zip(jobs, done, strict=True):
@@ -202,7 +203,7 @@ class _DomainAverage(BaseEstimator):
                 nested[test] += weight * predicted[name][test]
         errors[_AVERAGE] = _unit_errors(targets, nested, units)
         self.n_domains_ = n_units
-        self._keep_scores(errors, fits, names, labels)
+        self._keep_scores(errors, fits, names, labels, len(parts))
         return self
 
     def _weights(self, errors: list[float]) -> np.ndarray:
@@ -215,7 +216,12 @@ class _DomainAverage(BaseEstimator):
         return weights / weights.sum()
 
     def _keep_scores(
-        self, errors: dict[str, np.ndarray], fits: dict[Any, Any], names: list[str], labels: Any
+        self,
+        errors: dict[str, np.ndarray],
+        fits: dict[Any, Any],
+        names: list[str],
+        labels: np.ndarray | None,
+        n_parts: int,
     ) -> None:
         entrants = [*names, _AVERAGE]
         alone = {name: fits[name, ()] for name in names}
@@ -244,12 +250,23 @@ class _DomainAverage(BaseEstimator):
             self.new_domain_interval_ = new_domain_interval(
                 average, self.level, float(errors[NULL].mean())
             )
-        if labels is not None and self.new_domain_score_ > errors[NULL].mean():
-            caution(
-                f"{type(self).__name__}: the error expected at a new domain, "
-                f"{self.new_domain_score_:.3g}, exceeds that of predicting the mean, "
-                f"{errors[NULL].mean():.3g}. Nothing in X holds there."
+            for note in self._notes(float(errors[NULL].mean()), len(labels), n_parts):
+                caution(f"{type(self).__name__}: {note}")
+
+    def _notes(self, empty: float, n_rows: int, n_parts: int) -> list[str]:
+        """What a reader of ``new_domain_score_`` must know, in sentences."""
+        notes = [SINGLE_ROWS] if self.n_domains_ == n_rows else []
+        if n_parts == 2:
+            notes.append(
+                "with 2 parts of the domains new_domain_score_ is not nested: the weights were "
+                "chosen with the help of the domain that is judged. A nested score needs 3."
             )
+        if self.new_domain_score_ > empty:
+            notes.append(
+                f"the error expected at a new domain, {self.new_domain_score_:.3g}, exceeds that "
+                f"of predicting the mean, {empty:.3g}. Nothing in X holds there."
+            )
+        return notes
 
     def _averaged(self, X: Any) -> np.ndarray:
         """Weighted mean of the models' outputs, shape (n_rows, n_outputs)."""
@@ -360,6 +377,7 @@ class _Fit(NamedTuple):
 
 
 def _fitted(
+    name: str,
     model: Any,
     X: Any,
     y: np.ndarray,
@@ -375,9 +393,8 @@ def _fitted(
         place = int(np.searchsorted(classes, y[rows[0]]))
         return _Fit(None, 0.0, {k: _sure(model, n, place, len(classes)) for k, n in sizes.items()})
     start = time.perf_counter()
-    fitted = fit_with_groups(
-        model, _safe_indexing(X, rows), y[rows], None if groups is None else groups[rows]
-    )
+    given = None if groups is None else groups[rows]
+    fitted = fit_with_groups(model, _safe_indexing(X, rows), y[rows], given, name)
     seconds = time.perf_counter() - start
     outputs = {
         k: _raw_output(fitted, _safe_indexing(X, np.flatnonzero(part_of_row == k)), classes)

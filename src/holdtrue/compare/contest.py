@@ -134,7 +134,7 @@ def compare_models(
     jobs = [(name, k) for k in range(len(parts)) for name in field_and_null if (name, k) not in log]
     with progress_bar("models on left-out parts", len(jobs)) as tick:
         results = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(_judged)(field_and_null[name], X, y, labels, parts[k], unit_of_row, loss)
+            delayed(_judged)(name, field_and_null[name], X, y, labels, parts[k], unit_of_row, loss)
             for name, k in jobs
         )
         for (name, k), result in zip(jobs, results, strict=True):
@@ -176,7 +176,7 @@ def held_out_parts(
     rows = np.zeros((len(y), 1))
     if isinstance(cv, str) and cv == "time":
         return _later_parts(groups)
-    if cv is None or is_number(cv):
+    if cv is None or is_number(cv) or isinstance(cv, bool | str):
         wanted = cv if cv is not None else _ROW_PARTS if groups is None else _MAX_PARTS
         n_units = len(y) if groups is None else len(np.unique(groups))
         what = "rows" if groups is None else "domains"
@@ -187,7 +187,7 @@ def held_out_parts(
             )
         if not (is_number(wanted) and int(wanted) == wanted and wanted >= 2):
             raise InputError(
-                f"cv must be a whole number of at least 2, or a splitter. Got {shown(cv)}."
+                f"cv must be a whole number of at least 2, 'time', or a splitter. Got {shown(cv)}."
             )
         if cv is not None and wanted > n_units:
             raise InputError(f"cv must be at most the number of {what}, {n_units}. Got {cv}.")
@@ -211,10 +211,11 @@ def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray
     labels, codes = np.unique(groups, return_inverse=True)
     codes = _place_in_time(labels)[codes]
     n_parts = len(labels) - _EARLIER
-    if n_parts < 1:
+    if n_parts < 2:
         raise InputError(
-            f'cv="time" needs at least {_EARLIER + 1} domains: the first {_EARLIER} are not '
-            f"judged. Got {len(labels)}. Leave cv out, or name a finer domain."
+            f'cv="time" needs at least {_EARLIER + 2} domains: the first {_EARLIER} are not '
+            f"judged, and one alone has no spread. Got {len(labels)}. Leave cv out, or name a "
+            "finer domain."
         )
     starts = np.linspace(_EARLIER, len(labels), min(n_parts, _MAX_PARTS) + 1).astype(int)
     return [
@@ -298,6 +299,7 @@ class _Judged:
 
 
 def _judged(
+    name: str,
     model: Any,
     X: Any,
     y: np.ndarray,
@@ -308,9 +310,8 @@ def _judged(
 ) -> _Judged:
     train, test = part
     start = time.perf_counter()
-    fitted = fit_with_groups(
-        model, _safe_indexing(X, train), y[train], None if groups is None else groups[train]
-    )
+    given = None if groups is None else groups[train]
+    fitted = fit_with_groups(model, _safe_indexing(X, train), y[train], given, name)
     seconds = time.perf_counter() - start
     units, codes = np.unique(unit_of_row[test], return_inverse=True)
     if loss.scorer is None:
@@ -325,8 +326,8 @@ def _judged(
         )
     if not np.isfinite(errors).all():
         raise InputError(
-            f"{type(model).__name__} has an error that is not finite on a left-out part. Leave "
-            "the model out, or choose a scoring that every part allows."
+            f"model {name!r} has an error that is not finite on a left-out part. Leave it out, or "
+            "choose a scoring that every part allows."
         )
     return _Judged(units, errors, float(features_used(fitted)), seconds)
 

@@ -26,19 +26,26 @@ __all__ = [
 ]
 
 _TUNING_PARTS = 5
+# Few leaves, so that a saved forest of a large table stays small.
+_FOREST: dict[str, Any] = {"min_samples_leaf": 3, "max_leaf_nodes": 256, "random_state": 0}
 NULL = "(no model)"  # name of the null model beside those of the field
 
 
 @speaks
 def default_models(*, is_classes: bool) -> dict[str, Any]:
-    """A sensible field for tables of numbers, by name; linear models and boosting, tuned by domain.
+    """A sensible field for tables of numbers, by name; linear models tuned by domain, and trees.
 
     Parameters
     ----------
     is_classes : bool
         Whether classes are predicted, or a number.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.ensemble import (
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
     from sklearn.linear_model import ElasticNetCV, LogisticRegression, RidgeCV
     from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
@@ -53,6 +60,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
             "majority": null_model(is_classes=True),
             "logistic": GroupTuned(make_pipeline(StandardScaler(), search), "gridsearchcv__cv"),
             "boosting": HistGradientBoostingClassifier(random_state=0),
+            "forest": RandomForestClassifier(**_FOREST),
             "t_greedy": domains.TGreedyClassifier(),
             "steady_ridge": domains.SteadyRidgeClassifier(),
         }
@@ -63,6 +71,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         "ridge": GroupTuned(ridge, "ridgecv__cv"),
         "elastic_net": GroupTuned(elastic, "elasticnetcv__cv"),
         "boosting": HistGradientBoostingRegressor(random_state=0),
+        "forest": RandomForestRegressor(max_features=1 / 3, **_FOREST),
         "t_greedy": domains.TGreedyRegressor(),
         "steady_ridge": domains.SteadyRidgeRegressor(),
     }
@@ -148,8 +157,17 @@ def named_models(models: Any, *, is_classes: bool) -> dict[str, Any]:
     return field
 
 
-def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
-    """A fresh copy of the model, fitted; groups go to the steps whose ``fit`` takes them."""
+def fit_with_groups(model: Any, X: Any, y: Any, groups: Any, name: str | None = None) -> Any:
+    """A fresh copy of the model, fitted; groups go to the steps whose ``fit`` takes them.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, groups
+        Rows, target, and their domains or None.
+    name : str, optional
+        Of the model, for the error if it cannot be fitted. Default: its type.
+    """
     model = clone(model)
     given: dict[str, Any] = {}
     # Where parts are left out of two or three domains, one may be left: its rows are all there is.
@@ -161,7 +179,14 @@ def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
     # What a model says about a fit without some parts is not about the fit that the user gets.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(X, y, **given)
+        try:
+            return model.fit(X, y, **given)
+        except (ValueError, TypeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise InputError(
+                f"model {name or type(model).__name__!r} cannot be fitted: {reason} Leave it out, "
+                "or mend the rows."
+            ) from error
 
 
 def _takes_groups(estimator: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from holdtrue.errors import InputError
 
 _BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
+_NO_CHILD = -1  # of a leaf in scikit-learn's trees
 KNOWN_TYPES = frozenset(
     {
         "builtins.bytes",
@@ -60,34 +62,53 @@ KNOWN_TYPES = frozenset(
         f"{_BOOSTING}.gradient_boosting.HistGradientBoostingClassifier",
         f"{_BOOSTING}.gradient_boosting.HistGradientBoostingRegressor",
         f"{_BOOSTING}.predictor.TreePredictor",
+        "sklearn.ensemble._forest.RandomForestClassifier",
+        "sklearn.ensemble._forest.RandomForestRegressor",
         "sklearn.linear_model._coordinate_descent.ElasticNetCV",
         "sklearn.linear_model._logistic.LogisticRegression",
         "sklearn.linear_model._ridge.RidgeCV",
         "sklearn.pipeline.Pipeline",
         "sklearn.preprocessing._data.StandardScaler",
         "sklearn.preprocessing._label.LabelEncoder",
+        "sklearn.tree._classes.DecisionTreeClassifier",
+        "sklearn.tree._classes.DecisionTreeRegressor",
+        "sklearn.tree._tree.Tree",
     }
 )
 
 
 def check_trees(model: Any) -> None:
-    """Refuse boosted trees that scikit-learn's compiled loops could not walk.
+    """Refuse boosted trees and forests that scikit-learn's compiled loops could not walk.
 
     They follow the numbers in a tree without looking whether these lie inside it, and without an
     end where they lead back.
     """
+    for left, right, features, is_inner in _trees(model):
+        inner = np.flatnonzero(is_inner)
+        children = np.stack([left[inner], right[inner]]).astype(np.int64)
+        features = features[inner].astype(np.int64)
+        if (
+            not len(is_inner)
+            or (children <= inner).any()
+            or (children >= len(is_inner)).any()
+            or (features < 0).any()
+            or (features >= model.n_features_in_).any()
+        ):
+            raise InputError("the model is damaged: a tree leads out of itself.")
+
+
+def _trees(model: Any) -> Iterator[tuple[np.ndarray, ...]]:
+    """Of each tree and node: its children, its feature, and whether it has any of these."""
     for stage in getattr(model, "_predictors", ()):
-        for tree in stage:
-            nodes = tree.nodes
-            inner = np.flatnonzero(nodes["is_leaf"] == 0)
-            children = np.stack([nodes[side][inner].astype(np.int64) for side in ("left", "right")])
-            features = nodes["feature_idx"][inner].astype(np.int64)
-            if (
-                not len(nodes)
-                or (children <= inner).any()
-                or (children >= len(nodes)).any()
-                or (features < 0).any()
-                or (features >= model.n_features_in_).any()
-                or nodes["is_categorical"].any()
-            ):
-                raise InputError("the model is damaged: a tree leads out of itself.")
+        for boosted in stage:
+            nodes = boosted.nodes
+            if nodes["is_categorical"].any():
+                raise InputError("the model is damaged: a tree has categories.")
+            yield nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] == 0
+    for grown in getattr(model, "estimators_", [model]):
+        tree = getattr(grown, "tree_", None)
+        if tree is not None:
+            if grown.n_features_in_ != model.n_features_in_:
+                raise InputError("the model is damaged: its trees are of other columns.")
+            left = tree.children_left
+            yield left, tree.children_right, tree.feature, left != _NO_CHILD

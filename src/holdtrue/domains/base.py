@@ -15,6 +15,11 @@ from holdtrue.path import ShowsPath
 from holdtrue.sums import Moments
 from holdtrue.validation import check_groups, check_weights, class_codes, numeric_rows
 
+SINGLE_ROWS = (
+    "every domain has a single row, so that what varies between domains cannot be told from noise. "
+    "Leave groups out if new data are new rows."
+)
+
 
 class DomainEstimator(ShowsPath, BaseEstimator):
     """An estimator that is fitted to rows in domains, or to their moments."""

@@ -16,6 +16,7 @@ from holdtrue.domains.plan import Plan, Variant, held_out_parts
 from holdtrue.progress import progress_bar
 
 _MIN_PATTERNS = 1000
+_LONG = 8000  # steps, which take about a second: more than numba takes to import
 
 
 class Sums(Protocol):
@@ -82,7 +83,14 @@ class _Choice(NamedTuple):
 # --- walks --------------------------------------------------------------------------------------
 
 
-def new_walk(sums: Sums, plan: Plan, variant: Variant, held: Sequence[int] = ()) -> Walk:
+def new_walk(
+    sums: Sums,
+    plan: Plan,
+    variant: Variant,
+    held: Sequence[int] = (),
+    *,
+    compiled: bool = False,
+) -> Walk:
     """A walk at its start that holds these domains out."""
     out = np.array(held, dtype=np.intp)
     domains = sums.without(out)
@@ -95,6 +103,7 @@ def new_walk(sums: Sums, plan: Plan, variant: Variant, held: Sequence[int] = ())
         unlabelled=plan.unlabelled,
         fixed=plan.fixed,
         alpha=plan.alpha,
+        compiled=compiled,
     )
 
 
@@ -174,6 +183,7 @@ class _HeldOut:
         if self.has_pairs:
             keys += [(a, b) for a in range(len(self.parts)) for b in range(a)]
         tasks = [(v, key) for v in walks for key in keys]
+        self._is_long = len(keys) * sum(self._n_steps.values()) > _LONG
         with progress_bar("held-out walks", len(tasks)) as tick:
             done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
                 delayed(self._one)(sums, v, key, tick) for v, key in tasks
@@ -182,7 +192,7 @@ class _HeldOut:
 
     def _one(self, sums: Sums, variant: Variant, key: tuple[int, ...], tick: Any) -> _Result:
         held = np.concatenate([self.parts[a] for a in key]).tolist()
-        walk = new_walk(sums, self._plan, variant, held)
+        walk = new_walk(sums, self._plan, variant, held, compiled=self._is_long)
         n_steps = self._n_steps[variant]
         size = _run(walk, self._plan, least=n_steps)
         kinds = (walk.errors(), walk.errors_within()) if self.has_within else (walk.errors(),)

@@ -7,7 +7,7 @@ they are computed when a walk asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -32,18 +32,19 @@ class StoredColumns:
 
     Parameters
     ----------
-    scatter : ndarray of shape (n_domains, n_features, n_features)
-    total : ndarray of shape (n_domains,)
-        Divides the scatter.
+    matrices : ndarray of shape (n_domains, n_features, n_features)
+        Symmetric.
+    total : ndarray of shape (n_domains,), optional
+        Divides the matrices.
     """
 
-    def __init__(self, scatter: np.ndarray, total: np.ndarray):
-        self._scatter = scatter
-        self._share = (1 / total).astype(scatter.dtype)[:, None]
-        self.eps = float(np.finfo(scatter.dtype).eps)
+    def __init__(self, matrices: np.ndarray, total: np.ndarray | None = None):
+        self._matrices = matrices
+        self._share = None if total is None else (1 / total).astype(matrices.dtype)[:, None]
+        self.eps = float(np.finfo(matrices.dtype).eps)
 
     def get(self, i: int, strength: np.ndarray) -> np.ndarray:
-        """Column i of every domain, read as a row, which is contiguous: matrices are symmetric.
+        """Column i of every domain, read as a row, which is contiguous.
 
         Parameters
         ----------
@@ -51,13 +52,22 @@ class StoredColumns:
         strength : ndarray of shape (n_features,)
             Not needed here.
         """
-        return self._scatter[:, i] * self._share
+        row = self._matrices[:, i]
+        return row if self._share is None else row * self._share
+
+    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...]:
+        """See `kernel.Columns`."""
+        n = len(self._matrices)
+        factors = np.ones((3, n))
+        if self._share is not None:
+            factors[1] = self._share[:, 0]
+        none = np.empty((0, 1, 1), self._matrices.dtype)
+        return self._matrices, none, np.arange(n), np.empty(0), factors, shift
 
     def traces(self) -> np.ndarray:
-        """``tr(C_a C_b)`` for every two domains, shape (n_domains, n_domains)."""
-        flat = self._scatter.reshape(len(self._scatter), -1)
-        share = self._share[:, 0].astype(np.float64)
-        return share[:, None] * (flat @ flat.T) * share
+        """``tr(C_a C_b)`` of every two undivided matrices, shape (n_domains, n_domains)."""
+        flat = self._matrices.reshape(len(self._matrices), -1)
+        return flat @ flat.T
 
 
 class RowColumns:
@@ -117,6 +127,9 @@ class RowColumns:
             self._asked.add(i)
             return self._kept[i]
 
+    def for_loops(self, shift: np.ndarray) -> None:
+        """None: what is not in memory is computed in blocks."""
+
     def _block_size(self) -> int:
         left = self._n_columns - len(self._asked)
         wanted = min(max(left // 2, _BLOCK[0]), _BLOCK[1])
@@ -152,35 +165,6 @@ class RowColumns:
             moved = part.astype(np.float64) - mean
             columns += (moved[:, wanted] * share[at, None]).T @ moved
         return columns
-
-
-class CombinedColumns:
-    """Columns that are a function of the columns of other matrices.
-
-    Parameters
-    ----------
-    parts : sequence of StoredColumns or RowColumns
-    combine : callable
-        Of one column (n_domains, n_features) per part.
-    """
-
-    def __init__(
-        self,
-        parts: Sequence[StoredColumns | RowColumns],
-        combine: Callable[..., np.ndarray],
-    ):
-        self._parts, self._combine = parts, combine
-        self.eps = max(part.eps for part in parts)
-
-    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
-        """Column i of every domain.
-
-        Parameters
-        ----------
-        i : int
-        strength : ndarray of shape (n_features,)
-        """
-        return self._combine(*(part.get(i, strength) for part in self._parts))
 
 
 def is_far(mean: np.ndarray, variance: np.ndarray, eps: float) -> bool:

@@ -79,6 +79,14 @@ class Columns(Protocol):
         ``strength`` says how likely each feature is to be asked for next.
         """
 
+    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """What `loops.take_steps` needs to make a column; None if they are not in memory.
+
+        Matrices M, further ones Q, the place of each domain in M, weights k over M (or none),
+        factors f of shape (3, n_domains), and the shift. Column i of a domain is row i of
+        ``f_1 M + shift shiftᵀ``; with weights that of ``M (f_0 Σ k M + f_1 M) - f_2 Q``.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class Domains:
@@ -207,12 +215,12 @@ def moderated_t(
 def inverse_trigamma(x: np.ndarray) -> np.ndarray:
     """Y with ``ψ'(y) = x``, by Newton's method on ``1/ψ'`` (Smyth 2004, appendix)."""
     inside = np.minimum(np.maximum(x, 1e-6), 1e7)
-    y = 0.5 + 1 / inside
+    y = (1 + np.sqrt(1 + 2 * inside)) / (2 * inside)  # of the first two terms of the series
     for _ in range(50):
         trigamma = zeta(2, y)
         step = trigamma * (1 - trigamma / inside) / (-2 * zeta(3, y))
         y = y + step
-        if (abs(step) <= 1e-8 * y).all():
+        if (abs(step) <= 1e-5 * y).all():  # the next step would be the square of this one
             break
     # Beyond, the first term of the series is all that is left.
     return np.where(x > 1e7, 1 / np.sqrt(x), np.where(x < 1e-6, 1 / x, y))[()]
@@ -312,6 +320,10 @@ class Walk:
         ``center="domain"``, since they do not say what varies within domains.
     fixed : sequence of int
         Features that enter first, by least squares.
+    alpha : float
+        Of Bonferroni's level.
+    compiled : bool
+        Whether to take steps in compiled loops where there are any for them.
 
     Attributes
     ----------
@@ -343,8 +355,9 @@ class Walk:
         unlabelled: tuple[np.ndarray, np.ndarray] | None = None,
         fixed: Sequence[int] = (),
         alpha: float = 0.05,
+        compiled: bool = False,
     ):
-        self.domains, self.weight = domains, weight
+        self.domains, self.weight, self._compiled = domains, weight, compiled
         self.rule, self.stepwise, self.alpha = rule, stepwise, alpha
         self._within = center == "domain"
         n = self._n = float(weight.sum())
@@ -353,6 +366,7 @@ class Walk:
         self.center_y = domains.mean_y @ weight * scale
         self._shift = domains.mean_x - self.center_x
         self._shift_y = domains.mean_y - self.center_y[:, None]
+        self._is_shifted = not self._within and bool(self._shift.any())
         if self._within:
             self._g = domains.cov_xy.copy()
             self._square_y = domains.var_y.copy()
@@ -394,8 +408,10 @@ class Walk:
         self.losses: list[np.ndarray] = [self._loss.mean(axis=0)]
         self.ended = False
 
+        self._measured = slice(None) if self.usable.all() else self.usable
+        self._nothing = self._tol * self.scale
         shape = self._open.shape
-        self._mu, self._t, self._strength = np.empty(shape), np.empty(shape), np.empty(shape)
+        self._mu, self._t, self._strength = np.zeros((3, *shape))
         self._df = np.empty(shape[0])
         for k in range(shape[0]):
             self._measure(k)
@@ -408,14 +424,13 @@ class Walk:
         if not self.usable.any():
             self._mu[k] = self._t[k] = self._strength[k] = 0.0
             return
-        at = slice(None) if self.usable.all() else self.usable
+        at = self._measured
         mu, s2 = effects(self._g[k][:, at], self.weight)
         self._mu[k, at] = mu
         self._t[k, at], self._strength[k, at], self._df[k] = strengths(
             mu, np.maximum(s2, self._floor[k, at]), self.e2[at], self._n, self.rule
         )
-        nothing = (np.abs(self._mu[k]) <= self._tol * self.scale[k]) | ~self._open[k]
-        self._strength[k, nothing] = 0.0
+        self._strength[k] *= (np.abs(self._mu[k]) > self._nothing[k]) & self._open[k]
 
     def step(self) -> bool:
         """Take the strongest feature; False if there is none."""
@@ -473,6 +488,8 @@ class Walk:
             copies = np.where(self.weight > 0, np.rint(self.domains.copies), 0).astype(int)
             flipped = np.repeat(np.arange(len(copies)), copies)
             signs = sign_patterns(len(flipped), n_draws, rng or np.random.RandomState(0))
+        if self._compiled and test is None:
+            self._take_steps(max_steps - len(self.order))
         while len(self.order) < max_steps:
             passed = True
             if size is None and test == "sign_flip":
@@ -487,6 +504,32 @@ class Walk:
             if size is not None and (least is None or len(self.order) >= least):
                 break
         return len(self.order) if size is None else size
+
+    def _take_steps(self, n_steps: int) -> None:
+        """Stagewise steps in compiled loops, for one target and columns in memory."""
+        shift = self._shift if self._is_shifted else np.zeros_like(self._shift)
+        stored = None if self.domains.columns is None else self.domains.columns.for_loops(shift)
+        if stored is None or self.stepwise or len(self._g) > 1 or not self.usable.all():
+            return
+        from holdtrue.domains.loops import take_steps
+
+        deltas, t, df = np.empty((3, n_steps))
+        features, losses = np.empty(n_steps, np.intp), np.empty((n_steps, len(self.weight)))
+        nothing = np.where(self._open[0], self._nothing[0], np.inf)
+        moments = self.weight, self.e2, self._floor[0], nothing
+        steps, rule = (features, deltas, t, df, losses), RULES.index(self.rule)
+        taken = take_steps(self._g[0], self._loss[0], *moments, stored, rule, steps)
+        order = features[:taken].tolist()
+        for i, delta in zip(order, deltas, strict=False):
+            self.w[0, i] += delta
+            self._changes.append([(0, [i], self.w[0, [i]])])
+        self.t += t[:taken].tolist()
+        self.levels += (-stdtrit(df[:taken], self.alpha / (2 * self.n_candidates))).tolist()
+        self.losses += list(np.maximum(losses[:taken], 0.0))
+        self.targets += [0] * taken
+        self.order += order
+        self._measure(0)
+        self.ended = taken < n_steps
 
     def p_value(self, signs: np.ndarray, flipped: np.ndarray) -> float:
         """Sign-flip p-value of the step that comes next."""
@@ -555,13 +598,14 @@ class Walk:
 
     def _column(self, i: int) -> np.ndarray:
         """``E[X X_i | d]`` about the center, shape (n_domains, n_features)."""
+        outer = self._shift * self._shift[:, i, None] if self._is_shifted else None
         columns = self.domains.columns
         if columns is None:
-            return self._shift * (0.0 if self._within else self._shift[:, i, None])
-        column = columns.get(i, self._strength.max(axis=0))
-        if self._within:
+            return np.zeros(self._shift.shape) if outer is None else outer
+        strength = self._strength[0] if len(self._strength) == 1 else self._strength.max(axis=0)
+        column = columns.get(i, strength)
+        if outer is None:
             return column
-        outer = self._shift * self._shift[:, i, None]
         outer += column
         return outer
 

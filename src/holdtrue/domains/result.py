@@ -3,47 +3,93 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from holdtrue.domains import choose
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.choose import Selection
 from holdtrue.domains.kernel import Domains, Walk
-from holdtrue.domains.plan import Variant
+from holdtrue.domains.plan import Plan
 from holdtrue.errors import shown
 from holdtrue.evidence import DomainEvidence
-from holdtrue.path import SelectionPath
+from holdtrue.path import SelectionPath, ShowsPath
+from holdtrue.validation import feature_names
 
 
-def interrupted_path(walks: Mapping[Variant, Walk], names: Sequence[str]) -> SelectionPath:
-    """Path of the longest walk so far."""
-    walk = max(walks.values(), key=lambda walk: len(walk.order))
-    return _path(walk, names, None, 0, "interrupted", None)
+class NewDomain(NamedTuple):
+    """The error to expect at a domain that was not seen; nan where it is not known."""
+
+    score: float
+    interval: tuple[float, float]  # of one new domain
+    mean_interval: tuple[float, float]  # of the mean over domains
 
 
-def path_of(
-    walk: Walk,
-    selection: Selection,
-    names: Sequence[str],
-    counted: str,
-    evidence: DomainEvidence,
-) -> SelectionPath:
-    """The walk as a path: errors at held-out domains where there were any, and at the others.
+class Walked(NamedTuple):
+    """A walk, what was chosen from it, and what to expect of it."""
 
-    Parameters
-    ----------
-    walk : Walk
-    selection : Selection
-    names : sequence of str
-        Of the features.
-    counted : str
-        What the domains are, such as ``"8 domains"``; it ends the reason.
-    evidence : DomainEvidence
-    """
-    reason = f"{selection.reason}; {counted}"
-    return _path(walk, names, selection.held_out, selection.size, reason, evidence)
+    walk: Walk
+    selection: Selection
+    expected: NewDomain
+
+
+class WalksDomains(ShowsPath):
+    """An estimator whose answer is a walk over domains."""
+
+    def _take_walks(
+        self,
+        sums: choose.Sums,
+        plan: Plan,
+        labels: np.ndarray | None,
+        classes: np.ndarray | None,
+        counted: str,
+        *,
+        nested_only: bool = False,
+    ) -> Walked:
+        """Walk, choose, and keep the path and what follows from it; an interrupted path too.
+
+        Parameters
+        ----------
+        sums : Sums
+        plan : Plan
+        labels : ndarray of shape (n_domains,) or None
+            None where every row is its own domain.
+        classes : ndarray or None
+            Of the targets, which are coded +1 and -1.
+        counted : str
+            What the domains are, such as ``"8 domains"``; it ends the reason.
+        nested_only : bool
+            Expect nothing where the choice has seen the domain that is judged.
+        """
+        names = feature_names(self)
+        walks = {variant: choose.new_walk(sums, plan, variant) for variant in plan.variants}
+        try:
+            selection = choose.select(walks, sums, plan)
+        except KeyboardInterrupt:
+            longest = max(walks.values(), key=lambda walk: len(walk.order))
+            self.path_ = _path(longest, names, None, 0, "interrupted", None)
+            raise
+        walk = walks[selection.variant]
+        expected = new_domain(selection, plan.alpha, nested_only=nested_only)
+        evidence = domain_evidence(
+            walk,
+            selection,
+            names,
+            domains=[] if labels is None else [str(label) for label in labels],
+            targets=[] if classes is None else [str(c) for c in classes[len(classes) == 2 :]],
+            notes=notes_on(walk.domains, labels, classes, selection, expected.score),
+            expected=expected,
+        )
+        reason = f"{selection.reason}; {counted}"
+        self.path_ = _path(walk, names, selection.held_out, selection.size, reason, evidence)
+        self.support_ = self.path_.support(len(names))
+        self.ranking_ = self.path_.ranking(len(names))
+        self.steady_ = evidence.steady
+        self.rule_ = selection.variant.rule
+        self.t_statistics_, self.chance_levels_ = np.array(walk.t), np.array(walk.levels)
+        return Walked(walk, selection, expected)
 
 
 def _path(
@@ -66,14 +112,6 @@ def _path(
         train_scores=walk.errors()[: len(order) + 1] @ share,
         evidence=evidence,
     )
-
-
-class NewDomain(NamedTuple):
-    """The error to expect at a domain that was not seen; nan where it is not known."""
-
-    score: float
-    interval: tuple[float, float]  # of one new domain
-    mean_interval: tuple[float, float]  # of the mean over domains
 
 
 def new_domain(selection: Selection, alpha: float, *, nested_only: bool = False) -> NewDomain:
@@ -162,6 +200,11 @@ def notes_on(
     notes = _thin_domains(sums, labels)
     if classes is not None:
         notes += _missing_classes(sums, labels, classes)
+    if len(labels) < 3 and selection.new_errors is not None:
+        notes.append(
+            "of 2 domains none can be held out, so that new_domain_score_ is not known (nan). It "
+            "needs 3 domains, and 4 to be nested."
+        )
     if selection.held_out is None or np.isnan(score):
         return notes
     if not selection.is_nested:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from holdtrue.domains import choose, kernel, plan, result
+from holdtrue.domains import kernel, plan, result
 from holdtrue.domains.base import working_memory
 from holdtrue.domains.covariances import (
-    CombinedColumns,
     RowColumns,
     StoredColumns,
     domains_from_rows,
 )
 from holdtrue.errors import InputError, plain, shown, speaks
-from holdtrue.path import ShowsPath, fits_whole
+from holdtrue.path import fits_whole
 from holdtrue.validation import check_magnitude, feature_names, is_number, numeric_rows
 
 _ALPHA = 0.05
 
 
-class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
+class SimilarityLearner(TransformerMixin, result.WalksDomains, BaseEstimator):
     """Learn ``s(x, x') = Σ w_i x_i x'_i``: +1 for rows of one class, -1 for rows of two.
 
     For classes that were not seen (zero-shot): the features are those whose products tell same from
@@ -192,33 +192,18 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
             pairs = AllPairs(rows, plural, max_bytes)
         else:
             pairs = SampledPairs(rows, plural, int(self.pairs), rng, max_bytes)
-        names = feature_names(self)
-        walks = {variant: choose.new_walk(pairs, settled, variant) for variant in settled.variants}
-        try:
-            selection = choose.select(walks, pairs, settled)
-        except KeyboardInterrupt:
-            self.path_ = result.interrupted_path(walks, names)
-            raise
-        walk = walks[selection.variant]
-        labels = [str(label) for label in self.domains_]
-        expected = result.new_domain(selection, _ALPHA, nested_only=True)
-        notes = result.notes_on(walk.domains, self.domains_, None, selection, expected.score)
-        evidence = result.domain_evidence(
-            walk, selection, names, domains=labels, targets=[], notes=notes, expected=expected
+        walked = self._take_walks(
+            pairs, settled, self.domains_, None, f"{n} classes as domains", nested_only=True
         )
-        counted = f"{n} classes as domains"
+        walk, selection, expected = walked
         self.plain_score_ = np.nan
         if selection.held_out is not None and selection.new_errors is not None:
             plain = plain_errors(pairs)
             self.plain_score_ = float(plain.mean())
             if not np.isnan(selection.new_errors).any():
-                counted += f"; {_beside_plain(selection.new_errors, plain)}"
-        self.path_ = result.path_of(walk, selection, names, counted, evidence)
-        self.support_ = self.path_.support(X.shape[1])
-        self.steady_ = evidence.steady
-        self.ranking_ = self.path_.ranking(X.shape[1])
-        self.rule_ = selection.variant.rule
-        self.t_statistics_, self.chance_levels_ = np.array(walk.t), np.array(walk.levels)
+                verdict = _beside_plain(selection.new_errors, plain)
+                self.path_ = replace(self.path_, reason=f"{self.path_.reason}; {verdict}")
+        evidence: Any = self.path_.evidence
         self.domain_effects_ = evidence.effects[0]
         self.held_out_scores_ = selection.held_out
         self.new_domain_score_, self.new_domain_interval_, self.mean_interval_ = expected
@@ -339,6 +324,59 @@ class SimilarityLearner(TransformerMixin, ShowsPath, BaseEstimator):
         return tags
 
 
+class PairColumns:
+    """Second moments of the products over all pairs, from those of the classes.
+
+    ``M_d (f_0 Σ_c k_c M_c + f_1 M_d) - f_2 Q_d``, in the symbols of `AllPairs`.
+
+    Parameters
+    ----------
+    second, fourth : StoredColumns or RowColumns
+        M of every class, Q of those that are domains.
+    plural : ndarray of int, shape (n_domains,)
+        Classes that are domains.
+    kept : ndarray of shape (n_classes,)
+        k: 0 for classes that are held out, else 1.
+    size : ndarray of shape (n_domains,)
+        Rows of each domain.
+    """
+
+    def __init__(
+        self,
+        second: StoredColumns | RowColumns,
+        fourth: StoredColumns | RowColumns,
+        plural: np.ndarray,
+        kept: np.ndarray,
+        size: np.ndarray,
+    ):
+        self._second, self._fourth, self._plural, self._kept = second, fourth, plural, kept
+        among = 0.5 / (kept.sum() - kept[plural])
+        itself = 0.5 / (size - 1)
+        self._factors = np.array([among, size * itself - kept[plural] * among, itself])
+        self.eps = second.eps
+
+    def combined(self, M: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """The same of any M and Q of shape (..., n_features)."""
+        among, own, itself = self._factors.astype(M.dtype)[:, :, None]
+        row = M[self._plural] if len(M) > len(self._plural) else M
+        result = among * (self._kept.astype(M.dtype) @ M)
+        result += own * row
+        result *= row
+        result -= itself * Q
+        return result
+
+    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+        """Column i of every domain; see `StoredColumns` and `RowColumns`."""
+        return self.combined(self._second.get(i, strength), self._fourth.get(i, strength))
+
+    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """See `kernel.Columns`."""
+        second, fourth = self._second.for_loops(shift), self._fourth.for_loops(shift)
+        if second is None or fourth is None:
+            return None
+        return second[0], fourth[0], self._plural, self._kept, self._factors, shift
+
+
 class AllPairs:
     """Moments of the products over all pairs, class by class, from the moments of the classes.
 
@@ -357,14 +395,13 @@ class AllPairs:
         self._square = np.array([block.mean(axis=0, dtype=np.float64) for block in squares])
         fourth = np.array([(block**2).mean(axis=0, dtype=np.float64) for block in squares])
         self._fourth = fourth[plural]
-        self._parts = [
-            _second_moments(rows, self._size, max_bytes / 2),
-            _second_moments([squares[c] for c in plural], self._size[plural], max_bytes / 2),
-        ]
+        self._second = _second_moments(rows, self._size, max_bytes / 2)
+        plural_squares = [squares[c] for c in plural]
+        self._mixed = _second_moments(plural_squares, self._size[plural], max_bytes / 2)
         # Of the plain product x·x': E[(x·x')²] between classes, and E[(x·x)²] within.
         self._plain_square = (
-            self._parts[0].traces()
-            if isinstance(self._parts[0], StoredColumns)
+            self._second.traces()
+            if isinstance(self._second, StoredColumns)
             else np.array([[np.mean((a @ b.T) ** 2) for b in rows] for a in rows])
         )
         self._plain_norm = np.array([np.mean(squares[c].sum(axis=1) ** 2) for c in plural])
@@ -389,22 +426,20 @@ class AllPairs:
         """What a walk needs where these domains, by index, are in no other class's pairs."""
         plural = self._plural
         other, size = self._other_classes(held), self._size[plural][:, None]
-
-        def second(M: np.ndarray, Q: np.ndarray) -> np.ndarray:
-            square = M[plural]
-            return ((size * square**2 - Q) / (size - 1) + square * (other @ M)) / 2
-
+        kept = np.ones(len(self._size))
+        kept[plural[held]] = 0.0
+        columns = PairColumns(self._second, self._mixed, plural, kept, size[:, 0])
         m, M = self._mean, self._square
         same = (size * m[plural] ** 2 - M[plural]) / (size - 1)
         different = m[plural] * (other @ m)
         zeros = np.zeros(same.shape)
         return kernel.Domains(
             mean_x=zeros,
-            var_x=second(M, self._fourth),
+            var_x=columns.combined(M, self._fourth),
             mean_y=zeros[:, 0][None],
             cov_xy=((same - different) / 2)[None],
             var_y=np.ones((1, len(plural))),
-            columns=CombinedColumns(self._parts, second),
+            columns=columns,
             n_rows=size[:, 0],
             copies=self.copies,
             units=self.units,
@@ -506,7 +541,11 @@ def _second_moments(
     """Columns of ``E[x xᵀ]`` of each class, about zero; stored whole if they fit."""
     n, p, dtype = len(rows), rows[0].shape[1], rows[0].dtype
     if n * p**2 * dtype.itemsize <= max_bytes:
-        return StoredColumns(np.array([block.T @ block for block in rows]), size)
+        matrices = np.empty((n, p, p), dtype)
+        for block, matrix, n_rows in zip(rows, matrices, size, strict=True):
+            np.matmul(block.T, block, out=matrix)
+            matrix /= n_rows
+        return StoredColumns(matrices)
     weights = [np.ones(len(block)) for block in rows]
     zeros = np.zeros((n, p))
     return RowColumns(rows, weights, zeros, zeros, p, max_bytes)

@@ -12,6 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from holdtrue.domains import steady_choose
 from holdtrue.domains.base import (
+    SINGLE_ROWS,
     DomainEstimator,
     PredictsClasses,
     PredictsNumbers,
@@ -270,10 +271,7 @@ class SteadyRidgeBase(DomainEstimator):
         """What a reader of ``new_domain_score_`` must know, in sentences."""
         notes = []
         if single_rows:
-            notes.append(
-                "every domain has a single row, so that what varies between domains cannot be told "
-                "from noise. Leave groups out if new data are new rows."
-            )
+            notes.append(SINGLE_ROWS)
         if not is_nested:
             notes.append(
                 f"with {self.n_domains_} domains new_domain_score_ is not nested, because spreads "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from holdtrue.domains import choose, covariances, plan, result
+from holdtrue.domains import covariances, plan, result
 from holdtrue.domains.base import (
     DomainEstimator,
     check_domain_count,
@@ -17,18 +17,17 @@ from holdtrue.domains.base import (
     working_memory,
 )
 from holdtrue.domains.bounds import guarantees
-from holdtrue.domains.kernel import Domains, Walk
+from holdtrue.domains.kernel import Domains
 from holdtrue.errors import InputError, caution, check_choice
 from holdtrue.path import fits_whole
 from holdtrue.validation import (
     check_columns,
     check_level,
-    feature_names,
     unlabeled_rows,
 )
 
 
-class TGreedyBase(DomainEstimator):
+class TGreedyBase(result.WalksDomains, DomainEstimator):
     """What the selector and the predictors share: parameters, checks and the fit."""
 
     def __init__(
@@ -147,33 +146,15 @@ class TGreedyBase(DomainEstimator):
         """
         covariances.check_sizes(sums)
         settled = self._plan(sums, labels is not None, unlabelled)
-        names = feature_names(self)
-        walks = {variant: choose.new_walk(sums, settled, variant) for variant in settled.variants}
-        try:
-            selection = choose.select(walks, sums, settled)
-        except KeyboardInterrupt:
-            self.path_ = result.interrupted_path(walks, names)
-            raise
-        walk = walks[selection.variant]
-        expected = result.new_domain(selection, self.alpha)
-        notes = result.notes_on(sums, labels, classes, selection, expected.score)
-        evidence = result.domain_evidence(
-            walk,
-            selection,
-            names,
-            domains=[] if labels is None else [str(label) for label in labels],
-            targets=[] if classes is None else [str(c) for c in classes[len(classes) == 2 :]],
-            notes=notes,
-            expected=expected,
-        )
         n = float(sums.copies.sum())
         counted = f"{n:g} {'rows as domains' if labels is None else 'domains'}"
-        self.path_ = result.path_of(walk, selection, names, counted, evidence)
+        walked = self._take_walks(sums, settled, labels, classes, counted)
         if classes is not None:
             self.classes_ = classes
         self.n_domains_ = int(n) if n == int(n) else n
-        self._keep(walk, selection, labels, expected)
-        for note in notes:
+        self._keep(walked, labels)
+        evidence: Any = self.path_.evidence
+        for note in evidence.notes:
             caution(f"{type(self).__name__}: {note}")
         return self
 
@@ -224,25 +205,13 @@ class TGreedyBase(DomainEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _keep(
-        self,
-        walk: Walk,
-        selection: choose.Selection,
-        labels: np.ndarray | None,
-        expected: result.NewDomain,
-    ) -> None:
+    def _keep(self, walked: result.Walked, labels: np.ndarray | None) -> None:
         """Fitted attributes."""
-        size = selection.size
+        walk, selection, expected = walked
         path: Any = self.path_
-        evidence = path.evidence
-        self.rule_, self.domain_weight_, self.center_ = selection.variant
-        self.support_ = path.support(self.n_features_in_)
-        self.ranking_ = path.ranking(self.n_features_in_)
-        self.steady_ = evidence.steady
+        _, self.domain_weight_, self.center_ = selection.variant
         self.t_scores_ = _single(walk.first_t)
-        self.t_statistics_ = np.array(walk.t)
-        self.chance_levels_ = np.array(walk.levels)
-        coef = walk.coefficients(size)
+        coef = walk.coefficients(selection.size)
         self._keep_coefficients(coef, walk.center_y - coef @ walk.center_x)
         if selection.held_out is not None:
             self.held_out_scores_ = selection.held_out
@@ -250,8 +219,8 @@ class TGreedyBase(DomainEstimator):
         if labels is None:
             return
         self.domains_ = labels
-        self.domain_effects_ = _single(evidence.effects)
-        self.source_score_ = float(path.train_scores[size])
+        self.domain_effects_ = _single(path.evidence.effects)
+        self.source_score_ = float(path.train_scores[selection.size])
         self.guarantees_ = guarantees(walk, coef, self.alpha)
         if selection.new_errors is not None:
             self.new_domain_score_, self.new_domain_interval_, self.mean_interval_ = expected

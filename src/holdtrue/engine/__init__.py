@@ -70,11 +70,12 @@ def engine_of(frame: Any) -> Engine | None:
         return None
     if home[:2] == ["pyspark", "pandas"] and hasattr(frame, "to_spark"):
         frame = frame.to_spark()
-    if hasattr(frame, "mapInArrow"):
+    kind = type(frame)  # a Delayed of Dask has every attribute
+    if hasattr(kind, "mapInArrow"):
         from holdtrue.engine.spark import SparkEngine
 
         return SparkEngine(frame)
-    if hasattr(frame, "to_delayed") and hasattr(frame, "columns") and frame.ndim == 2:
+    if hasattr(kind, "to_delayed") and hasattr(kind, "columns") and frame.ndim == 2:
         from holdtrue.engine.dask import DaskEngine
 
         return DaskEngine(frame)

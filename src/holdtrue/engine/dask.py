@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdtrue.columns.values import columns_of, is_plain, type_kind
+from holdtrue.columns.values import columns_of, is_plain, refused, type_kind
 from holdtrue.engine import Join, Split, engine_failure
 from holdtrue.errors import InputError, SpokenError
 
@@ -22,8 +22,11 @@ class DaskEngine:
     def __init__(self, frame: Any):
         self._frame = frame
         self._labels = {str(label): label for label in frame.columns}
-        columns = columns_of(frame._meta_nonempty)
-        self.types = {name: column.type for name, column in columns.items()}
+        self.types = {}
+        for name, column in columns_of(frame._meta_nonempty).items():
+            if not hasattr(column, "type"):  # such as periods
+                raise refused(name, str(frame.dtypes[self._labels[name]]))
+            self.types[name] = column.type
 
     def select(self, columns: Sequence[str]) -> Any:
         """As in `Engine`."""

@@ -78,7 +78,8 @@ def _widths(summary: Summary, rows: Sequence[Mapping[str, Any]], width: int) -> 
         )
         for key in table.brief
     }
-    text = [key for key in table.brief if key not in numeric_columns(table)]
+    numbers = numeric_columns(table)
+    text = [key for key in table.brief if key not in numbers]
     few = max(_TEXT, width // 5)
     least = {key: min(size, few) if key in text[1:] else size for key, size in full.items()}
     least |= {key: min(full[key], max(_TEXT, min(_NAME, width // 4))) for key in text[:1]}

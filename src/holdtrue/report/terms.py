@@ -38,6 +38,7 @@ _TERMS: Mapping[str, str] = {
     "high": "Upper end of the interval of the error.",
     "more than best": "Error above that of the best model, on the same data.",
     "±": "Standard error of the number before it.",
+    "features": "Features that a fit uses, on average over the fits without each part.",
     "seconds": "Time of a fit.",
     # size
     "chooses": "Number of terms at which the criterion is least.",

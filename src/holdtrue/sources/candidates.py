@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from holdtrue.sources.pool import PoolOn
-from holdtrue.sources.scale import equal_columns, standardised
+from holdtrue.sources.scale import first_of_equals, standardised
 
 
 class Candidates:
@@ -40,10 +40,7 @@ class Candidates:
         self._columns = np.empty((X.shape[0], 0), dtype=X.dtype)
         self._slot = np.full(len(self.indices), -1)
         self._n_read = 0
-        # For `different`: columns compared so far, standardised, and which candidates they are.
-        self._compared = np.empty((X.shape[0], 0))
-        self._compared_to: list[int] = []
-        self._is_compared = np.zeros(len(self.indices), dtype=bool)
+        self._n_compared = 0
         self.equal_to = np.arange(len(self.indices))
 
     def __len__(self) -> int:
@@ -95,8 +92,12 @@ class Candidates:
 
     def different(self, wanted: np.ndarray, chosen: list[int]) -> np.ndarray:
         """Those of the wanted candidates that equal no chosen one and no other of them."""
-        if len(new := wanted[~self._is_compared[wanted]]):
-            self._compare(new)
+        self.columns(wanted)
+        if self._n_read > self._n_compared:
+            read = np.flatnonzero(self._slot >= 0)
+            Z = standardised(self.columns(read), np.ones(self.n_rows))[0]
+            self.equal_to[read] = read[first_of_equals(Z)]
+            self._n_compared = self._n_read
         taken = set(self.equal_to[chosen].tolist())
         left = []
         for j, first in zip(wanted.tolist(), self.equal_to[wanted].tolist(), strict=True):
@@ -104,20 +105,6 @@ class Candidates:
                 left.append(j)
             taken.add(first)
         return np.array(left, dtype=np.intp)
-
-    def _compare(self, new: np.ndarray) -> None:
-        Z = standardised(self.columns(new), np.ones(self.n_rows))[0]
-        start = len(self._compared_to)
-        if start + len(new) > self._compared.shape[1]:
-            larger = np.zeros((self.n_rows, 2 * (start + len(new))))
-            larger[:, :start] = self._compared[:, :start]
-            self._compared = larger
-        self._compared[:, start : start + len(new)] = Z
-        self._compared_to += new.tolist()
-        self._is_compared[new] = True
-        first = equal_columns(self._compared[:, : start + len(new)], Z)
-        for place in np.flatnonzero(first < start + np.arange(len(new))):
-            self.equal_to[new[place]] = self.equal_to[self._compared_to[first[place]]]
 
     def _fetch(self, wanted: np.ndarray) -> np.ndarray:
         of_x = self.X[:, self.features[wanted[wanted < self.n_features]]]

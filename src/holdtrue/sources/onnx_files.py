@@ -153,8 +153,8 @@ def _run(session: Any, options: Any, output: str, inputs: dict[str, np.ndarray])
             done.set()
 
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
     try:
+        thread.start()  # which may be interrupted too
         # An event, not `thread.join`: interrupted, that would call the thread ended.
         waited = 0.0
         while not done.wait(_POLL) and waited < MAX_SECONDS:

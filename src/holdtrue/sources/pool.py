@@ -426,7 +426,8 @@ class PoolOn:
             except Refused:
                 raise
             except Exception as error:
-                raise Refused(f"failed: {type(error).__name__}: {error}.") from error
+                reason = str(error).rstrip(".")
+                raise Refused(f"failed: {type(error).__name__}: {reason}.") from error
             expected = (batch.stop - batch.start, output.width)
             if scores.shape == expected[:1] and output.width == 1:
                 scores = scores[:, None]

@@ -41,7 +41,8 @@ def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     mean = share @ Z
     with np.errstate(over="ignore", invalid="ignore"):  # of float32; done again below
         scaled = np.subtract(Z, mean, order="C")
-        scaled *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
+        if not (weight == 1).all():
+            scaled *= np.sqrt(weight).astype(Z.dtype, copy=False)[:, None]
         scale = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / n)
     single = Z.dtype == np.float32
     rounding = float(np.finfo(Z.dtype).eps) * math.sqrt(len(Z))
@@ -105,19 +106,6 @@ def first_of_equals(Z: np.ndarray) -> np.ndarray:
     while (first[first] != first).any():
         first = first[first]
     return first
-
-
-def equal_columns(known: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """For each column of Z the first of the known ones that equals it, as in `first_of_equals`.
-
-    Every column of Z must be among the known ones, at their end.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        products = np.abs(known.T @ Z)
-        products /= np.linalg.norm(known, axis=0)[:, None] * np.linalg.norm(Z, axis=0)
-    equal = products > 1 - _TIE
-    first = len(known.T) - len(Z.T) + np.arange(len(Z.T))
-    return np.where(equal.any(axis=0), equal.argmax(axis=0), first)
 
 
 class Scaled:

@@ -15,7 +15,6 @@ from holdtrue.columns.counting import (
     count_column,
     count_groups,
     distinct_keys,
-    grouped_moments,
     label_order,
     present_pairs,
     present_values,
@@ -448,7 +447,8 @@ def _merged(parts: list[Counts]) -> Counts:
             values, pairs = present_pairs(values, keys, len(groups))
             codes = np.split(places, np.cumsum([len(part.pairs[j]) for part in parts])[:-1])
         n_codes = len(values) if groups is None else len(pairs)
-        table = _summed([part.tables[j] for part in parts], codes, n_codes, parts, classes)
+        widened = [_widened(part.tables[j], part.classes, classes) for part in parts]
+        table = sums_by_value(np.concatenate(codes), n_codes, np.concatenate(widened))
         if groups is None:
             values, table = present_values(values, table)
         kind = max((part.kinds[j] for part in parts), key=KINDS.index)
@@ -467,22 +467,6 @@ def _joined_parts(name: str, parts: list[Any]) -> tuple[Any, list[np.ndarray]]:
     return values, np.split(codes, np.cumsum([len(part) for part in parts])[:-1])
 
 
-def _summed(
-    tables: list[np.ndarray],
-    codes: list[np.ndarray],
-    n_codes: int,
-    parts: list[Counts],
-    classes: tuple[Any, ...] | None,
-) -> np.ndarray:
-    """Sum of tables whose rows have the given codes; each of them names a code once."""
-    if classes is None:
-        return grouped_moments(np.concatenate(codes), n_codes, np.concatenate(tables))
-    total = np.zeros((n_codes, len(classes)), dtype=np.int64)
-    for table, rows, part in zip(tables, codes, parts, strict=True):
-        total[rows] += _widened(table, part.classes, classes)
-    return total
-
-
 def _all_classes(parts: list[Counts]) -> tuple[Any, ...]:
     labels: list[Any] = []
     for part in parts:
@@ -492,9 +476,9 @@ def _all_classes(parts: list[Counts]) -> tuple[Any, ...]:
     return tuple(labels[i] for i in label_order(labels))
 
 
-def _widened(table: np.ndarray, counted: Any, classes: tuple[Any, ...]) -> np.ndarray:
+def _widened(table: np.ndarray, counted: Any, classes: tuple[Any, ...] | None) -> np.ndarray:
     """Table with a column for every class, from one with a column for the classes counted."""
-    if counted == classes:
+    if classes is None or counted == classes:
         return table
     wide = np.zeros((len(table), len(classes)), dtype=np.int64)
     for k, label in enumerate(counted):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -54,6 +55,7 @@ def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InputError(f"expected bytes. Got {type(data).__name__}.")
     try:
+        _check_messages(kind, data)
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
             head = json.loads((reader.schema.metadata or {})[_HEAD])
             if head["kind"] != kind or head["version"] != 1:
@@ -62,6 +64,9 @@ def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
                     f"This holdtrue reads version 1 of {kind}."
                 )
             batch = reader.read_next_batch()
+        for column in batch.columns:  # some types have rows without bytes, or hold such a type
+            if len(column.values) > 8 * len(data) or pa.types.is_nested(column.type.value_type):
+                raise damaged(kind)
         batch.validate(full=True)
         arrays = {}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -75,9 +80,37 @@ def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         raise
     except (
         pa.ArrowException, AttributeError, IndexError, KeyError, MemoryError, OSError,
-        OverflowError, RecursionError, StopIteration, TypeError, ValueError,
+        OverflowError, RecursionError, StopIteration, TypeError, ValueError, struct.error,
     ) as error:  # fmt: skip
         raise damaged(kind) from error
+
+
+def _check_messages(kind: str, data: bytes) -> None:
+    """Refuse all but a schema and one batch that is not compressed.
+
+    A few bytes may stand for gigabytes, which Arrow would allocate before anything can be checked.
+    """
+    import pyarrow as pa
+
+    messages = list(pa.ipc.MessageReader.open_stream(pa.py_buffer(data)))
+    if [message.type for message in messages] != ["schema", "record batch"]:
+        raise damaged(kind)
+    # A message is a flatbuffer: its table has the batch as field 2, whose field 3 is compression.
+    head = messages[1].metadata.to_pybytes()
+    (table,) = struct.unpack_from("<I", head, 0)
+    batch = _flatbuffer_field(head, table, 2)
+    (offset,) = struct.unpack_from("<I", head, batch)
+    if _flatbuffer_field(head, batch + offset, 3):
+        raise damaged(kind)
+
+
+def _flatbuffer_field(head: bytes, table: int, number: int) -> int:
+    """Where a field of a table of a flatbuffer lies; 0 where the table lacks it."""
+    fields = table - struct.unpack_from("<i", head, table)[0]
+    (n_bytes,) = struct.unpack_from("<H", head, fields)
+    place = 4 + 2 * number
+    offset = struct.unpack_from("<H", head, fields + place)[0] if place < n_bytes else 0
+    return table + int(offset) if offset else 0
 
 
 def damaged(kind: str) -> InputError:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdtrue.columns.bins import BinCounter, has_bins
-from holdtrue.columns.counting import N_MOMENTS, holds_moments, row_sums, sum_between
+from holdtrue.columns.counting import N_MOMENTS, holds_moments, loops_pay, row_sums, sum_between
 from holdtrue.columns.outline import Outline
 from holdtrue.columns.parts import Part
 from holdtrue.columns.values import KINDS
@@ -20,8 +20,7 @@ from holdtrue.sums.packing import damaged, labels_from_json, labels_to_json, pac
 __all__ = ["Profile"]
 
 _BLOCK = 1 << 16
-# Values from which rows of small counts are counted by a key of so many bits.
-_MANY = 1 << 12
+# Bits of a key by which rows of small counts are counted.
 _KEY_BITS = 16
 # Width of a row for a numeric target: the number of rows c of a value, and sums over the values
 # with that c, with b the value's mean minus the center and M2 to M4 its moments about its mean:
@@ -353,7 +352,7 @@ def distinct_rows(
         Values that each row stands for; by default 1.
     """
     n_classes = counts.shape[1]
-    if repeats is None and len(counts) >= _MANY and n_classes <= _KEY_BITS:
+    if repeats is None and n_classes <= _KEY_BITS and loops_pay(len(counts)):
         return _distinct_small_rows(counts)
     n_bits = int(counts.max(initial=0)).bit_length()
     keys, axis = (_keys(counts, n_bits), None) if n_classes * n_bits < 64 else (counts, 0)
@@ -372,22 +371,18 @@ def _keys(counts: np.ndarray, n_bits: int) -> np.ndarray:
 
 def _distinct_small_rows(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`distinct_rows` of many values: rows of small counts are counted without sorting."""
+    from holdtrue.columns.loops import count_small_rows
+
     n_classes = counts.shape[1]
     n_bits = _KEY_BITS // n_classes
     times = np.zeros(1 << (n_bits * n_classes), dtype=np.int64)
-    large = []
-    for start in range(0, len(counts), _BLOCK):  # a block stays in the cache
-        block = counts[start : start + _BLOCK]
-        is_large = np.bitwise_or.reduce(list(block.T)) >= 1 << n_bits
-        if is_large.any():
-            large.append(block[is_large])
-            block = block[~is_large]
-        times += np.bincount(_keys(block, n_bits), minlength=len(times))
+    is_large = np.empty(len(counts), dtype=bool)
+    count_small_rows(counts, n_bits, times, is_large)
     keys = np.flatnonzero(times)
     digits = [(keys >> (k * n_bits)) & ((1 << n_bits) - 1) for k in range(n_classes)]
     rows, repeats = np.stack(digits, axis=1), times[keys]
-    if large:
-        table = np.concatenate(large)
+    if is_large.any():
+        table = counts[is_large]
         more_rows, more_repeats = distinct_rows(table, np.ones(len(table), dtype=np.int64))
         rows, repeats = np.concatenate([rows, more_rows]), np.append(repeats, more_repeats)
     return rows, repeats

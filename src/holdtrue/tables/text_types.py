@@ -21,6 +21,7 @@ numbers beyond 64 bits is text too, as a float would take neighbours for one.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,6 +65,7 @@ def wider(a: str, b: str) -> str:
     return "text"
 
 
+@cache
 def arrow_type(kind: str) -> pa.DataType:
     """Type that the values of a kind are kept in."""
     return {

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from holdtrue.tables.date_parts import MONTHS
 from holdtrue.tables.spill import widened
 from holdtrue.tables.table import Source
-from holdtrue.tables.text_types import classified, converted, without_marks
+from holdtrue.tables.text_types import MARKS, MISSING, classified, converted, without_marks
 
 _SAMPLE = 64
 _NUMBER = (
@@ -45,6 +45,7 @@ _DATES = (
 )
 _MONTHS = [name.lower() for name in (*(name[:3] for name in MONTHS), *MONTHS)]
 _ISO = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_FORMS = [re.compile(_NUMBER), _ISO, *map(re.compile, _DATES)]
 _ISO_KINDS = ("date", "timestamp", "precise", "zoned")
 
 
@@ -78,7 +79,7 @@ class AsWritten:
             return
         sample = next(source.batches(texts, _SAMPLE))
         for name, some in zip(texts, sample.columns, strict=True):
-            if not _readers(some):
+            if not _may_be_written(some.to_pylist()):
                 continue
             distinct = source.column(name).unique()
             if pa.types.is_dictionary(distinct.type):
@@ -118,6 +119,14 @@ class AsWritten:
         if pa.types.is_dictionary(texts.type):
             return self._values(name, texts.dictionary).take(texts.indices)
         return widened(self._read[name](without_marks(texts)), self.types[name])
+
+
+def _may_be_written(texts: list[str | None]) -> bool:
+    """Whether one form fits all of a few texts; without Arrow, as most columns are refused here."""
+    marks = {*MARKS, *MISSING, ""}
+    values = [text.strip() for text in texts if text is not None]
+    values = [value for value in values if value not in marks]
+    return any(all(map(form.match, values)) for form in _FORMS)
 
 
 def _readers(texts: Any) -> list[Callable[[Any], Any]]:

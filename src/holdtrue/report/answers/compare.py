@@ -61,7 +61,9 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
 def _answer(path: SelectionPath, evidence: ContestEvidence, domain: str | None) -> str:
     """The model to take, the error to expect of it, and how many were tried."""
     i = evidence.names.index(evidence.recommended)
-    features = counted(round(float(evidence.n_features[i])), "feature")
+    n_features = float(evidence.n_features[i])  # on average over the fits
+    features = "" if n_features.is_integer() else "about "
+    features += counted(round(n_features), "feature")
     answer = f"Take {evidence.recommended!r} ({features}), "
     if i == 0:
         answer += "which has the least error."

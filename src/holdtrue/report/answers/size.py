@@ -63,14 +63,16 @@ def size_summary(
         "skill": "skill",
         "unit": "of",
     }
-    # The usual estimate stands in for a criterion with a unit of its own.
+    # The usual estimate stands in for a criterion with a unit of its own. Of an average the path
+    # has the error of what predicts, which is not the criterion's.
     judge = "dee" if evidence.criterion in UNITS else evidence.criterion
     expected = _estimate(evidence, judge, size)
+    if judge == evidence.criterion and path.scores[size] != expected:
+        judge, expected = "those left out", float(path.scores[size])
     answer = (
-        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]} "
-        f"({evidence.criterion}: {number(_estimate(evidence, evidence.criterion, size))}), where a "
-        f"constant has a mean squared error of {number(constant)}"
-        f"{skill_words(expected, constant)}."
+        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]}. Expect a mean "
+        f"squared error of {number(expected)} at new points (judged by {judge}), where a "
+        f"constant has {number(constant)}{skill_words(expected, constant)}."
     )
     if len(choices) > 1:
         answer += f" Do the criteria agree? {capitalised(agreement(choices))}."

@@ -50,7 +50,7 @@ def transfer_summary(
         question=f"Which of {counted(n_sources, 'trained model')} help {target!r}?"
         if n_sources != 1
         else f"Does the trained model help {target!r}?",
-        answer=_answer(path, evidence, helping, n_sources, target),
+        answer=_answer(path, evidence, rows, n_sources, target),
         path=path,
         table=Table(
             "Columns and sources that carry weight, with the error and skill on left-out rows once "
@@ -93,10 +93,12 @@ def _rows(path: SelectionPath, evidence: SourceEvidence) -> list[dict[str, Any]]
 def _answer(
     path: SelectionPath,
     evidence: SourceEvidence,
-    helping: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
     n_sources: int,
     target: str,
 ) -> str:
+    helping = [row["name"] for row in rows if row["kind"] == "source"]
+    columns = [row["name"] for row in rows if row["kind"] == "column"]
     if helping:
         answer = (
             f"{counted(len(helping), 'source')} of {n_sources} {verb(len(helping), 'help')} "
@@ -106,6 +108,9 @@ def _answer(
         answer = f"The source does not help {target!r}: left out."
     else:
         answer = f"None of the {n_sources:,} sources helps {target!r}: left out."
+    if helping and columns:
+        answer += f" {counted(len(columns), 'column')} {verb(len(columns), 'be')} used beside "
+        answer += f"{'it' if len(helping) == 1 else 'them'}: {listed(columns)}."
     words = {"with_sources": "with sources", "without_sources": "without"}
     errors = [
         f"{number(error)} {words[name]}{skill_words(error, path.scores[0])}"
@@ -114,6 +119,9 @@ def _answer(
     ]
     if errors:
         answer += f" The squared error on left-out rows is {' and '.join(errors)}."
+        at_size = path.scores[path.chosen_size]
+        if not math.isclose(evidence.errors.get("with_sources", at_size), at_size):
+            answer += " It counts what choosing costs; errors in the table do not."
     return answer
 
 

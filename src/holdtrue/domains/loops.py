@@ -1,0 +1,177 @@
+"""Stagewise steps of `kernel.Walk` as compiled loops; importing this module imports numba.
+
+Held-out domains and pairs of them make hundreds of walks. Array operations read the effects of all
+features seven times a step, these loops twice. Equations and departures are those of `kernel`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from holdtrue.columns.loops import compiled
+
+part: Callable[..., Any] = numba.njit
+
+
+@part
+def _polygamma(x: float) -> tuple[float, float, float]:
+    """``ψ(x)``, ``ψ'(x)`` and ``ψ''(x)``: recurrence up to 15, then the asymptotic series."""
+    zero = one = two = 0.0
+    while x < 15.0:
+        zero -= 1 / x
+        one += 1 / x**2
+        two -= 2 / x**3
+        x += 1.0
+    y = 1 / x**2
+    zero += math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240)))
+    one += 1 / x + y / 2 + y / x * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y / 30)))
+    two -= y + y / x + y**2 * (1 / 2 - y * (1 / 6 - y * (1 / 6 - 0.3 * y)))
+    return zero, one, two
+
+
+@part
+def _shrinkage(variance: float, mean: float, mean_v: float, df: float, p: int) -> Any:
+    """``ṽ = add + times v`` of `kernel.moderated_t`, and the degrees of freedom of T."""
+    half = _polygamma(df / 2)
+    excess = variance - half[1]
+    if excess <= 0.0:
+        return mean_v, 0.0, p * df
+    if excess > 1e7:
+        y = 1 / math.sqrt(excess)
+    elif excess < 1e-6:
+        y = 1 / excess
+    else:
+        y = (1 + math.sqrt(1 + 2 * excess)) / (2 * excess)
+        for _ in range(50):
+            _, one, two = _polygamma(y)
+            step = one * (1 - one / excess) / two
+            y += step
+            if abs(step) <= 1e-5 * y:
+                break
+    d0 = 2 * y
+    s0 = math.exp(mean + math.log(df / d0) + _polygamma(y)[0] - half[0])
+    return d0 * s0 / (d0 + df), df / (d0 + df), min(d0 + df, p * df)
+
+
+@part
+def _moderate(s2: np.ndarray, e2: np.ndarray, df: float) -> float:
+    """Shrink the variances s2 as `kernel.moderated_t` does; the degrees of freedom of T."""
+    p = len(s2)
+    low, high = np.inf, 0.0
+    for j in range(p):
+        s2[j] /= e2[j]
+        low, high = min(low, s2[j]), max(high, s2[j])
+    if low < 1e-5 * high:
+        least = 1e-5 * np.median(s2)
+        for j in range(p):
+            s2[j] = max(s2[j], least)
+    logs = np.log(s2)
+    mean, variance = logs.sum() / p, 0.0
+    for j in range(p):
+        variance += (logs[j] - mean) ** 2
+    add, times, total = _shrinkage(variance / (p - 1), mean, s2.sum() / p, df, p)
+    for j in range(p):
+        s2[j] = (add + times * s2[j]) * e2[j]
+    return total
+
+
+@part
+def _strongest(
+    mu: np.ndarray, s2: np.ndarray, e2: np.ndarray, nothing: np.ndarray, by_loss: bool
+) -> int:
+    """The feature with the largest ``|T|``, or fall of the loss; -1 if nothing is left."""
+    best, at = 0.0, -1
+    for j in range(len(mu)):
+        if abs(mu[j]) > nothing[j]:
+            strength = mu[j] ** 2 / (e2[j] if by_loss else s2[j])
+            if strength > best:
+                best, at = strength, j
+    return at
+
+
+@part
+def _write_column(i: int, columns: Any, column: np.ndarray) -> None:
+    """``E[X X_i | d]`` about the center; see `kernel.Columns`."""
+    matrices, others, at, kept, factors, shift = columns
+    n, p = column.shape
+    total = np.zeros(p)
+    for c in range(len(kept)):
+        for j in range(p):
+            total[j] += kept[c] * matrices[c, i, j]
+    for d in range(n):
+        row, beside = matrices[at[d], i], shift[d, i]
+        among, own, itself = factors[:, d]
+        if len(kept):
+            for j in range(p):
+                column[d, j] = row[j] * (among * total[j] + own * row[j]) - itself * others[d, i, j]
+        else:
+            for j in range(p):
+                column[d, j] = own * row[j] + beside * shift[d, j]
+
+
+@compiled
+def take_steps(
+    g: np.ndarray,
+    loss: np.ndarray,
+    weight: np.ndarray,
+    e2: np.ndarray,
+    floor: np.ndarray,
+    nothing: np.ndarray,
+    columns: Any,
+    rule: int,
+    steps: Any,
+) -> int:
+    """Take stagewise steps of one target, and say how many were possible.
+
+    Parameters
+    ----------
+    g : ndarray of shape (n_domains, n_features)
+        Effects; changed, as is ``loss``.
+    loss : ndarray of shape (n_domains,)
+    weight : ndarray of shape (n_domains,)
+    e2, floor : ndarray of shape (n_features,)
+    nothing : ndarray of shape (n_features,)
+        Effects that are rounding error; inf where a feature may not be picked.
+    columns : tuple
+        Where columns come from.
+    rule : int
+        Place in `kernel.RULES`.
+    steps : tuple
+        Arrays to fill, as long as the steps to take: features, changes of their weight, T, degrees
+        of freedom, and losses of shape (n_steps, n_domains).
+    """
+    features, deltas, t, df, losses = steps
+    n, p = g.shape
+    total = weight.sum()
+    mu, s2, column = np.empty(p), np.empty(p), np.empty((n, p))
+    for k in range(len(features)):
+        mu[:] = 0.0
+        s2[:] = 0.0
+        for d in range(n):
+            for j in range(p):
+                mu[j] += weight[d] / total * g[d, j]
+        for d in range(n):
+            share = weight[d] / (total - 1)
+            if share > 0.0:
+                for j in range(p):
+                    s2[j] += share * (g[d, j] - mu[j]) ** 2
+        for j in range(p):
+            s2[j] = max(s2[j], floor[j])
+        df[k] = _moderate(s2, e2, total - 1) if rule == 2 and p > 1 else total - 1
+        i = _strongest(mu, s2, e2, nothing, rule == 0)
+        if i < 0:
+            return k
+        features[k], deltas[k] = i, mu[i] / e2[i]
+        t[k] = mu[i] * math.sqrt(total / s2[i])
+        _write_column(i, columns, column)
+        for d in range(n):
+            loss[d] += deltas[k] * (deltas[k] * column[d, i] - 2 * g[d, i])
+            losses[k, d] = loss[d]
+            for j in range(p):
+                g[d, j] -= deltas[k] * column[d, j]
+    return len(features)
