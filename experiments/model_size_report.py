@@ -370,7 +370,7 @@ threshold from which an input counts as crowded was set to save time, and was no
   cubic smoothing splines beside the three families or in their place, weighed by the evidence or a
   root of it. Decided by the product of two geometric means: the ten problems marked `decided`
   (draws 700 to 705, n = 20, 50, 100) and ten curves with even, beta(.6, 3) and log-normal inputs,
-  two levels of noise, n = 20, 50, three draws. Before: 1.055 and 1.248. Taken: Gaussian kernels of
+  two levels of noise, n = 20, 50, three draws (116 pairs). Before: 1.055 and 1.248. Taken: Gaussian kernels of
   two widths and the square root of the evidence, 1.051 and 1.220, one rule for any number of
   inputs. All three kinds of kernels gave 1.049 and 1.221, the kernels alone 1.050 and 1.209; a
   third width 1.049 and 1.220 for a tenth more time. In the same runs the Gaussian process had 1.094
@@ -388,7 +388,7 @@ Lost, and known why: `leaf`, where the area follows exactly from two columns (ci
 square of the perimeter, a term of the third degree) and a Gaussian process finds the identity;
 `solar`, counts that are nearly all zero: with 20 rows the mean beats every method there, and the
 average errs as most do (1.64 against 1.09; two fits above 2, in samples where a single row has
-most of the variance and left-out rows do not show the harm; four such fits before the mean entered);
+most of the variance and left-out rows do not show the harm; four before the mean entered);
 `flights`, where rows farther than any of the sample are held at its range and a line goes on."""
 
 
