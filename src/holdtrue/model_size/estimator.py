@@ -162,9 +162,10 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     -----
     When **not** to use it: when the terms have no natural order from simple to complex, shrinkage
     (`RidgeCV`, `LassoCV`) is the better tool. A curve as smooth as a Gaussian bump, with hardly any
-    noise, is found from fewer points by a Gaussian process. With hundreds of rows per term the choice hardly
-    matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y:
-    only ``"cv"`` repeats that look in each fold, the other criteria are optimistic.
+    noise, is found from fewer points by a Gaussian process. With hundreds of rows per term the
+    choice hardly matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order
+    has looked at y: only ``"cv"`` repeats that look in each fold, the other criteria are
+    optimistic.
 
     DEE and ADJ compare the sample with inputs that have no label. Without ``X_unlabeled``, 1,000
     are drawn from a kernel density of the inputs (Gaussian, Scott's bandwidth, reflected at the
