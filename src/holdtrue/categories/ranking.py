@@ -427,7 +427,9 @@ def score_table(
     """Estimates of some columns of a table, in their order; without shapes if rows are few."""
     jobs = zip(names, kinds, strict=True)
     if table.n_rows <= _FEW_ROWS:
-        return _scored_once(table, jobs, lambda *job: _score(table, *job, target, how, groups))
+        return _scored_once(
+            table, jobs, lambda name, kind: _score(table, name, kind, target, how, groups)
+        )
     if n_jobs in (None, 1):
         # One column at a time: its counts are dropped before the next is read.
         return (_score(table, name, kind, target, how, groups) for name, kind in jobs)

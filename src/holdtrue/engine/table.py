@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from holdtrue.columns.bins import BinCounter, has_bins
 from holdtrue.columns.counting import Groups, Target, label_order, rows_by_value
-from holdtrue.columns.distinct import distinct, text_buffers, words_of
+from holdtrue.columns.distinct import distinct, text_buffers
 from holdtrue.columns.parts import whole_part
 from holdtrue.columns.values import (
     holds_numbers,
@@ -543,7 +543,7 @@ def _hashes(values: Any) -> np.ndarray:
     elif pa.types.is_temporal(kind):
         values = values.view(f"int{kind.bit_width}")
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        from holdtrue.columns.loops import hash_texts
+        from holdtrue.columns.loops import hash_texts, words_of
 
         text = pc.cast(values, pa.large_binary() if pa.types.is_binary(kind) else pa.large_string())
         offsets, bytes_, _ = text_buffers(text)

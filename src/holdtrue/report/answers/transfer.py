@@ -119,8 +119,8 @@ def _answer(
     ]
     if errors:
         answer += f" The squared error on left-out rows is {' and '.join(errors)}."
-        at_size = path.scores[path.chosen_size]
-        if not math.isclose(evidence.errors.get("with_sources", at_size), at_size):
+        cost = evidence.errors.get("with_sources", 0.0) - path.scores[path.chosen_size]
+        if cost > 1e-9 * path.scores[0]:
             answer += " It counts what choosing costs; errors in the table do not."
     return answer
 
