@@ -243,7 +243,8 @@ def again(rows: list[dict[str, Any]], folder: Path) -> str:
         [
             "### GreedyTL again, with the code as it is",
             "Figure 1 was made before the threshold came from left-out rows, the guard became a"
-            " report and equal candidates shared their weight. The same draws again:",
+            " report and equal candidates shared their weight. The same draws again (of two data"
+            " sets):",
             markdown_table(header, lines),
         ]
     )
