@@ -159,8 +159,8 @@ to the same model on all columns, with the standard error over tables and draws.
 worse than all columns by more than .003 with a third fewer columns.
 
 What came out: the columns kept are level with all columns at both sizes, with 41 % fewer columns \
-at 500 rows and 26 %, short of a third, at 2,000 (34 % over both). When this was run *gain > 0* asked \
-for a skill of .001 as well. The paper's criterion at one standard error \
+at 500 rows and 26 %, short of a third, at 2,000 (34 % over both). When this was run *gain > 0* \
+asked for a skill of .001 as well. The paper's criterion at one standard error \
 is level too: it is the rule of one standard error, not the criterion, that does not hurt. Where \
 nothing clearly predicts alone (InstEval) a linear model loses with the columns kept.
 

@@ -155,7 +155,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         classes = (drawn > np.cumsum(chance, axis=1)).sum(axis=1)
         return self.classes_[np.minimum(classes, len(self.classes_) - 1)]
 
-    @available_if(lambda self: self.rule == "shrunk")
+    @available_if(lambda self: self.rule == "shrunk")  # type: ignore[untyped-decorator]
     @speaks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Shrunk shares of the classes, shape (n_samples, n_classes)."""

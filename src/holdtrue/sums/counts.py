@@ -447,8 +447,8 @@ def _merged(parts: list[Counts]) -> Counts:
             values, pairs = present_pairs(values, keys, len(groups))
             codes = np.split(places, np.cumsum([len(part.pairs[j]) for part in parts])[:-1])
         n_codes = len(values) if groups is None else len(pairs)
-        wide = [_widened(part.tables[j], part.classes, classes) for part in parts]
-        table = sums_by_value(np.concatenate(codes), n_codes, np.concatenate(wide))
+        widened = [_widened(part.tables[j], part.classes, classes) for part in parts]
+        table = sums_by_value(np.concatenate(codes), n_codes, np.concatenate(widened))
         if groups is None:
             values, table = present_values(values, table)
         kind = max((part.kinds[j] for part in parts), key=KINDS.index)

@@ -254,7 +254,8 @@ class ColumnSummary:
     def encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
         """How the column is encoded, and what it holds."""
         missing = f"; {self.n_missing:,} missing" if self.n_missing else ""
-        features, levels, fill = [name], [], None
+        features, fill = [name], None
+        levels: list[Any] = []
         if reason := self._unfit(n_rows, max_levels, missing):
             features, note = [], f"left out: {reason}"
         elif self.is_category:
