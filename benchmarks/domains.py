@@ -372,6 +372,9 @@ def main() -> None:
             new = sections[name]()
         rows = [row for row in rows if not str(row["part"]).startswith(name)] + new
         command = f"python -m benchmarks.domains {shlex.join(asked)} --repeats {options.repeats}"
+        command += (
+            "" if len(asked) == len(sections) else "; other sections as an earlier run left them"
+        )
         write_csv(path, rows, command=command, seed=options.seed)
     report(options.out)
     print((options.out / "README.md").read_text(encoding="utf-8"))

@@ -55,10 +55,19 @@ def _by_column(rows: np.ndarray) -> np.ndarray:
     """The array with its columns in one piece each, copied in blocks that stay in the cache."""
     if rows.flags.f_contiguous:
         return rows
-    columns = np.empty(rows.shape, dtype=rows.dtype, order="F")
+    columns = _room(rows.shape[1], len(rows), rows.dtype).T
     for start in range(0, len(rows), _COPIED):
         columns[start : start + _COPIED] = rows[start : start + _COPIED]
     return columns
+
+
+def _room(n_rows: int, n_columns: int, dtype: Any) -> np.ndarray:
+    """Array of arbitrary content; a large one in memory that was in use, or pages are cleared."""
+    if n_rows * n_columns < WORTH_COMPILING:
+        return np.empty((n_rows, n_columns), dtype=dtype)
+    from holdtrue.columns.loops import room  # imports numba
+
+    return room(n_rows, n_columns, dtype)
 
 
 def class_labels(y: Any) -> np.ndarray:
@@ -312,7 +321,7 @@ class ColumnEncoder:
 
     def _empty(self, n_rows: int) -> np.ndarray:
         # One more number than there are cells is needed, for values never seen.
-        return np.empty((n_rows, len(self.columns)), dtype=cell_type(self.offsets + 1))
+        return _room(n_rows, len(self.columns), cell_type(self.offsets + 1))
 
     def transform(self, table: dict[str, Any]) -> np.ndarray:
         """Cells of each row, shape (n_rows, n_columns); ``offsets[-1]`` for values never seen."""
