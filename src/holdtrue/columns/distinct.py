@@ -149,11 +149,6 @@ def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.frombuffer(offsets, dtype=width)[text.offset :][: len(text) + 1], bytes_, valid
 
 
-def words_of(text: np.ndarray) -> np.ndarray:
-    """The eight bytes from each place of some bytes on, as whole numbers; nothing is copied."""
-    return np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
-
-
 def _in_order(column: Any, groups: Groups) -> Distinct:
     """Values in the order of their first rows, and the codes in the order of the rows."""
     chosen = np.zeros(len(column), dtype=bool)

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.distinct import words_of
+from holdtrue.columns.values import words_of
 
 # Longest text, in bytes, that a key of whole words holds; a UUID has 36.
 MAX_TEXT = 39

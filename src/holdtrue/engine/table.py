@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from holdtrue.columns.bins import BinCounter, has_bins
 from holdtrue.columns.counting import Groups, Target, label_order, rows_by_value
-from holdtrue.columns.distinct import distinct, text_buffers, words_of
+from holdtrue.columns.distinct import distinct, text_buffers
 from holdtrue.columns.parts import whole_part
 from holdtrue.columns.values import (
     holds_numbers,
@@ -30,6 +30,7 @@ from holdtrue.columns.values import (
     python_values,
     refused,
     type_kind,
+    words_of,
 )
 from holdtrue.engine import Engine
 from holdtrue.errors import InputError, InputTypeError, did_you_mean
