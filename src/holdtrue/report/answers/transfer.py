@@ -119,8 +119,8 @@ def _answer(
     ]
     if errors:
         answer += f" The squared error on left-out rows is {' and '.join(errors)}."
-        cost = evidence.errors.get("with_sources", 0.0) - path.scores[path.chosen_size]
-        if cost > 1e-9 * path.scores[0]:
+        error, in_table = evidence.errors.get("with_sources", 0.0), path.scores[path.chosen_size]
+        if error > in_table and number(error) != number(in_table):
             answer += " It counts what choosing costs; errors in the table do not."
     return answer
 
