@@ -232,7 +232,7 @@ def test_forests_that_lead_out_of_themselves_are_refused(rows, field, value):
 
 def test_a_model_that_does_not_fit_its_encoder_is_called_damaged(model, rows):
     wrong = {**vars(model), "encoder": TableEncoder().fit(rows[["dose"]])}
-    with pytest.raises(ValueError, match="the model is damaged, or of other versions"):
-        SavedModel(**wrong).predict(rows)
+    with pytest.raises(ValueError, match="the model is damaged: its encoder reads other columns"):
+        SavedModel(**wrong)
     with pytest.raises(ValueError, match="its classes have no names"):
         SavedModel(**{**vars(model), "estimator": model.encoder, "classes": ("a",)})

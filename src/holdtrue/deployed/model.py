@@ -171,6 +171,8 @@ class SavedModel(Record):
         super().__post_init__()
         if not self.columns:
             raise InputError("the model is damaged: it reads no column.")
+        if list(getattr(self.encoder, "feature_names_in_", self.names)) != self.names:
+            raise InputError("the model is damaged: its encoder reads other columns.")
         for part in parts_of(self.estimator):
             check_trees(part)
         known = getattr(self.estimator, "classes_", ())
