@@ -540,7 +540,8 @@ def report(folder: Path) -> None:
                 " that all are given: encoding and binning included. LightGBM: one tree of 501"
                 " leaves with native categories. scikit-learn: 501 leaves on the codes as numbers."
                 " A split of ours has one child per value, theirs has two. The aim is 6× LightGBM"
-                " and 30× scikit-learn; before one loop grew the tree it was 3.2× to 4.5× and 15×.\n",
+                " and 30× scikit-learn; before one loop grew the tree it was 3.2× to 4.5× and"
+                " 15×.\n",
                 markdown_table(header, versus(of_kind, OWN_TREE)) + "\n",
             ]
     if (folder / "forest.csv").exists():

@@ -69,10 +69,14 @@ def column(kind, codes):
 @pytest.mark.parametrize("kind", ["text", "float", "date", "integer", "bool"])
 @pytest.mark.parametrize("missing", ["category", "ignore"])
 @given(
-    data=st.data(), dense=st.integers(0, 99), part=st.integers(1, 9), n_classes=st.integers(2, 4)
+    data=st.data(),
+    dense=st.integers(0, 99),
+    part=st.integers(1, 9),
+    n_classes=st.integers(2, 4),
+    reach=st.integers(1, 70),
 )
 @settings(max_examples=60)
-def test_parts_give_the_estimate_of_the_whole(kind, missing, data, dense, part, n_classes):
+def test_parts_give_the_estimate_of_the_whole(kind, missing, data, dense, part, n_classes, reach):
     codes = data.draw(st.lists(st.one_of(st.none(), st.integers(-20, 20)), min_size=4, max_size=60))
     labels = data.draw(
         st.lists(st.integers(0, n_classes - 1), min_size=len(codes), max_size=len(codes))
@@ -88,6 +92,8 @@ def test_parts_give_the_estimate_of_the_whole(kind, missing, data, dense, part, 
             (parts, "PART", part),
             (parts, "TEXT_PART", part),
             (parts, "DENSE", dense),
+            (parts, "RANGE", reach),
+            (parts, "_SAMPLED", 2),
             (values, "_SAMPLE", 0),
         ):
             patch.setattr(module, name, value)
@@ -108,6 +114,7 @@ def test_many_rows_in_many_parts(small, kind, forced):
     small.setattr(parts, "PART", 1000)
     small.setattr(parts, "TEXT_PART", 3000)
     small.setattr(parts, "DENSE", 5000)
+    small.setattr(parts, "RANGE", 20_000)
     read_as = "category" if forced or "text" in kind else column_kind(own)
     some, whole = both_ways(pa.chunked_array([own]), target, read_as, Scoring())
     assert_same(some, whole, Scoring())

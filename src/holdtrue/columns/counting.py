@@ -17,7 +17,7 @@ from holdtrue.columns.distinct import (
     text_groups,
     text_pieces,
 )
-from holdtrue.columns.values import array_column, filtered, python_values
+from holdtrue.columns.values import array_column, code_counts, filtered, python_values
 from holdtrue.errors import InputError
 from holdtrue.targets import check_class_count, target_kind
 from holdtrue.validation import check_groups, check_weights
@@ -67,7 +67,10 @@ class Target(NamedTuple):
         if target_type == "numeric":
             return cls(_target_numbers(column), None, weight)
         values, codes = distinct("target", column)
-        rows = np.bincount(codes, weight, minlength=len(values))
+        if weight is None:
+            rows = code_counts(codes, len(values))
+        else:
+            rows = np.bincount(codes, weight, minlength=len(values))
         if target_type == "auto" and target_kind(values, "auto", rows).is_numeric:
             return cls(_target_numbers(column), None, weight)
         labels = python_values(values)
@@ -207,8 +210,6 @@ def count_column(
     values, counts, missing = numbers
     if not len(missing):
         return values, counts
-    import pyarrow as pa
-
     return pa.concat_arrays([values, pa.nulls(1, values.type)]), np.vstack([counts, missing])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -31,6 +32,9 @@ from holdtrue.columns.values import filtered
 LARGE = 1 << 23
 PART = 1 << 20
 TEXT_PART = 1 << 21
+# Rows of numbers that are sorted at a time, and every so many that show where to cut.
+RANGE = 1 << 23
+_SAMPLED = 64
 # Cells of a table of integers that lie close together.
 DENSE = 1 << 20
 _BATCH = 1 << 17
@@ -182,16 +186,51 @@ def _long_text_tables(source: ColumnSource, name: str, target: Target) -> Iterat
 
 
 def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:
-    """Parts of a column of numbers, in their order; the missing value comes first."""
+    """Parts of a column of numbers, in their order; the missing value comes first.
+
+    One range of numbers at a time is in memory, so that many rows cost time and not memory.
+    """
     from holdtrue.columns.loops import sorted_counts
 
     dtype = np.float64 if pa.types.is_floating(source.types[name]) else np.int64
     n_classes = len(target.classes or ())
-    pieces = _numbers(source, name)
-    missing, counts = sorted_counts(pieces, dtype, target.codes, n_classes, PART)
+    missing, ends = _missing_and_ends(source, name, target)
     yield Part(missing[None][:0], missing[None][: int(missing.any())])
-    for values, table in counts:
-        yield Part(table, table[:0], _typed(values, source.types[name]))
+    for low, high in pairwise([None, *ends, None]):
+        pieces = (_within(low, high, *piece) for piece in _numbers(source, name))
+        _, counts = sorted_counts(pieces, dtype, target.codes, n_classes, PART)
+        for values, table in counts:
+            yield Part(table, table[:0], _typed(values, source.types[name]))
+        del counts  # free the memory before the next range
+
+
+def _missing_and_ends(
+    source: ColumnSource, name: str, target: Target
+) -> tuple[np.ndarray, np.ndarray]:
+    """Missing rows by class, and the ends of ranges of about `RANGE` rows but for the last."""
+    missing = np.zeros(len(target.classes or ()), dtype=np.int64)
+    samples, start = [], 0
+    for numbers, valid in _numbers(source, name):
+        if len(valid):
+            labels = target.codes[start : start + len(numbers)]
+            missing += np.bincount(labels[~valid], minlength=len(missing))
+        samples.append((numbers[valid] if len(valid) else numbers)[::_SAMPLED].copy())
+        start += len(numbers)
+    sample = np.sort(np.concatenate(samples))
+    n_ranges = -(-source.n_rows // RANGE) if len(sample) else 1
+    return missing, np.unique(sample[np.arange(1, n_ranges) * len(sample) // n_ranges])
+
+
+def _within(
+    low: Any, high: Any, numbers: np.ndarray, valid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers above one end and up to the other, None being none, with the mask of these."""
+    if low is None and high is None:
+        return numbers, valid
+    inside = np.ones(len(numbers), dtype=bool) if low is None else numbers > low
+    if high is not None:
+        inside &= numbers <= high
+    return numbers, inside & valid if len(valid) else inside
 
 
 def _dense_tables(

@@ -161,8 +161,9 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     Notes
     -----
     When **not** to use it: when the terms have no natural order from simple to complex, shrinkage
-    (`RidgeCV`, `LassoCV`) is the better tool. With hundreds of rows per term the choice hardly
-    matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y:
+    (`RidgeCV`, `LassoCV`) is the better tool. A curve as smooth as a Gaussian bump, with hardly any
+    noise, is found from fewer points by a Gaussian process. With hundreds of rows per term the
+    choice hardly matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order has looked at y:
     only ``"cv"`` repeats that look in each fold, the other criteria are optimistic.
 
     DEE and ADJ compare the sample with inputs that have no label. Without ``X_unlabeled``, 1,000
