@@ -863,7 +863,7 @@ def test_what_the_demo_promises_is_near_what_it_meets(holdtrue):
     ).groups()
     assert float(met) == pytest.approx(float(expected), rel=0.25)
     assert float(met) < float(lasso) < float(mean)
-    estimate = re.search(rf"bayes: {number}", said)[1]
+    estimate = re.search(rf"squared error of {number} at new points", said)[1]
     error = re.search(rf"squared error of {number} on new points", said)[1]
     assert float(error) == pytest.approx(float(estimate), rel=0.4)
 

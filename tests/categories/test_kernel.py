@@ -181,12 +181,13 @@ def test_names_of_values_and_classes_do_not_matter(counts, random):
         np.testing.assert_allclose(*errors, atol=1e-12)
 
 
-def test_a_million_values_take_the_short_route_to_the_same_numbers(monkeypatch):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_million_values_take_the_short_route_to_the_same_numbers(monkeypatch, compiled):
     rng = np.random.default_rng(0)
     counts = rng.poisson(0.8, size=(3000, 2)) + rng.integers(0, 2, size=(3000, 1))
     counts = np.concatenate([counts[counts.any(axis=1)], [[40, 7], [300, 2]]])
-    monkeypatch.setattr("holdtrue.sums.profile._MANY", 40)
     monkeypatch.setattr(kernel, "_BLOCK", 100)
+    monkeypatch.setattr("holdtrue.sums.profile.loops_pay", lambda n_rows: compiled)
     rows, repeats = distinct_rows(counts)
     assert len(rows) < 80 < len(counts)
     np.testing.assert_array_equal(repeats @ rows, counts.sum(axis=0))
