@@ -37,9 +37,9 @@ from holdtrue.columns.counting import Groups, Target, count_groups
 from holdtrue.columns.outline import Outline
 from holdtrue.columns.parts import column_part, count_in_parts
 from holdtrue.engine import engine_of
-from holdtrue.errors import InputError, MissingPackageError, caution, check_choice, speaks
+from holdtrue.errors import InputError, caution, check_choice, speaks
 from holdtrue.evidence import ColumnEvidence
-from holdtrue.path import SelectionPath
+from holdtrue.path import SelectionPath, data_frame
 from holdtrue.progress import progress_bar
 from holdtrue.sums import Profile
 from holdtrue.sums.group_profile import GroupProfile
@@ -48,7 +48,6 @@ from holdtrue.targets import TARGET_TYPES
 
 __all__ = ["Ranking", "rank_columns"]
 
-_FRAMES = ("pandas", "polars", "pyarrow")
 # Rows of a ranking that are printed.
 _SHOWN = 30
 _SHAPES_SHOWN = 9
@@ -143,14 +142,7 @@ class Ranking:
             many bins); ``id_like``; ``predicts``, whether the gain over no column is beyond its
             standard error; ``verdict``, in words.
         """
-        check_choice("backend", backend, _FRAMES)
-        try:
-            return nw.from_dict(self._columns(), backend=backend).to_native()  # type: ignore[arg-type]
-        except ModuleNotFoundError as error:
-            raise MissingPackageError(
-                f"backend={backend!r} needs {backend}, which is not "
-                f"installed. Run `pip install {backend}` or pass another backend."
-            ) from error
+        return data_frame(self._columns(), backend)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_frame("pyarrow").__arrow_c_stream__(requested_schema)
