@@ -118,6 +118,15 @@ def test_kernels_open_with_the_paper(path):
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("path", [*SRC.glob("cli/*.py"), *SRC.glob("report/**/*.py")], ids=str)
+def test_commands_and_reports_read_only_the_path_of_a_fit(path):
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    read = {node.attr for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load)
+            and isinstance(node, ast.Attribute)}  # fmt: skip
+    fitted = {name for name in read if name.endswith("_") and not name.startswith("_")}
+    assert fitted <= {"path_", "comparison_"}  # both are records
+
+
 def test_importing_holdtrue_stays_light():
     heavy = "matplotlib numba duckdb dask pyspark polars pandas onnxruntime pyarrow"
     code = f"import sys, holdtrue; print([m for m in {heavy.split()} if m in sys.modules])"

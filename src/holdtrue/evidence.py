@@ -170,6 +170,27 @@ class DomainEvidence(Evidence):
 
 
 @dataclass(frozen=True, eq=False)
+class PenaltyEvidence(Evidence):
+    """Of `SteadyRidge*`: the spreads and penalties that competed at held-out domains."""
+
+    # intercept_spreads, slope_spreads, penalties, scores, weights, shape (n_candidates,): each
+    # candidate, its squared error on held-out domains and its share in the average
+    intercept_spreads: np.ndarray
+    slope_spreads: np.ndarray
+    penalties: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray
+    # shape (n_domains,), or empty: error of the average at each domain, chosen anew without it
+    new_errors: np.ndarray
+
+    @property
+    def pooled_error(self) -> float:
+        """Least error of a ridge on all rows pooled: the candidates without any spread."""
+        is_pooled = (self.intercept_spreads == 0) & (self.slope_spreads == 0)
+        return float(self.scores[is_pooled].min())
+
+
+@dataclass(frozen=True, eq=False)
 class SizeEvidence(Evidence):
     """Of `model_size`: every criterion at every size."""
 
@@ -192,3 +213,9 @@ class SourceEvidence(Evidence):
     targets: tuple[str, ...]  # the class of each row of ``weights``; empty for a numeric target
     # Error on left-out rows by what was used: "with_sources", "without_sources"
     errors: dict[str, float]
+    lam: float = np.nan  # the penalty, as given or chosen
+
+    @property
+    def n_sources(self) -> int:
+        """Number of candidates that are sources."""
+        return len(self.names) - self.n_features

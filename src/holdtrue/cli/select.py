@@ -30,7 +30,7 @@ from holdtrue.domains import (
     TGreedyRegressor,
 )
 from holdtrue.errors import InputError, did_you_mean
-from holdtrue.evidence import DomainEvidence
+from holdtrue.evidence import DomainEvidence, PenaltyEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers import columns_notes, select_summary
 from holdtrue.report.answers.words import an
@@ -173,7 +173,8 @@ def _selected(
         fit_notes = [(what, without_examples(why)) for what, why in fit_notes]
     summary = select_summary(path, target, domain, contest_path)
     if "SteadyRidge" in fits.models:
-        pooled = _pooled(fits.models["SteadyRidge"])
+        steady = fits.models["SteadyRidge"].path_.evidence_as(PenaltyEvidence)
+        pooled = f"A ridge on all rows pooled has {number(steady.pooled_error)} at best."
         summary = replace(summary, answer=f"{summary.answer} {pooled}")
     evidence = model.path_.evidence_as(DomainEvidence)
     settled = {
@@ -206,7 +207,8 @@ def _contest(model: Any, encoded: TableMoments, rows: TableRows | None) -> _Fits
             steady = SteadyRidgeRegressor().fit_statistics(moments)
         else:
             steady = SteadyRidgeClassifier().fit_statistics(moments, classes=classes)
-        models["SteadyRidge"], errors["SteadyRidge"] = steady, steady.new_domain_errors_
+        models["SteadyRidge"] = steady
+        errors["SteadyRidge"] = steady.path_.evidence_as(PenaltyEvidence).new_errors
         if rows is not None:
             average: Any = (
                 DomainAverageRegressor() if classes is None else DomainAverageClassifier()
@@ -266,14 +268,6 @@ def _time_words(contest: Comparison, domain: str) -> str:
         f"Each {domain!r} from those before it: {', '.join(models)}, {without} "
         f"{number(float(contest.null.mean()))}; take {contest.recommended}."
     ).replace("  ", " ")
-
-
-def _pooled(steady: Any) -> str:
-    """The error of the usual baseline, which is one of SteadyRidge's candidates, in a sentence."""
-    table = steady.candidates_
-    is_pooled = (table["intercept_spread"] == 0) & (table["slope_spread"] == 0)
-    least = float(table["score"][is_pooled].min())
-    return f"A ridge on all rows pooled has {number(least)} at best."
 
 
 def _numbered(encoded: TableMoments, domain: str) -> TableMoments:

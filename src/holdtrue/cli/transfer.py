@@ -12,6 +12,7 @@ from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns,
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, labels_line, opened_line, program, without_folders
 from holdtrue.errors import InputError
+from holdtrue.evidence import SourceEvidence
 from holdtrue.report.answers import transfer_summary
 from holdtrue.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
 from holdtrue.targets import TargetKind
@@ -63,16 +64,17 @@ def answer(
     subjects = data.labels(groups) if groups else None
     with kept_warnings() as notes:
         model.fit(X, y, groups=subjects, sample_weight=data.weights)
-    if not model.source_names_:
+    evidence = model.path_.evidence_as(SourceEvidence)
+    if not evidence.n_sources:
         why = notes[0][1] if notes else "it has none."
         raise InputError(f"no model in {sources} can be used: {why}")
     asked = {
         "target": target,
         "groups": groups,
-        "sources": f"{len(model.source_names_):,} in {Path(sources).name or sources}",
+        "sources": f"{evidence.n_sources:,} in {Path(sources).name or sources}",
         "rows": len(y),
         "columns": len(data.names),
-        "lam": model.lam_,
+        "lam": evidence.lam,
     }
     path = without_classes(model.path_, target) if data.no_values else model.path_
     return answered(
@@ -105,18 +107,12 @@ def _model(
 ) -> SavedModel:
     """GreedyTL with the files of the sources that it uses."""
     from holdtrue.deployed.build import promise_of, saved_model, target_labels
-    from holdtrue.deployed.slim import slim, with_features
+    from holdtrue.deployed.slim import on_used_sources
 
-    n_columns = X.shape[1]
-    used = np.flatnonzero(np.atleast_2d(model.coef_)[:, n_columns:].any(axis=0))
-    files, of_files = model._pool.files_of(used)
+    slimmed, files = on_used_sources(model)
     y = target_labels(data.table.column(target), is_numeric=kind.is_numeric)
     labels = None if groups is None else target_labels(data.table.column(groups))
     promise = promise_of(model, X, y, labels, groups, random_state=data.seed)
-    kept = np.append(np.arange(n_columns), n_columns + of_files)
-    slimmed = with_features(slim(model), kept).set_params(sources=())
-    slimmed.n_features_in_ = n_columns
-    slimmed.source_names_ = [model.source_names_[j] for j in of_files]
     columns = number_columns(data, data.names)
     contents = {file.name: file.read_bytes() for file in files}
     return saved_model("GreedyTL", slimmed, columns, data.table, target, promise, sources=contents)

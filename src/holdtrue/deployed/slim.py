@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,17 @@ def with_features(estimator: Any, kept: np.ndarray) -> Any:
     twin.coef_ = np.ascontiguousarray(estimator.coef_[..., kept])
     twin.n_features_in_ = len(kept)
     return twin
+
+
+def on_used_sources(model: Any) -> tuple[Any, list[Path]]:
+    """GreedyTL, slim, on its columns and the sources in the files that it uses; and these files."""
+    n_columns = model.n_features_in_
+    used = np.flatnonzero(np.atleast_2d(model.coef_)[:, n_columns:].any(axis=0))
+    files, in_files = model._pool.files_of(used)
+    twin = with_features(slim(model), np.append(np.arange(n_columns), n_columns + in_files))
+    twin.n_features_in_, twin.sources = n_columns, ()
+    twin.source_names_ = [model.source_names_[j] for j in in_files]
+    return twin, files
 
 
 def parts_of(estimator: Any) -> list[Any]:

@@ -66,6 +66,11 @@ class SteadyFit:
     # from fits that have not seen it either
     nested: np.ndarray | None
 
+    @property
+    def new_errors(self) -> np.ndarray:
+        """Errors at new domains, shape (n_domains,): nested where that is known."""
+        return self.curve[-1] if self.nested is None else self.nested
+
 
 def held_out_fits(
     sums: DomainSums,

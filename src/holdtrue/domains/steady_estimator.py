@@ -26,6 +26,7 @@ from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.plan import MAX_SINGLE, N_PARTS, held_out_parts
 from holdtrue.domains.steady import PENALTIES, standardised
 from holdtrue.errors import InputError, caution, shown
+from holdtrue.evidence import PenaltyEvidence
 from holdtrue.path import SelectionPath, fits_whole
 from holdtrue.sums import Moments
 from holdtrue.validation import check_level, check_magnitude
@@ -216,9 +217,8 @@ class SteadyRidgeBase(DomainEstimator):
         slopes_at = steady_choose.domain_slopes(sums, spreads, fits, fit.weights)
         effects = np.einsum("jq,dqk->kjd", sums.back, slopes_at)
         self.domain_effects_ = effects[0] if len(effects) == 1 else effects
-        errors = fit.curve[-1] if fit.nested is None else fit.nested
         empty = float(fit.curve[0].mean())
-        self.new_domain_errors_ = errors
+        errors = self.new_domain_errors_ = fit.new_errors
         self.new_domain_score_ = float(errors.mean())
         self.new_domain_interval_ = new_domain_interval(errors, self.level, empty)
         self.mean_interval_ = mean_interval(errors, self.level)
@@ -251,6 +251,25 @@ class SteadyRidgeBase(DomainEstimator):
             if self.fit_intercept:
                 within = "slopes from within domains" if math.isinf(A) else f"of intercepts {A:g}"
                 main += f", {within}"
+        spread_of_intercepts, spread_of_slopes, penalty_of = np.array(
+            [(A, R, value) for A, R in spreads for value in penalties]
+        ).T
+        evidence = PenaltyEvidence(
+            intercept_spreads=spread_of_intercepts,
+            slope_spreads=spread_of_slopes,
+            penalties=penalty_of,
+            scores=fit.losses.ravel(),
+            weights=fit.weights.ravel(),
+            new_errors=fit.new_errors if grouped else np.empty(0),
+        )
+        self.candidates_ = {
+            "intercept_spread": evidence.intercept_spreads,
+            "slope_spread": evidence.slope_spreads,
+            "penalty": evidence.penalties,
+            "score": evidence.scores,
+            "weight": evidence.weights,
+        }
+        self.held_out_scores_ = fit.curve
         self.path_ = SelectionPath(
             order=np.arange(len(PENALTIES)),
             names=[f"penalty {value:.2g}" for value in PENALTIES],
@@ -260,12 +279,8 @@ class SteadyRidgeBase(DomainEstimator):
             f"{n}; {main}",
             unit="mean squared error",
             train_scores=fit.train @ share,
+            evidence=evidence,
         )
-        table = np.array([(A, R, value) for A, R in spreads for value in penalties])
-        names = ("intercept_spread", "slope_spread", "penalty")
-        self.candidates_ = dict(zip(names, table.T, strict=True))
-        self.candidates_ |= {"score": fit.losses.ravel(), "weight": fit.weights.ravel()}
-        self.held_out_scores_ = fit.curve
 
     def _notes(self, empty: float, *, is_nested: bool, single_rows: bool) -> list[str]:
         """What a reader of ``new_domain_score_`` must know, in sentences."""

@@ -182,6 +182,7 @@ class _GreedyTL(SourceEstimator):
                 weights=weights,
                 targets=targets,
                 errors=self.loo_errors_,
+                lam=self.lam_,
             ),
         )
         self.selected_ = [names[i] for i in self.path_.chosen]

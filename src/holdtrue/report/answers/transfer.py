@@ -33,7 +33,7 @@ def transfer_summary(
     if columns is not None:
         path = _with_column_names(path, columns)
     evidence = path.evidence_as(SourceEvidence)
-    n_sources = len(evidence.names) - evidence.n_features
+    n_sources = evidence.n_sources
     rows = _rows(path, evidence)
     helping = [row["name"] for row in rows if row["kind"] == "source"]
     labels = {
