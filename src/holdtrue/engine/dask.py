@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holdtrue.columns.values import columns_of, is_plain, refused, type_kind
 from holdtrue.engine import Join, Split, engine_failure
-from holdtrue.errors import InputError, SpokenError
+from holdtrue.errors import EngineError, InputError, SpokenError
+
+# Seconds after which workers are looked for, and after which a cluster without any is given up
+# unless Dask's own setting, distributed.scheduler.no-workers-timeout, says otherwise.
+_LOOK, _GIVEN_UP = 2.0, 300.0
 
 
 class DaskEngine:
@@ -36,7 +41,7 @@ class DaskEngine:
         self, columns: Sequence[str], split: Split, join: Join, n_buckets: int
     ) -> list[Any]:
         """As in `Engine`."""
-        from dask import compute, delayed
+        from dask import delayed
 
         types = {name: _decoded(self.types[name]) for name in columns}
         cut = delayed(_Partition(types, split, n_buckets), nout=n_buckets, pure=False)
@@ -46,11 +51,44 @@ class DaskEngine:
                 cut(number, part) for number, part in enumerate(self.select(columns).to_delayed())
             ]
             joined = [join_pieces(b, [piece[b] for piece in pieces]) for b in range(n_buckets)]
-            return [result for result in compute(*joined) if result is not None]
+            return [result for result in _computed(joined) if result is not None]
         except SpokenError:
             raise
         except Exception as error:
             raise engine_failure("Dask", error) from error
+
+
+def _computed(tasks: list[Any]) -> Any:
+    """Results of tasks, by the scheduler that Dask would choose."""
+    from dask.base import compute, get_scheduler
+
+    client = getattr(get_scheduler(collections=tasks), "__self__", None)
+    if client is None:  # threads or processes of this machine
+        return compute(*tasks)
+    futures = client.compute(tasks)
+    for future in futures:
+        _wait(client, future)
+    return client.gather(futures)
+
+
+def _wait(client: Any, future: Any) -> None:
+    """Wait for a task as long as there are workers; Dask itself would wait for them for ever."""
+    from dask.config import get
+    from dask.utils import parse_timedelta
+
+    limit = parse_timedelta(get("distributed.scheduler.no-workers-timeout", None)) or _GIVEN_UP
+    seen = time.monotonic()
+    while future.status == "pending":
+        try:
+            future.exception(timeout=_LOOK)
+        except TimeoutError:
+            if client.scheduler_info()["workers"]:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > limit:
+                raise EngineError(
+                    f"Dask has had no worker for {limit:.0f} seconds. Nothing was written. Start "
+                    "workers, and start again."
+                ) from None
 
 
 @dataclass(frozen=True)
