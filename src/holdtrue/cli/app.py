@@ -39,13 +39,19 @@ def main() -> None:
         # Ended from outside: clean up as for Ctrl-C.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     arguments = _with_standard_output(sys.argv[1:]) or ["--help"]
+    run: Any = typer.main.get_command(app)
+    who = f"holdtrue {arguments[0]}"
+    if arguments[0] in run.commands:  # at once: typer loads much to read its own options first
+        run, name, arguments = run.commands[arguments[0]], who, arguments[1:]
+    else:
+        name = "holdtrue"
     try:
-        code = app(args=arguments, prog_name="holdtrue", standalone_mode=False)
+        code = run(args=arguments, prog_name=name, standalone_mode=False)
         if code == _INTERRUPTED:
-            print_error(f"holdtrue {arguments[0]}: interrupted. No file was left half-written.")
+            print_error(f"{who}: interrupted. No file was left half-written.")
         sys.exit(code)
     except _UsageError as error:
-        print_error(_usage_sentence(error, arguments[0]))
+        print_error(_usage_sentence(error, who))
         sys.exit(2)
 
 
@@ -59,9 +65,9 @@ def _holdtrue(
         raise typer.Exit
 
 
-def _usage_sentence(error: Any, first: str) -> str:
-    """A mistake in the options, as one sentence; the first argument names the command."""
-    who = error.ctx.command_path if error.ctx else f"holdtrue {first}"
+def _usage_sentence(error: Any, who: str) -> str:
+    """A mistake in the options, as one sentence of ``who``, the command."""
+    who = error.ctx.command_path if error.ctx else who
     option = getattr(error, "option_name", None)
     if isinstance(option, str) and hasattr(error, "possibilities"):
         known = [name for param in error.ctx.command.get_params(error.ctx) for name in param.opts]
