@@ -1011,8 +1011,6 @@ def test_weights_are_repetitions(tmp_path, holdtrue):
                 np.testing.assert_allclose(*predicted, rtol=1e-6)
             else:
                 assert predicted[0] == predicted[1]
-    told = holdtrue.refuses("rank", "once.csv", "-t", "up", "--weights", "w", "--save", "r.skops")
-    assert told == "--save in rank cannot go with --weights. Leave one out."
 
 
 def test_weights_that_cannot_be_are_refused(sales, tmp_path, holdtrue):

@@ -242,3 +242,34 @@ def test_a_model_of_ones_own_takes_part_in_the_contest(asked, command_line, tmp_
     assert "TableEncoder" in run.refuses(*question, "--model", tmp_path / "odd.skops")
     dump(KNeighborsRegressor(), tmp_path / "ridge.skops")
     assert "is a model of the field" in run.refuses(*question, "--model", tmp_path / "ridge.skops")
+
+
+@every_question
+def test_a_model_saved_with_weights_is_that_of_repeated_rows(command, asked, command_line):
+    """The promise, what is predicted without a model, and the predictions are the same."""
+    folder, _ = asked
+    header, *lines = (folder / table_of(command)).read_text("utf-8").splitlines()[:401]
+    times = [k % 3 for k in range(len(lines))]
+    once = [f"{line},{w}" for line, w in zip(lines, times, strict=True)]
+    often = [line for line, w in zip(lines, times, strict=True) for _ in range(w)]
+    (folder / "once.csv").write_text("\n".join([f"{header},w", *once]) + "\n", "utf-8")
+    (folder / "often.csv").write_text("\n".join([header, *often]) + "\n", "utf-8")
+    question = QUESTIONS[command].replace(table_of(command), "{}").split()
+    saved = []
+    for name, more in (("once", ["--weights", "w"]), ("often", [])):
+        words = [word.format(f"{name}.csv") for word in question]
+        ended = command_line(folder)(*words, *more, "-q", "--save", f"{name}.skops", "--force")
+        assert ended.code == 0, ended
+        saved.append(load_model(folder / f"{name}.skops"))
+    weighted, repeated = saved
+    promises = [(p.error, p.low, p.high, p.without) for p in (weighted.promise, repeated.promise)]
+    assert promises[0] == pytest.approx(promises[1], rel=1e-6)
+    assert weighted.promise.n_left_out == repeated.promise.n_left_out
+    assert weighted.baseline == (
+        repeated.baseline if weighted.classes else pytest.approx(repeated.baseline)
+    )
+    rows = folder / table_of(command)
+    if weighted.classes is None:
+        np.testing.assert_allclose(weighted.predict(rows), repeated.predict(rows), rtol=1e-5)
+    else:
+        assert (weighted.predict(rows) == repeated.predict(rows)).all()

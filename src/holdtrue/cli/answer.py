@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from sklearn.utils import _safe_indexing
+
 from holdtrue.cli.ask import Data
 from holdtrue.errors import InputError
 from holdtrue.path import SelectionPath
@@ -17,8 +20,9 @@ from holdtrue.targets import TargetKind
 
 if TYPE_CHECKING:
     from holdtrue.deployed import SavedModel
+    from holdtrue.tables.encode import TableRows
 
-_MAX_REPEATED = 10_000_000  # rows, with their repetitions
+MAX_REPEATED = 10_000_000  # rows, with their repetitions
 
 
 class Answer(NamedTuple):
@@ -64,19 +68,24 @@ def kept_warnings() -> Iterator[list[tuple[str, str]]]:
             notes += [("A warning of the fit", str(warning.message)) for warning in caught]
 
 
-def repeated(rows: Any, data: Data) -> Any:
-    """Rows as often as their weights say: weights are repetitions, and domains stay whole."""
+def repeated(data: Data, *rows: Any) -> list[Any]:
+    """Arrays with each row as often as its weight says; None stays None."""
     weights = data.whole_weights("rows are repeated as often as they say")
     if weights is None:
-        return rows
-    if weights.sum() > _MAX_REPEATED:
+        return list(rows)
+    if weights.sum() > MAX_REPEATED:
         raise InputError(
             f"--weights repeat the rows {weights.sum():,.0f} times, above the limit of "
-            f"{_MAX_REPEATED:,}. Divide them by a common factor."
+            f"{MAX_REPEATED:,}. Divide them by a common factor."
         )
-    times = weights.astype(int)
-    again = {name: getattr(rows, name).repeat(times, axis=0) for name in ("X", "y", "groups")}
-    return replace(rows, **again)
+    places = np.repeat(np.arange(len(weights)), weights.astype(int))
+    return [None if each is None else _safe_indexing(each, places) for each in rows]
+
+
+def repeated_rows(rows: TableRows, data: Data) -> TableRows:
+    """Encoded rows as often as their weights say; domains stay whole."""
+    X, y, groups = repeated(data, rows.X, rows.y, rows.groups)
+    return replace(rows, X=X, y=y, groups=groups)
 
 
 def without_values(column: Any) -> Any:

@@ -172,8 +172,6 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
         pyarrow.enable_signal_handlers(False)  # a Ctrl-C at the end of a block would be lost
         asked = {name: options.pop(name) for name in ASK}
         name = function.__name__
-        if asked["weights"] and written["save"] and name not in ("select", "compare"):
-            raise InputError(f"--save in {name} cannot go with --weights. Leave one out.")
         ask = Ask.from_options(target=options[predicted], **asked)
         answer_of = import_module(f"holdtrue.cli.{name}").answer
         targets = ask.targets or [options[predicted]]  # sums have a target of their own

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdtrue.cli.answer import Answer, answered, kept_warnings, repeated, without_values
+from holdtrue.cli.answer import Answer, answered, kept_warnings, repeated_rows, without_values
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import (
     Name,
@@ -64,7 +64,7 @@ def answer(
         "random_state": ask.seed,
     }
     with kept_warnings() as notes:
-        rows = repeated(
+        rows = repeated_rows(
             rows_of(
                 data.table,
                 target,
@@ -143,7 +143,9 @@ def _model(
         promise = promise_of(
             field[name], rows.X, rows.y, rows.groups, domain, random_state=data.seed
         )
-    return saved_model(name, model, columns, data.table, target, promise)
+    return saved_model(
+        name, model, columns, data.table, target, promise, sample_weight=data.weights
+    )
 
 
 def _lines(

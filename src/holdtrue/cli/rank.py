@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdtrue.categories import rank_columns
-from holdtrue.cli.answer import Answer, answered, kept_warnings
+from holdtrue.cli.answer import Answer, answered, kept_warnings, repeated
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, narrowed_lines, opened_line, program
 from holdtrue.errors import InputError
@@ -125,6 +125,7 @@ def _model(
         GingerEncoder(target_type=kind.target_type, random_state=data.seed),
         linear,
     )
+    rows, y, labels = repeated(data, rows, y, labels)
     promise = promise_of(model, rows, y, labels, groups, random_state=data.seed)
     selector, encoder, estimator = fit_with_groups(model, rows, y, labels)
     kept = selector.get_feature_names_out().tolist()
@@ -132,7 +133,14 @@ def _model(
     encoder.feature_names_in_ = np.array(kept, dtype=object)
     columns = feature_columns(data.table.only(kept))
     return saved_model(
-        f"GingerEncoder and {name}", estimator, columns, data.table, target, promise, encoder
+        f"GingerEncoder and {name}",
+        estimator,
+        columns,
+        data.table,
+        target,
+        promise,
+        encoder,
+        sample_weight=data.weights,
     )
 
 

@@ -15,7 +15,7 @@ from holdtrue.cli.answer import (
     Answer,
     answered,
     kept_warnings,
-    repeated,
+    repeated_rows,
     without_classes,
     without_examples,
     without_values,
@@ -80,7 +80,7 @@ def answer(
     in_time = domain_order == "time"
     rows: Any = None
     if average or in_time:
-        rows = repeated(rows_of(data.table, target, domain, **reading), data)
+        rows = repeated_rows(rows_of(data.table, target, domain, **reading), data)
     of_average = rows if average else None
     selected, fits = _selected(data, encoded, target, domain, notes, of_average, **settings)
     if in_time:
@@ -300,12 +300,14 @@ def _model(data: Data, target: str, domain: str, fits: _Fits, encoded: TableMome
     if contest is None or (encoded.classes is not None and contest.scoring == SQUARED_ERROR):
         target_type = "numeric" if encoded.classes is None else "classes"
         reading: Any = {"target_type": target_type, "leave_out": data.dropped}
-        rows = repeated(rows_of(data.table, target, domain, **reading), data)
+        rows = repeated_rows(rows_of(data.table, target, domain, **reading), data)
         promise = promise_of(model, rows.X, rows.y, rows.groups, domain)
     else:
         promise = Promise.from_contest(contest, name, domain)
     model, columns = on_needed_columns(slim(model), encoded.columns)
-    return saved_model(name, model, columns, data.table, target, promise)
+    return saved_model(
+        name, model, columns, data.table, target, promise, sample_weight=data.weights
+    )
 
 
 def _lines(ask: Ask, data: Data, target: str, domain: str, model: Any, target_type: str) -> str:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns
+from holdtrue.cli.answer import (
+    MAX_REPEATED,
+    Answer,
+    answered,
+    kept_warnings,
+    number_columns,
+    repeated,
+)
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import call, labels_line, opened_line, program
 from holdtrue.model_size import NestedRegressor
@@ -37,6 +44,8 @@ def answer(
     has_inputs = ~np.isnan(inputs).any(axis=1)
     labelled = has_inputs & ~np.isnan(target)
     unlabelled = inputs[has_inputs & ~labelled]
+    if data.weights is not None and data.weights.sum() <= MAX_REPEATED:
+        unlabelled = unlabelled.repeat(np.ceil(data.weights[has_inputs & ~labelled]).astype(int), 0)
     model = NestedRegressor(
         basis,
         criterion=criterion,
@@ -103,12 +112,17 @@ def _model(
     """The average over sizes, or the chosen size; rows of X and y may lack values."""
     from holdtrue.deployed.build import promise_of, saved_model, target_labels
 
-    table, _ = data.table.complete([*x, y_name])
     labelled = np.isfinite(X).all(axis=1) & np.isfinite(y)
-    labels = None if groups is None else target_labels(table.column(groups))
-    promise = promise_of(model, X[labelled], y[labelled], labels, groups, random_state=data.seed)
+    labels = None if groups is None else target_labels(data.table.column(groups))
+    known, *rows = repeated(data, labelled, X, y, labels)
+    rows = [None if each is None else each[known] for each in rows]
+    promise = promise_of(model, *rows, groups, random_state=data.seed)
+    table, _ = data.table.complete([*x, y_name])
+    weights = None if data.weights is None else data.weights[labelled]
     columns = number_columns(data, x)
-    return saved_model("NestedRegressor", model, columns, table, y_name, promise)
+    return saved_model(
+        "NestedRegressor", model, columns, table, y_name, promise, sample_weight=weights
+    )
 
 
 def _lines(

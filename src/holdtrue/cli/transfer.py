@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns, without_classes
+from holdtrue.cli.answer import (
+    Answer,
+    answered,
+    kept_warnings,
+    number_columns,
+    repeated,
+    without_classes,
+)
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, labels_line, opened_line, program, without_folders
 from holdtrue.errors import InputError
@@ -112,10 +119,19 @@ def _model(
     slimmed, files = on_used_sources(model)
     y = target_labels(data.table.column(target), is_numeric=kind.is_numeric)
     labels = None if groups is None else target_labels(data.table.column(groups))
-    promise = promise_of(model, X, y, labels, groups, random_state=data.seed)
+    promise = promise_of(model, *repeated(data, X, y, labels), groups, random_state=data.seed)
     columns = number_columns(data, data.names)
     contents = {file.name: file.read_bytes() for file in files}
-    return saved_model("GreedyTL", slimmed, columns, data.table, target, promise, sources=contents)
+    return saved_model(
+        "GreedyTL",
+        slimmed,
+        columns,
+        data.table,
+        target,
+        promise,
+        sources=contents,
+        sample_weight=data.weights,
+    )
 
 
 def _lines(

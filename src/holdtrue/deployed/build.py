@@ -123,10 +123,12 @@ def saved_model(
     encoder: Any = None,
     *,
     sources: Mapping[str, bytes] | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> SavedModel:
     """A fitted model as it is saved.
 
-    ``table`` has the target of every row of the fit. The default encoder is that of the columns.
+    ``table`` has the target of every row of the fit, ``sample_weight`` their weights. The default
+    encoder is that of the columns.
     """
     estimator = slim(estimator)
     column = table.column(target)
@@ -139,10 +141,10 @@ def saved_model(
         if not all(isinstance(value, (bool, int, float, str)) for value in by_text.values()):
             kind, by_text = "text", {text: text for text in by_text}
         classes = tuple(by_text[str(name)] for name in estimator.classes_.tolist())
-        texts, counts = np.unique([str(value) for value in values], return_counts=True)
-        baseline = by_text[str(texts[counts.argmax()])]
+        texts, codes = np.unique([str(value) for value in values], return_inverse=True)
+        baseline = by_text[str(texts[np.bincount(codes, sample_weight).argmax()])]
     else:
-        baseline = float(np.mean(as_numbers(column)))
+        baseline = float(np.average(as_numbers(column), weights=sample_weight))
     used = f"{len(columns):,} column{'s' * (len(columns) != 1)}"
     if sources is not None:
         used = f"{len(sources)} source{'s' * (len(sources) != 1)}"
