@@ -114,9 +114,9 @@ def _model(
 
     labelled = np.isfinite(X).all(axis=1) & np.isfinite(y)
     labels = None if groups is None else target_labels(data.table.column(groups))
-    known, *rows = repeated(data, labelled, X, y, labels)
-    rows = [None if each is None else each[known] for each in rows]
-    promise = promise_of(model, *rows, groups, random_state=data.seed)
+    known, X, y, labels = repeated(data, labelled, X, y, labels)
+    labels = None if labels is None else labels[known]
+    promise = promise_of(model, X[known], y[known], labels, groups, random_state=data.seed)
     table, _ = data.table.complete([*x, y_name])
     weights = None if data.weights is None else data.weights[labelled]
     columns = number_columns(data, x)

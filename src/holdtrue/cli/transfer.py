@@ -119,7 +119,8 @@ def _model(
     slimmed, files = on_used_sources(model)
     y = target_labels(data.table.column(target), is_numeric=kind.is_numeric)
     labels = None if groups is None else target_labels(data.table.column(groups))
-    promise = promise_of(model, *repeated(data, X, y, labels), groups, random_state=data.seed)
+    X, y, labels = repeated(data, X, y, labels)
+    promise = promise_of(model, X, y, labels, groups, random_state=data.seed)
     columns = number_columns(data, data.names)
     contents = {file.name: file.read_bytes() for file in files}
     return saved_model(
