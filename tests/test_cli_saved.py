@@ -273,3 +273,45 @@ def test_a_model_saved_with_weights_is_that_of_repeated_rows(command, asked, com
         np.testing.assert_allclose(weighted.predict(rows), repeated.predict(rows), rtol=1e-5)
     else:
         assert (weighted.predict(rows) == repeated.predict(rows)).all()
+
+
+def test_a_model_of_ones_own_reads_the_columns_that_it_was_fitted_on(asked, command_line, tmp_path):
+    pd = pytest.importorskip("pandas")
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    from skops.io import dump
+
+    folder, _ = asked
+    rows = pd.read_csv(folder / "customers.csv")
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["plan"]), (StandardScaler(), ["spend"])
+    )
+    model = make_pipeline(columns, LogisticRegression())
+    dump(model, tmp_path / "not_fitted.skops")
+    dump(model.fit(rows[["spend", "plan"]], rows["left"]), tmp_path / "fitted.skops")
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=50)
+    dump(make_pipeline(encoder, LogisticRegression()), tmp_path / "every_column.skops")
+    run = command_line(folder)
+    question = ("compare", "customers.csv", "-t", "left", "--models", "majority")
+    names = ("not_fitted", "fitted", "every_column")
+    files = [word for name in names for word in ("--model", tmp_path / f"{name}.skops")]
+    ended = run(*question, *files, "--json", "--save", "own.skops")
+    assert ended.code == 0, ended
+    summary = json.loads(ended.out)
+    errors = {row["model"]: row["error"] for row in summary["table"]["rows"]}
+    assert errors["not_fitted"] == errors["fitted"] < 0.9 * errors["majority"]
+    assert "is your own model, which --save does not keep" in summary["answer"]
+    assert not (folder / "own.skops").exists()
+    with chdir(tmp_path), redirect_stdout(StringIO()) as printed:
+        lines = summary["reproduce"]["python"].replace("customers.csv", f"{folder}/customers.csv")
+        exec(compile(lines, "compare", "exec"), {})
+    assert "every_column" in printed.getvalue()
+
+    renamed = rows.rename(columns={"spend": "spent"})
+    renamed.to_csv(tmp_path / "renamed.csv", index=False)
+    told = run.refuses("compare", tmp_path / "renamed.csv", *question[2:], *files[2:4])
+    assert "model 'fitted' (--model) reads columns that renamed.csv (CSV) lacks: 'spend'" in told
+    assert "Did you mean 'spent'?" in told
+    assert "'spend'" in run.refuses("compare", tmp_path / "renamed.csv", *question[2:], *files[:2])

@@ -133,7 +133,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help="Further model to compare, an unfitted or fitted estimator in a .skops file; "
-            "repeatable. It is fitted anew."
+            "repeatable. It is fitted anew, on the columns that it was fitted on."
         ),
     ] = None,
     scoring: Annotated[

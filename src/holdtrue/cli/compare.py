@@ -7,8 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdtrue.cli.answer import Answer, answered, kept_warnings, repeated_rows, without_values
+import numpy as np
+
+from holdtrue.cli.answer import (
+    Answer,
+    answered,
+    kept_warnings,
+    repeated,
+    repeated_rows,
+    without_values,
+)
 from holdtrue.cli.ask import Ask, Data
+from holdtrue.cli.own_models import own_models, raw_columns, raw_frame
 from holdtrue.cli.python_lines import (
     Name,
     call,
@@ -22,7 +32,6 @@ from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR
 from holdtrue.compare.field import fit_with_groups, named_models
 from holdtrue.errors import InputError
 from holdtrue.report.answers import columns_notes, compare_summary
-from holdtrue.skops_files import UnfitFile, load_skops
 from holdtrue.tables.encode import TableRows, rows_of
 
 if TYPE_CHECKING:
@@ -52,11 +61,7 @@ def answer(
         raise InputError(f"--alpha must lie between 0 and 1. Got {alpha:g}.")
     names = None if models is None else [name.strip() for name in models.split(",")]
     field = named_models(names, is_classes=not kind.is_numeric)
-    files = {Path(file).stem: file for file in model or ()}
-    if len(files) < len(model or ()):
-        listed = ", ".join(model or ())
-        raise InputError(f"models of --model must have different names. Got {listed}.")
-    field |= _loaded(files, field)
+    own = own_models(model or [], field)
     options: dict[str, Any] = {
         "cv": None if domain_order == "any" else "time",
         "scoring": scoring,
@@ -74,18 +79,27 @@ def answer(
             ),
             data,
         )
-        contest = compare_models(
-            field,
-            rows.X,
-            rows.y,
-            groups=rows.groups,
-            target_type=kind.target_type,
-            checkpoint=checkpoint,
+        raw: dict[str, list[str]] = {}  # columns that models of the user read as they are
+        for name, mine in own.items():
+            columns = raw_columns(name, mine, data, target, rows.feature_names)
+            if columns is not None:
+                raw[name] = columns
+            else:
+                field[name] = mine
+        judged: dict[str, Any] = {
+            "groups": rows.groups,
+            "target_type": kind.target_type,
             **options,
-        )
-    columns, named_units = rows.columns, contest.units
+        }
+        contest = compare_models(field, rows.X, rows.y, checkpoint=checkpoint, **judged)
+        for name, columns in raw.items():
+            (frame,) = repeated(data, raw_frame(data, columns))
+            kept = None if checkpoint is None else f"{checkpoint}.{name}"
+            alone = compare_models({name: own[name]}, frame, rows.y, checkpoint=kept, **judged)
+            contest = _joined(contest, alone)
+    encoded, named_units = rows.columns, contest.units
     if data.no_values:
-        columns = tuple(without_values(column) for column in columns)
+        encoded = tuple(without_values(column) for column in encoded)
         named_units = tuple(f"{domain} {i}" for i in range(1, len(contest.units) + 1))
     shown_path = replace(contest, units=named_units).to_path()
     settings = {
@@ -97,28 +111,31 @@ def answer(
         "models": ", ".join(contest.names),
         "scoring": contest.scoring,
     }
+    is_own = contest.recommended in own
+    summary = compare_summary(shown_path, target, domain)
+    if is_own:
+        theirs = f"{contest.recommended!r} is your own model, which --save does not keep."
+        summary = replace(summary, answer=f"{summary.answer} {theirs}")
     return answered(
-        compare_summary(shown_path, target, domain),
+        summary,
         data,
         settings,
-        [*in_time, *columns_notes(columns), *notes],
+        [*in_time, *columns_notes(encoded), *notes],
         kind=kind,
-        deployed=partial(_model, data, target, domain, field, rows, contest),
-        python=_lines(ask, data, target, domain, names, files, target_type, **options),
+        deployed=None if is_own else partial(_model, data, target, domain, field, rows, contest),
+        python=_lines(ask, data, target, domain, names, model or [], raw, target_type, **options),
     )
 
 
-def _loaded(files: dict[str, str], field: dict[str, Any]) -> dict[str, Any]:
-    """The user's models, which are fitted anew, from their files."""
-    models: dict[str, Any] = {}
-    for name, file in files.items():
-        if name in field:
-            raise InputError(f"{name!r} is a model of the field (--model). Rename {file}.")
-        try:
-            models[name] = load_skops(file)
-        except UnfitFile as error:
-            raise InputError(f"{file} {error}") from error
-    return models
+def _joined(contest: Comparison, other: Comparison) -> Comparison:
+    """Both contests as one; they left out the same rows."""
+    return replace(
+        contest,
+        names=contest.names + other.names,
+        errors=np.vstack([contest.errors, other.errors]),
+        n_features=np.append(contest.n_features, other.n_features),
+        seconds=np.append(contest.seconds, other.seconds),
+    )
 
 
 def _model(
@@ -154,7 +171,8 @@ def _lines(
     target: str,
     domain: str | None,
     names: list[str] | None,
-    files: dict[str, str],
+    files: list[str],
+    raw: dict[str, list[str]],
     target_type: str,
     **options: Any,
 ) -> str:
@@ -163,13 +181,14 @@ def _lines(
         return ""
     imports = {"holdtrue": ["compare_models"], "holdtrue.tables": ["open_table", "rows_of"]}
     models: Any = names
-    lines = []
+    lines, contests = [], []
     if files:
         imports["holdtrue.compare.field"] = ["named_models"]
         imports["holdtrue.skops_files"] = ["load_skops"]
         is_classes = not data.target_kind(target, target_type).is_numeric
         lines = [f"models = named_models({names!r}, is_classes={is_classes})"]
-        lines += [f"models[{k!r}] = load_skops({without_folders(v)!r})" for k, v in files.items()]
+        loads = {Path(file).stem: f"load_skops({without_folders(file)!r})" for file in files}
+        lines += [f"models[{k!r}] = {v}" for k, v in loads.items() if k not in raw]
         models = Name("models")
     rows = call(
         rows_of,
@@ -180,13 +199,18 @@ def _lines(
         leave_out=tuple(data.dropped),
     )
     groups = {} if domain is None else {"groups": Name("rows.groups")}
-    given = (models, Name("rows.X"), Name("rows.y"))
-    contest = call(compare_models, *given, **groups, target_type=target_type, **options)
+    judged: dict[str, Any] = {**groups, "target_type": target_type, **options}
+    for k, columns in raw.items():
+        imports["pyarrow as pa"] = []
+        batches = f"pa.Table.from_batches(table.batches({columns!r}))"
+        given = (Name(f"{{{k!r}: {loads[k]}}}"), Name(f"{batches}.to_pandas()"), Name("rows.y"))
+        contests.append(call(compare_models, *given, **judged))
+    contests.insert(0, call(compare_models, models, Name("rows.X"), Name("rows.y"), **judged))
     return program(
         imports,
         opened_line(ask, [target, *([domain] if domain else [])]),
         *narrowed_lines(ask, data),
         f"rows = {rows}",
         *lines,
-        f"print({contest})",
+        *(f"print({contest})" for contest in contests),
     )
