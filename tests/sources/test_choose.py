@@ -5,7 +5,7 @@ from holdtrue import SourcePool
 from holdtrue.sources import choose, ridge
 from holdtrue.sources.calibrate import thresholds
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import Search
+from holdtrue.sources.choose import Problem, Search
 from holdtrue.sources.draws import CandidateDraws
 from holdtrue.sources.folds import Task, make_folds
 from holdtrue.sources.pool import PoolOn
@@ -28,7 +28,8 @@ def search(X, **changes):
 
 
 def fit_one(X, y, weight, lam=0.5, **changes):
-    return choose.fit_target(Stored(X), y, weight, [lam], search(X, **changes))[0]
+    (fit,) = choose.fit_each(Stored(X), [Problem(y, weight, lam)], search(X, **changes))
+    return fit
 
 
 def raw(m=14, p=25, seed=0):
@@ -213,8 +214,8 @@ def test_columns_in_memory_and_columns_made_when_drawn_give_the_same_fit(limit):
         limit or 900, 1e-3, None, np.arange(900), CandidateDraws(np.random.RandomState(0), 900, 20)
     )
     weight = np.random.default_rng(0).uniform(0.5, 2, size=14)
-    (one,) = choose.fit_target(stored, y, weight, [1.0], at_hand)
-    (two,) = choose.fit_target(stored, y, weight, [1.0], drawn)
+    (one,) = choose.fit_each(stored, [Problem(y, weight, 1.0)], at_hand)
+    (two,) = choose.fit_each(stored, [Problem(y, weight, 1.0)], drawn)
     assert one.order.tolist() == two.order.tolist()
     np.testing.assert_allclose(one.raw()[1], two.raw()[1])
     assert one.greedy.reason == two.greedy.reason

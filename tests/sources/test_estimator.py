@@ -96,7 +96,7 @@ def test_the_fit_is_the_kernels(task):
     model.fit(task.X, y)
     Z = np.column_stack([source(task.X) for _, source in task.sources])
     search = choose.Search(5, 1e-4, Z, np.arange(200))
-    (fit,) = choose.fit_target(None, y, np.ones(20), [0.3], search)
+    (fit,) = choose.fit_each(None, [choose.Problem(y, np.ones(20), 0.3)], search)
     np.testing.assert_array_equal(model.path_.order, 40 + fit.order)
     np.testing.assert_allclose(model.source_weights_[fit.order], fit.effects)
     intercept, weights = fit.raw()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdtrue import SourcePool
-from holdtrue.sources import draws, kernel, scale
+from holdtrue.sources import draws, kernel, scale, together
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.pool import PoolOn
 
@@ -315,6 +315,46 @@ def test_candidates_that_rounding_could_let_win_are_scored_again(lam):
         (Z,) = standardise(twins)
         fit = kernel.greedy(Z, y, 24.0, lam, 5, 0.0)
         assert fit.order.tolist() == float64_picks(Z, y, lam, 5)
+
+
+# --- many searches together ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("drawn", [None, 9])
+@pytest.mark.parametrize("seed", range(4))
+def test_searches_that_go_together_are_those_that_go_alone(seed, drawn, kind):
+    rng = np.random.default_rng(seed)
+    m, p = 12, 60
+    raw = 3 + rng.normal(size=(m, p)) * rng.uniform(0.1, 10, size=p)
+    raw[:, 5] = 2.0  # a constant
+    raw[:, 6] = np.arange(m) == 3  # one without row 3
+    raw[4, 7:20] += 1e4  # almost one without row 4
+    raw = raw.astype(kind)
+    Z = scale.standardised(raw, np.ones(m))[0]
+    weights = rng.uniform(0.3, 3, size=(14, m))
+    weights[:4] = 1.0
+    weights[np.arange(14), np.resize([3, 4, 5, 6], 14)] = 0  # left-out rows
+    targets = rng.normal(size=(m, 14)) + raw[:, :14]
+    Y = np.hstack([scale.standardised(targets[:, [f]], weights[f])[0] for f in range(14)]).T
+    lams = np.resize([1.0, 1e-3, 30.0, 0.1, 1e-2], 14)
+
+    def made():
+        return None if drawn is None else draws.CandidateDraws(np.random.RandomState(1), p, drawn)
+
+    for most, tol in ((p, 1e-4), (5, 0.0)):
+        fits = together.greedy_together(raw, Z, Y, weights, lams, most, tol, made())
+        for f, fit in enumerate(fits):
+            own = scale.standardised(raw.astype(float), weights[f])[0]
+            alone = kernel.greedy(own, Y[f], weights[f].sum(), lams[f], most, tol, made())
+            assert fit.order.tolist() == alone.order.tolist()
+            assert fit.reason == alone.reason
+            np.testing.assert_allclose(fit.q, alone.q, rtol=1e-6)
+            np.testing.assert_allclose(fit.weights, alone.weights, rtol=1e-5, atol=1e-9)
+            chosen = own[:, fit.order]
+            np.testing.assert_allclose(
+                fit.predictions(chosen), alone.predictions(chosen), rtol=1e-6, atol=1e-8
+            )
 
 
 # --- stopping -----------------------------------------------------------------------------------

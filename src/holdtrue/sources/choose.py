@@ -7,9 +7,10 @@ hold the columns, folds are weights, a `Search` says how to search. The notation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.draws import CandidateDraws
 from holdtrue.sources.folds import Fold, Task, make_folds, one_at_a_time
 from holdtrue.sources.kernel import GreedyFit, SampledSearch, greedy, greedy_from_gram
-from holdtrue.sources.scale import Scaled, Weighable, first_of_equals, standardised
+from holdtrue.sources.scale import first_of_equals, standardised
+from holdtrue.sources.together import batches, greedy_together
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Columns of so few values can be equal by chance.
@@ -53,14 +55,11 @@ class Search:
     searched: np.ndarray
     draws: CandidateDraws | None = None
 
-    def at(self, weight: np.ndarray) -> Scaled:
-        """The columns of ``matrix``, standardised with these weights."""
-        return self._columns.at(weight)
-
     @cached_property
-    def _columns(self) -> Weighable:
+    def evenly(self) -> np.ndarray:
+        """The columns of ``matrix``, standardised with equal weights."""
         assert self.matrix is not None
-        return Weighable(self.matrix)
+        return standardised(self.matrix, np.ones(len(self.matrix)))[0]
 
 
 def make_search(
@@ -78,8 +77,7 @@ def make_search(
     if drawn is None or candidates.is_stored:
         matrix = candidates.matrix()
         search = replace(search, matrix=matrix)
-        evenly = search.at(np.ones(len(matrix))).matrix(matrix.dtype.type)
-        candidates.equal_to = first_of_equals(evenly)
+        candidates.equal_to = first_of_equals(search.evenly)
         different = np.flatnonzero(candidates.equal_to == search.searched)
         if len(different) < n_total:
             n_total, matrix = len(different), np.ascontiguousarray(matrix[:, different])
@@ -176,44 +174,54 @@ def shared_weights(
     return fit.y_mean - float(raw @ mean), members, raw, effects
 
 
-def fit_target(
-    candidates: Candidates,
-    y: np.ndarray,
-    weight: np.ndarray,
-    lams: Sequence[float],
-    search: Search,
-) -> list[TargetFit]:
-    """Standardise, select and bring back to the scale of the columns; a fit for each λ.
+class Problem(NamedTuple):
+    """A target and the weights of the rows, shape (n_rows,) each; rows of weight 0 are left out."""
 
-    Parameters
-    ----------
-    candidates : Candidates
-    y, weight : ndarray of shape (n_rows,)
-        Rows of weight 0 are left out.
-    lams : sequence of float
-    search : Search
-    """
-    n = float(weight.sum())
-    # Rows of weight 0 become zeros, which is cheaper than to copy the others.
-    target, y_mean, y_scale = standardised(y[:, None].astype(np.float64, copy=False), weight)
-    t = target[:, 0]
-    limits = (search.max_selected, search.tol)
-    columns = None if search.matrix is None else search.at(weight)
-    fits = []
-    for lam in lams:
-        if columns is not None:
-            fit = greedy(columns, t, n, lam, *limits, search.draws)
-            mean, scale = columns.mean[fit.order], columns.scale[fit.order]
+    y: np.ndarray
+    weight: np.ndarray
+    lam: float
+
+
+def fit_each(
+    candidates: Candidates, problems: Sequence[Problem], search: Search
+) -> Iterator[TargetFit]:
+    """Standardise, select and bring back to the scale of the columns; a fit for each problem."""
+    limits = (search.max_selected, search.tol, search.draws)
+    for part in batches(len(problems), len(search.searched)):
+        together = problems[part]
+        # Rows of weight 0 become zeros, which is cheaper than to copy the others.
+        scaled = [standardised(y[:, None].astype(np.float64), w) for y, w, _ in together]
+        targets, lams = [target[:, 0] for target, _, _ in scaled], [lam for _, _, lam in together]
+        weights = [weight for _, weight, _ in together]
+        if search.matrix is None:
+            pairs = zip(targets, together, strict=True)
+            fits = [_sampled(candidates, target, problem, search) for target, problem in pairs]
+        elif len(together) == 1:
+            weight = weights[0]
+            even = (weight == 1).all()
+            Z = search.evenly if even else standardised(search.matrix, weight)[0]
+            fits = [greedy(Z, targets[0], float(weight.sum()), lams[0], *limits)]
         else:
-            assert search.draws is not None
-            sampled = SampledSearch(t, n, lam, *limits, search.draws)
-            while len(wanted := candidates.different(sampled.wanted(), sampled.order)):
-                sampled.step(wanted, standardised(candidates.columns(wanted), weight)[0])
-            fit = sampled.result()
-            _, mean, scale = standardised(candidates.columns(fit.order), weight)
-        order = search.searched[fit.order]
-        fits.append(TargetFit(fit, order, mean, scale, float(y_mean[0]), float(y_scale[0])))
-    return fits
+            fits = greedy_together(
+                search.matrix, search.evenly, np.array(targets), np.array(weights), lams, *limits
+            )
+        for fit, problem, (_, y_mean, y_scale) in zip(fits, together, scaled, strict=True):
+            order, matrix = search.searched[fit.order], search.matrix
+            chosen = candidates.columns(order) if matrix is None else matrix[:, fit.order]
+            _, mean, scale = standardised(chosen, problem.weight)
+            yield TargetFit(fit, order, mean, scale, float(y_mean[0]), float(y_scale[0]))
+
+
+def _sampled(
+    candidates: Candidates, target: np.ndarray, problem: Problem, search: Search
+) -> GreedyFit:
+    """GreedyTL-59 on columns that are read when they are drawn."""
+    assert search.draws is not None
+    n = float(problem.weight.sum())
+    sampled = SampledSearch(target, n, problem.lam, search.max_selected, search.tol, search.draws)
+    while len(wanted := candidates.different(sampled.wanted(), sampled.order)):
+        sampled.step(wanted, standardised(candidates.columns(wanted), problem.weight)[0])
+    return sampled.result()
 
 
 def fit_targets(
@@ -265,11 +273,13 @@ def fit_whole(
         and 0 < n_columns <= min(8 * task.n_targets * most, _MOST_IN_GRAM)
     ):
         return [fit_targets(search.matrix, task.targets, weights[0], lam, search) for lam in lams]
-    fits = [
-        fit_target(candidates, y, weight, lams, search)
+    problems = [
+        Problem(y, weight, lam)
+        for lam in lams
         for y, weight in zip(task.targets.T, weights, strict=True)
     ]
-    return [list(of_lam) for of_lam in zip(*fits, strict=True)]
+    fits = fit_each(candidates, problems, search)
+    return [[next(fits) for _ in weights] for _ in lams]
 
 
 # --- left-out rows ------------------------------------------------------------------------------
@@ -339,15 +349,19 @@ def leave_out(
     on_all: list[list[np.ndarray]] = [[] for _ in lams]
     full = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
     total = 0.0
+    problems = [
+        Problem(y, task.class_weights(fold.train, t), lam)
+        for fold in folds
+        for lam in lams
+        for t, y in enumerate(task.targets.T)
+    ]
+    fits = fit_each(candidates, problems, search)
     with progress_bar("left-out rows", len(folds)) as tick:
         for fold in folds:
             rows = fold.rows
             left_out = float(np.mean([weight[rows].sum() for weight in full]))
-            fits = [
-                fit_target(candidates, y, task.class_weights(fold.train, t), lams, search)
-                for t, y in enumerate(task.targets.T)
-            ]
-            for k, of_lam in enumerate(zip(*fits, strict=True)):
+            for k in range(len(lams)):
+                of_lam = [next(fits) for _ in full]
                 judged = slice(None) if on_all_rows else rows
                 paths = [fit.predictions(candidates.columns(fit.order)[judged]) for fit in of_lam]
                 squares = [

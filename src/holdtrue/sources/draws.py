@@ -48,6 +48,7 @@ class CandidateDraws:
         self.size = size
         self._rng = rng
         self._drawn: list[np.ndarray] = []
+        self._first = np.empty(n_total, dtype=np.intp)  # room to find what was drawn twice
 
     def step(self, t: int) -> np.ndarray:
         """Candidates drawn for step t, chosen before or not."""
@@ -69,7 +70,9 @@ class CandidateDraws:
         drawn = np.empty(0, dtype=np.intp)
         while len(drawn) < count:  # seldom more than once
             drawn = np.append(drawn, self._rng.randint(self.n_total, size=2 * count))
-            drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+            place = np.arange(len(drawn))
+            self._first[drawn[::-1]] = place[::-1]  # the last to be written is the first drawn
+            drawn = drawn[self._first[drawn] == place]
         return drawn[:count]
 
     def free(self, t: int, is_free: np.ndarray) -> np.ndarray:

@@ -439,10 +439,8 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         target, _, y_scale = standardised(task.targets, weight)
         effects = self.path_.evidence_as(SourceEvidence).weights[0, candidates.indices]
         searched = search.searched if search.matrix is not None else np.flatnonzero(effects)
-        if search.matrix is None:
-            Z, _, _ = standardised(candidates.columns(searched).astype(np.float64), weight)
-        else:
-            Z = search.at(weight).matrix(np.float64)
+        columns = candidates.columns(searched) if search.matrix is None else search.matrix
+        Z = standardised(columns.astype(np.float64, copy=False), weight)[0]
         n_features = int((searched < candidates.n_features).sum())
         weights = effects[searched] / float(y_scale[0])
         return bounds.guarantees(Z, target[:, 0], weight, weights, n_features, self.lam_)

@@ -24,7 +24,7 @@ from holdtrue.sources.base import (
     class_task,
 )
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import LAMBDAS, Search, fit_target
+from holdtrue.sources.choose import LAMBDAS, Problem, Search, fit_each
 from holdtrue.sources.folds import one_at_a_time
 from holdtrue.sources.ridge import (
     least_hinge,
@@ -523,7 +523,7 @@ class ForwardRegression(TransferRival):
         total = len(candidates)
         most = total if self.max_selected is None else int(self.max_selected)
         search = Search(most, float(self.tol), candidates.matrix(), np.arange(total))
-        (fit,) = fit_target(candidates, y, weight, [0.0], search)
+        (fit,) = fit_each(candidates, [Problem(y, weight, 0.0)], search)
         weights = np.zeros(total)
         intercept, weights[fit.order] = fit.raw()
         return intercept, weights
