@@ -117,3 +117,10 @@ def test_too_many_classes_are_refused():
     check_class_count(MAX_CLASSES)
     with pytest.raises(InputError, match="at most 100 classes"):
         check_class_count(MAX_CLASSES + 1)
+
+
+def test_rows_of_weight_1_count_beside_heavier_ones():
+    y = np.array([1, 2, 3, 4, 4, 4])
+    kind = target_kind(y, weight=np.array([1.0, 1, 1, 1, 1, 15]))
+    assert (kind.is_numeric, kind.n_values) == (False, 4)  # 4 values are a fifth of 20 rows
+    assert target_kind(y, weight=np.array([1.0, 1, 1, 1, 1, 14])).is_numeric

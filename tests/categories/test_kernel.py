@@ -323,3 +323,23 @@ def test_the_jackknife_interval_covers_the_expected_error():
     errors = np.array([kernel.jackknife("ginger", counts).score for counts in samples])
     covered = np.mean(np.abs(scores - scores.mean()) <= 1.96 * errors)
     assert 0.90 <= covered <= 0.99
+
+
+def test_the_standard_error_of_a_gain_is_by_hand_that_of_pairs_of_rows():
+    # One value of four rows, classes 1 1 0 0, cut into 1 1 and 0 0: each row is wrong by 2/3
+    # before and by 0 after. Cut into 1 0 and 1 0 each gains 2/3 - 1. No gain varies.
+    for counts, gain in (([[0, 2], [2, 0]], 2 / 3), ([[1, 1], [1, 1]], -1 / 3)):
+        assert kernel.ginger_gain(np.array(counts)) == pytest.approx(
+            (4 * gain - 4 * (2 / 3 - 1 / 2), 0)  # the whole counts as no worse than chance
+        )
+    # Cut into 1 1 0 and 0: gains 2/3 - 1/2 (two rows), 2/3 - 1 and 2/3 - 1/2 (alone: chance).
+    gains = np.array([1 / 6, 1 / 6, -1 / 3, 1 / 6])
+    found, error = kernel.ginger_gain(np.array([[1, 2], [1, 0]]))
+    assert found == pytest.approx(gains.sum() - 4 * (2 / 3 - 1 / 2))
+    assert error == pytest.approx(math.sqrt(2 * np.square(gains - gains.mean()).sum()))
+
+
+def test_a_class_of_one_row_has_share_0_among_the_others():
+    # Classes 0 0 0 1. Without itself a row of class 0 sees 2 of 3 alike, that of class 1 none.
+    total = np.array([3, 1])
+    np.testing.assert_allclose(kernel.unseen_cost("ginger", total, "prior"), [1 / 3, 1])

@@ -9,17 +9,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from holdtrue import Counts
+from holdtrue import Counts, GingerSelector
 from holdtrue.categories import kernel
+from holdtrue.categories.criteria import CRITERIA
 from holdtrue.categories.score import (
     Scoring,
     categorical_mask,
+    check_classes,
     criterion_for,
+    looks_like_group,
     score_column,
     score_order,
 )
 from holdtrue.columns.bins import readings
 from holdtrue.columns.parts import whole_part
+from holdtrue.errors import InputError
 from holdtrue.sums import Profile
 
 
@@ -189,3 +193,60 @@ def test_categorical_features_may_be_named_numbered_or_masked():
     ):
         with pytest.raises(ValueError, match=message):
             categorical_mask(bad, names)
+
+
+def test_two_rows_are_enough_and_one_is_not():
+    check_classes(("a", "b"), 2)
+    with pytest.raises(InputError, match=r"needs at least 2 rows\. Got 1 sample\."):
+        check_classes(None, 1)
+
+
+@pytest.mark.parametrize("n_mixed, is_group", [(1, True), (2, False)])
+def test_rows_of_a_subject_have_a_tenth_of_the_pairs_that_differ(n_mixed, is_group):
+    # 20 values of 3 rows: 120 pairs of rows of one value, of which 4 for each mixed value differ;
+    # of all pairs about half do, of which a tenth is .051: between 4/120 and 8/120.
+    labels = np.repeat(np.arange(20) % 2, 3)
+    labels[: 6 * n_mixed : 6] = 1  # one row of some values of class 0
+    profile = Profile.from_parts(
+        "category",
+        [whole_part(*one_column([f"v{i // 3}" for i in range(60)], labels.tolist()))],
+        60,
+        (0, 1),
+        64,
+    )
+    assert looks_like_group(profile) is is_group
+
+
+def test_the_misclassified_share_is_known_to_the_criterion_that_is_one():
+    parts = [whole_part(*one_column(["a", "a", "b", "b"], [0, 1, 1, 1]))]
+    table = Profile.from_parts("category", parts, 4, (0, 1), 64).tables()[0]
+    wrong = CRITERIA["misclassification"].estimate(table, "uniform")
+    assert (wrong.share_wrong, wrong.no_column_wrong) == (0.25, 0.25)
+    assert np.isnan(CRITERIA["gini"].estimate(table, "uniform").share_wrong)
+
+
+@pytest.mark.parametrize(
+    "criterion, numeric, grouped, n_known",
+    [
+        ("log_loss", False, False, 1),
+        ("ginger", False, True, 2),  # of one group
+        ("squared_error", True, False, 1),
+        ("ginger", True, False, 2),
+    ],
+)
+def test_a_column_known_in_too_few_rows_is_worth_no_column(criterion, numeric, grouped, n_known):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=40) if numeric else rng.integers(0, 3, 40)
+    rare = ["a"] * n_known + [None] * (40 - n_known)
+    selector = GingerSelector(criterion, missing="ignore", min_features=1, min_gain_se=0)
+    selector.fit(
+        pd.DataFrame({"rare": rare, "other": list("abcd") * 10}),
+        y,
+        groups=np.repeat(np.arange(8), 5) if grouped else None,
+    )
+    evidence = selector.path_.evidence
+    assert evidence.scores[0] == evidence.no_column[0] == pytest.approx(evidence.no_column[1])
+    # One more row is enough where rows are left out.
+    rare[n_known] = "a"
+    selector.fit(pd.DataFrame({"rare": rare, "other": list("abcd") * 10}), y)
+    assert selector.path_.evidence.standard_errors[0] > 0

@@ -30,6 +30,9 @@ def test_shares_and_what_lies_beyond_make_the_whole(n_terms):
     # t' = t/(1 + t u) gives the share beyond back: u = 1/t' - 1/t.
     beyond = 1 / ratio[:, -1] - 1e-8
     np.testing.assert_allclose(share.sum(axis=1) + beyond, 1)
+    # At every t, however small.
+    of_every_t = 1 / ratio - 10.0 ** -np.arange(-2.0, 9)
+    np.testing.assert_allclose(of_every_t - beyond[:, None], 0, atol=1e-6)
     # The remainder summed term by term.
     v = share[0, 0] * np.arange(1.0, 200_000) ** -2.0
     assert v.sum() == pytest.approx(1, abs=0.05)

@@ -41,6 +41,8 @@ def test_three_rows_by_hand():
     # Leverages 1/3 each; then 1/3 + x²/2 = 5/6, 1/3, 5/6.
     # PRESS_1 = ((2/(2/3))² + 2 (1/(2/3))²)/3 = (9 + 4.5)/3. PRESS_2 = (2 (.5·6)² + (1.5)²)/3.
     np.testing.assert_allclose(kernel.leave_one_out(fit), [13.5 / 3, (18 + 2.25) / 3])
+    # RSS_2 = .5² + 1² + .5² over 3 - 2 degrees of freedom.
+    assert kernel.noise_variance(fit) == pytest.approx(1.5)
 
 
 def test_each_correction_by_hand():
@@ -61,6 +63,9 @@ def test_each_correction_by_hand():
     assert kernel.aic(remp, d, n) == pytest.approx(10 * math.log(2) + 2 * 5)
     # k = 5 parameters: 2·5·6/(10 - 5 - 1) = 15.
     assert kernel.aicc(remp, d, n) == pytest.approx(10 * math.log(2) + 10 + 15)
+    # n = 4, d = 1: one degree of freedom is left, 2·2·3/(4 - 2 - 1) = 12. None is left for d = 2.
+    few = kernel.aicc(np.array([2.0, 2.0]), np.array([1, 2]), 4.0)
+    np.testing.assert_allclose(few, [4 * math.log(2) + 4 + 12, np.inf])
     assert kernel.adjusted_r2(remp, d, n, 5.0) == pytest.approx((20 / 6) / 5)
 
 

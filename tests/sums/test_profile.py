@@ -51,6 +51,15 @@ def test_four_values_by_hand():
     assert (profile.n_values, profile.n_samples) == (5, 6)
 
 
+@pytest.mark.parametrize("is_numeric", [False, True])
+def test_missing_rows_count_as_one_value_or_not_at_all(is_numeric):
+    y = [0.5, 1.5, 0.5, 3.5, 1.5, 0.5] if is_numeric else [0, 1, 0, 1, 1, 0]
+    profile = profile_of(["a", "a", "b", None, None, "c"], y, is_numeric)
+    # n_rows, n_units, n_values, n_once, rows_once
+    assert profile.seen() == (6, 6, 4, 2, 2)
+    assert profile.seen(with_missing=False) == (4, 4, 3, 2, 2)
+
+
 def test_an_id_has_one_row_per_class():
     y = np.arange(70_000) % 2
     profile = profile_of([f"u{i}" for i in range(70_000)], y)
