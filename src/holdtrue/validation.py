@@ -9,6 +9,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
@@ -191,8 +192,10 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
+        # scikit-learn below 1.9 reads names by a protocol that newer Polars has dropped
+        named = X if hasattr(X, "__dataframe__") else pa.table(dict.fromkeys(frame.columns, []))
         try:
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            validate_data(estimator, named, reset=reset, skip_check_array=True)
         except ValueError as error:
             raise _in_words(error) from error
         if not len(frame) or not len(frame.columns):
@@ -210,12 +213,21 @@ def target_rows(y: Any) -> np.ndarray:
     """The target as an array of one dimension; NaN, infinity and complex numbers are refused."""
     if y is None:
         raise InputError("requires y to be passed, but the target y is None. Call fit(X, y).")
-    target = np.asarray(column_or_1d(y, warn=True))
-    if target.dtype.kind == "f":
-        assert_all_finite(target, input_name="y")
+    try:
+        target = np.asarray(column_or_1d(y, warn=True))
+        if target.dtype.kind == "f":
+            assert_all_finite(target, input_name="y")
+    except ValueError as error:
+        raise InputError(f"y must hold one finite value per row. {error}") from error
     if target.dtype.kind == "c":
         raise InputError("Complex data not supported. Got complex numbers in y.")
     return target
+
+
+def check_row_count(y: np.ndarray, n_rows: int) -> None:
+    """Refuse a target of another length than X."""
+    if len(y) != n_rows:
+        raise InputError(f"y must have one value per row of X, {n_rows}. Got {len(y)}.")
 
 
 def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -12,7 +13,15 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from holdtrue import Counts, GingerForestClassifier, GingerSelector, GingerTreeClassifier
+from holdtrue import (
+    Counts,
+    GingerEncoder,
+    GingerForestClassifier,
+    GingerForestRegressor,
+    GingerSelector,
+    GingerTreeClassifier,
+    GingerTreeRegressor,
+)
 from holdtrue.categories import OneColumnClassifier, kernel, rule_estimate, shrunk
 
 
@@ -450,3 +459,35 @@ def test_a_column_not_seen_in_the_fit_is_refused(people):
         selector.transform(X.rename(columns={"plan": "Plan"}))
     with pytest.raises(ValueError, match="6 features, but GingerSelector is expecting 7"):
         GingerSelector().fit(X.to_numpy(), y).transform(X.to_numpy()[:, 1:])
+
+
+EVERY = [
+    GingerSelector(),
+    GingerEncoder(),
+    GingerTreeClassifier(),
+    GingerTreeRegressor(),
+    GingerForestClassifier(2),
+    GingerForestRegressor(2),
+]
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+def test_a_target_that_does_not_fit_is_refused_in_one_sentence(estimator):
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    who = type(estimator).__name__
+    with pytest.raises(ValueError, match=f"^{who}: y must have one value per row of X, 40. Got 39"):
+        clone(estimator).fit(X, y[:-1])
+    with pytest.raises(ValueError, match=f"^{who}: y must hold one finite value per row"):
+        clone(estimator).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match=f"^{who}: y must hold .* Input y contains NaN"):
+        clone(estimator).fit(X, np.where(y > 0, np.nan, 1.0))
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+def test_the_names_of_a_polars_frame_are_kept(estimator):
+    X = pl.DataFrame({"a": np.arange(40.0), "b": ["x", "y"] * 20})
+    fitted = clone(estimator).fit(X, np.arange(40) % 2)
+    assert fitted.feature_names_in_.tolist() == ["a", "b"]
+    use = fitted.transform if hasattr(fitted, "transform") else fitted.predict
+    with pytest.raises(ValueError, match="Their order does"):
+        use(X[["b", "a"]])

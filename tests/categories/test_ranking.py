@@ -566,3 +566,9 @@ def test_columns_that_divide_few_rows_alike_are_scored_once(target, groups, monk
     assert [str(shape) for shape in quick.path.evidence.shapes] == [
         str(shape) for shape in each.path.evidence.shapes
     ]
+
+
+@pytest.mark.parametrize("target", [0, None])
+def test_a_target_that_is_neither_a_name_nor_rows_is_refused(target):
+    with pytest.raises(ValueError, match=f"one value per row. Got {target}"):
+        rank_columns(np.zeros((4, 2)), target)

@@ -159,8 +159,10 @@ def test_an_average_is_over_strengths_and_bins_by_the_likelihood_of_rows_left_ou
                 )
                 sums = np.bincount(of_row[used], y[used], minlength=n_bins)
                 q = (sums + a * mean) / (count + a) if np.isfinite(a) else np.full(n_bins, mean)
-                if i < 0:
-                    numbers = (np.log(q / (1 - q)) if target == "two" else q)[cell]
+                if i < 0:  # linear between the middles of the bins, flat beyond
+                    middle = (np.arange(n_bins) + 0.5) * 64 / n_bins
+                    numbers = np.log(q / (1 - q)) if target == "two" else q
+                    numbers = np.interp(np.arange(64) + 0.5, middle, numbers)
                 elif target == "two":
                     losses[i] = -math.log(q[of_row[i]] if y[i] else 1 - q[of_row[i]])
                 else:
@@ -172,6 +174,21 @@ def test_an_average_is_over_strengths_and_bins_by_the_likelihood_of_rows_left_ou
     chosen = GingerEncoder(max_bins=4).fit(spend[:, None], y)
     assert encoder.n_bins_ == chosen.n_bins_
     np.testing.assert_array_equal(encoder.strengths_, chosen.strengths_)
+
+
+def test_an_average_over_bins_depends_on_the_order_of_numbers_alone():
+    rng = np.random.default_rng(2)
+    spend = np.append(rng.normal(size=3000).round(3), [np.nan] * 20)  # more values than cells
+    y = rng.random(3020) < 1 / (1 + np.exp(-np.nan_to_num(spend)))
+    new = np.append(rng.choice(spend[:3000], 50), [-9.0, 9.0, np.nan])
+    encoder = GingerEncoder(average=True)
+    plain = encoder.fit(spend[:, None], y).transform(new[:, None])
+    assert len(np.unique(plain)) > encoder.n_bins_[0]  # not a staircase of the bins
+    assert np.all(np.diff(plain[np.argsort(new[:50])][:, 0]) >= -0.5)
+    with np.errstate(over="ignore"):
+        stretched, stretched_new = np.exp(9 * spend), np.exp(9 * new)
+    again = encoder.fit(stretched[:, None], y).transform(stretched_new[:, None])
+    np.testing.assert_array_equal(again, plain)
 
 
 @settings(max_examples=25)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sklearn.utils.validation import check_consistent_length
 
 from holdtrue.categories.score import categorical_mask, check_classes, check_group_count
 from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
@@ -28,7 +27,7 @@ from holdtrue.columns.values import (
     python_values,
 )
 from holdtrue.errors import InputError
-from holdtrue.validation import check_groups, mixed_rows, target_rows
+from holdtrue.validation import check_groups, check_row_count, mixed_rows, target_rows
 
 _BLOCK = 1 << 13
 _COPIED = 1 << 10
@@ -347,7 +346,7 @@ def read_sample(
     target_rows(y)  # before the attributes of an earlier fit go
     table = read_table(estimator, X, reset=True)
     labels = class_labels(y)
-    check_consistent_length(next(iter(table.values())), labels)
+    check_row_count(labels, len(next(iter(table.values()))))
     target = Target.from_column(labels, False, sample_weight)
     encoder, cells, weight = _encoded(estimator, table, target)
     assert target.classes is not None
@@ -401,7 +400,7 @@ def read_numbers(
     """Encoder, sample and unit of a numeric target, of the rows with a positive weight."""
     numbers = target_rows(y)  # before the attributes of an earlier fit go
     table = read_table(estimator, X, reset=True)
-    check_consistent_length(next(iter(table.values())), numbers)
+    check_row_count(numbers, len(next(iter(table.values()))))
     target = Target.from_column(numbers, True, sample_weight)
     encoder, cells, weight = _encoded(estimator, table, target)
     used = weight > 0

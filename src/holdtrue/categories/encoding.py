@@ -31,6 +31,7 @@ from holdtrue.columns.values import filtered
 from holdtrue.sums.packing import damaged, pack, unpack
 
 _NEGLIGIBLE = 1e-6  # weight in an average, of the largest
+_MOST_STEPS = 1024  # cells of a number whose averages are interpolated, beside the bins' own
 
 
 class Settings(NamedTuple):
@@ -171,6 +172,7 @@ def _met(codes: np.ndarray, group: np.ndarray, rows: Rows) -> Met:
 class Way(NamedTuple):
     """A reading with a strength, and its weight in an average; fields as in `Chosen`."""
 
+    n_bins: int
     place: np.ndarray
     table: np.ndarray
     strength: float
@@ -188,7 +190,9 @@ class Chosen(NamedTuple):
     score: float  # left-out loss
     strength: float  # infinite where the column says nothing
     averaged: tuple[Way, ...] = ()  # what the encoding averages over; empty: the chosen one alone
-    fine: Cells | None = None  # of all bins together that are averaged over
+    fine: Cells | None = None  # narrow cells, for averages over bins
+    # shape (n_values,): rows of the choice below the fine cell of each value, and half of its own
+    rank: np.ndarray | None = None
 
 
 def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
@@ -226,31 +230,37 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
     chosen = Chosen(ways[best].n_bins, cells, place, tables[best], float(scores[best]), strength)
     if not settings.average or chosen.strength == math.inf:
         return chosen
+    averaged = [way for way in ways if bool(way.n_bins) == (cells is not None)]
+    readings_of = [(way.n_bins, cells_of(way)[1], way.table) for way in averaged]
+    chosen = chosen._replace(averaged=_averaged(readings_of, met, settings.loss))
     if cells is None:
-        return chosen._replace(averaged=_averaged([(place, tables[best])], met, settings.loss))
-    binned = [way for way in ways if way.n_bins]
-    ends = np.unique(np.concatenate([way.ends for way in binned]))
+        return chosen
+    steps = np.linspace(0, averaged[0].ends[-1], _MOST_STEPS).astype(np.intp)
+    ends = np.unique(np.concatenate([steps, *(way.ends for way in averaged)]))
     union = Reading(len(ends), ends, np.zeros((len(ends) + int(cells.has_missing), 0)))
-    places = [cells_of(way)[1] for way in binned]
-    return chosen._replace(
-        averaged=_averaged(
-            list(zip(places, (way.table for way in binned), strict=True)), met, settings.loss
-        ),
-        fine=Cells.from_reading(counted.name, values, union),
+    fine = Cells.from_reading(counted.name, values, union)
+    n_rows = np.bincount(
+        fine.of_values(values), _row_counts(table, settings.loss), minlength=len(union.table)
     )
+    rank = (np.cumsum(n_rows) - n_rows / 2)[fine.of_values(counted.values)]
+    return chosen._replace(fine=fine, rank=rank)
+
+
+def _row_counts(table: np.ndarray, loss: str) -> np.ndarray:
+    """Rows of each cell of a table of class counts or moments."""
+    return table[:, 0] if loss == "squared_error" else table.sum(axis=1)
 
 
 def _averaged(
-    readings: list[tuple[np.ndarray, np.ndarray]], met: Met | None, loss: str
+    readings: list[tuple[int, np.ndarray, np.ndarray]], met: Met | None, loss: str
 ) -> tuple[Way, ...]:
-    """Readings, given as places and tables, with every strength, weighed by what they promise.
+    """Readings, given as bins, places and tables, with every strength, weighed by their promise.
 
     A weight is in proportion to the likelihood of the rows (or groups, one by one) left out,
     ``exp(-n loss)``, for squared error ``loss^(-n/2)``.
     """
-    losses = np.stack([_by_strength(place, table, met, loss) for place, table in readings])
-    table = readings[0][1]
-    n_units = float(table[:, 0].sum() if loss == "squared_error" else table.sum())
+    losses = np.stack([_by_strength(place, table, met, loss) for _, place, table in readings])
+    n_units = float(_row_counts(readings[0][2], loss).sum())
     if met is not None:
         n_units = len(np.unique(met.group))
     if loss == "squared_error":
@@ -345,12 +355,25 @@ def encode(table: np.ndarray, strength: float, output: str) -> np.ndarray:
 
 
 def encode_values(chosen: Chosen, output: str) -> np.ndarray:
-    """Numbers of each value, shape (n_values + 1, n_outputs); the last row as in `encode`."""
-    ways = chosen.averaged or (Way(chosen.place, chosen.table, chosen.strength, 1.0),)
-    return sum(
-        way.weight * encode(way.table, way.strength, output)[np.append(way.place, -1)]
-        for way in ways
-    )
+    """Numbers of each value, shape (n_values + 1, n_outputs); the last row as in `encode`.
+
+    An average over bins is linear between the middles of the bins, in ranks, and flat beyond the
+    first and the last.
+    """
+    if not chosen.averaged:
+        return encode(chosen.table, chosen.strength, output)[np.append(chosen.place, -1)]
+    result = np.zeros(1)
+    for way in chosen.averaged:
+        numbers = encode(way.table, way.strength, output)
+        of_values = numbers[np.append(way.place, -1)]
+        if chosen.rank is not None:
+            n_rows = _row_counts(way.table, "squared_error" if output == "mean" else "log_loss")
+            middle = (np.cumsum(n_rows) - n_rows / 2)[: way.n_bins]
+            inside = np.flatnonzero((way.place >= 0) & (way.place < way.n_bins))
+            for column, known in zip(of_values.T, numbers.T, strict=True):
+                column[inside] = np.interp(chosen.rank[inside], middle, known[: way.n_bins])
+        result = result + way.weight * of_values
+    return result
 
 
 def encode_out_of_fold(counted: Counted, settings: Settings) -> np.ndarray:

@@ -50,7 +50,7 @@ from holdtrue.path import ShowsPath, fits_whole
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import is_number, target_rows
+from holdtrue.validation import check_row_count, is_number, target_rows
 
 __all__ = ["GingerSelector"]
 
@@ -238,10 +238,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         labels = target_rows(y)
         table = read_rows(self, X, reset=True)
         weight = whole_weights(sample_weight, len(table))
-        if len(labels) != len(table):
-            raise InputError(
-                f"y must have one value per row of X, {len(table)}. Got {len(labels)}."
-            )
+        check_row_count(labels, len(table))
         target = Target.by_rule(labels, self.target_type, weight)
         columns = dict(zip(self._names(), columns_of(table).values(), strict=True))
         subjects = None if groups is None else Groups.from_column(groups, target)

@@ -37,7 +37,7 @@ from holdtrue.columns.counting import Groups, Target, count_groups
 from holdtrue.columns.outline import Outline
 from holdtrue.columns.parts import column_part, count_in_parts
 from holdtrue.engine import engine_of
-from holdtrue.errors import InputError, caution, check_choice, speaks
+from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath, data_frame
 from holdtrue.progress import progress_bar
@@ -364,6 +364,10 @@ def rank_columns(
         y = table.column(target)
         names = [name for name in names if name != target]
     else:
+        if np.ndim(target) == 0:
+            raise InputError(
+                f"target must be the name of a column, or one value per row. Got {shown(target)}."
+            )
         y = column_or_1d(target, warn=True)
     rows = Target.by_rule(y, target_type, sample_weight)
     check_classes(rows.classes, rows.n_samples)

@@ -48,7 +48,7 @@ from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Profile
 from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import check_groups, is_number, target_rows
+from holdtrue.validation import check_groups, check_row_count, is_number, target_rows
 
 __all__ = ["GingerEncoder"]
 
@@ -79,9 +79,10 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
     output : {"auto", "log_odds", "probability", "mean"}
         ``"auto"`` is log odds for classes and the mean for a numeric target.
     average : bool
-        Average the numbers over all strengths, and all numbers of bins, instead of choosing one:
-        weighed by the likelihood of the rows left out. A linear model after it errs less on small
-        samples. ``strengths_``, ``scores_`` and ``n_bins_`` are still those of the best.
+        Average over all strengths and numbers of bins, weighed by the likelihood of the rows left
+        out, instead of choosing one of each; between the middles of bins the numbers are
+        interpolated. A linear model after it errs less on small samples. ``strengths_``,
+        ``scores_`` and ``n_bins_`` are still those of the best.
     pairs : int
         Add up to this many joint columns of two: those that gain most over the better of the two.
         All pairs are tried, so that time grows with the square of the number of columns.
@@ -328,8 +329,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         labels = target_rows(y)
         table = columns_of(read_rows(self, X, reset=True))
         n_rows = len(next(iter(table.values())))
-        if len(labels) != n_rows:
-            raise InputError(f"y must have one value per row of X, {n_rows}. Got {len(labels)}.")
+        check_row_count(labels, n_rows)
         weight = whole_weights(sample_weight, n_rows)
         is_numeric = target_kind(labels, self.target_type, weight).is_numeric
         target = Target.from_column(labels, is_numeric, weight)
