@@ -263,6 +263,16 @@ def write_report(folder: Path) -> None:
         "nats less than after the default with a first version that averaged over values and bins "
         "of integers together; also tried there: averages over strengths alone (.0017), over bins "
         "alone (.0015), 10 folds (-.0005), C = .3 (.0029).\n",
+        "That it is linear between the middles of bins was decided on two draws of 500 rows of 15 "
+        "other problems: other targets of Adult, Census-Income, acs_sdnist, gss_wages, MplsStops, "
+        "flights, Mushroom (two) and Chem97, wine_quality, covtype and three targets of "
+        "USCensus1990. It lost .0018 nats less there (better on 10, worse on 3). Also tried "
+        "there, in nats less: linear in the numbers instead of ranks .0016; 10 folds .0008; folds "
+        "dealt four times .0004; C = .3 .0006, C = .1 -.0030, C by cross-validation .0013; the "
+        "numbers beside their bins -.0018, at .3 of their scale .0007; numbers without bins "
+        "-.0116; the sum of all columns as one more 0, with C = .3 .0013; 5 pairs .0049 (better on "
+        "8, worse on 7), pairs that explain what a logistic regression of the columns leaves, by "
+        "more than 0, 1 or 2 standard errors, .0009, .0041 and .0036.\n",
     ]  # fmt: skip
     for size in SIZES:
         path = folder / f"encoder_{size}.csv"

@@ -74,6 +74,12 @@ def numeric_rows(
         raise _in_words(error) from error
 
 
+def check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number of at least that size."""
+    if not (is_number(value, numbers.Integral) and value >= least):
+        raise InputError(f"{name} must be a whole number of at least {least}. Got {shown(value)}.")
+
+
 def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = False) -> Any:
     """Rows without labels as float64, or CSR where accepted; no rows where none are given.
 
@@ -193,7 +199,7 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         # scikit-learn below 1.9 reads names by a protocol that newer Polars has dropped
-        named = X if hasattr(X, "__dataframe__") else pa.table(dict.fromkeys(frame.columns, []))
+        named = X if hasattr(X, "__dataframe__") else pa.table({n: [] for n in frame.columns})
         try:
             validate_data(estimator, named, reset=reset, skip_check_array=True)
         except ValueError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import narwhals as nw
@@ -24,9 +23,9 @@ from holdtrue.categories.score import (
 )
 from holdtrue.columns.counting import Target
 from holdtrue.columns.values import frame_of, missing_objects
-from holdtrue.errors import InputError, InputTypeError, shown, speaks
+from holdtrue.errors import InputError, InputTypeError, speaks
 from holdtrue.tables import Table, open_table
-from holdtrue.validation import is_number
+from holdtrue.validation import check_count
 
 __all__ = ["audit_importances", "ginger_score"]
 
@@ -117,8 +116,7 @@ def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
     >>> np.round(table["cost"], 2)
     array([-0.21,   nan])
     """
-    if not (is_number(n_repeats, numbers.Integral) and n_repeats >= 1):
-        raise InputError(f"n_repeats must be a whole number of at least 1. Got {shown(n_repeats)}.")
+    check_count("n_repeats", n_repeats, 1)
     table = X if isinstance(X, Table) else open_table(X)
     names = table.names
     importance = _importances(model)
@@ -134,11 +132,8 @@ def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
     estimates = _estimates(table, y, DEFAULT_CRITERION)
     share = importance / (importance.sum() or 1.0)
     order = np.argsort(-share, kind="stable")
-    rank = np.empty(len(names), dtype=int)
-    rank[order] = np.arange(1, len(names) + 1)
-    score_rank = np.empty(len(names), dtype=int)
-    best_first = score_order(np.array([column.score for column in estimates]))
-    score_rank[best_first] = np.arange(1, len(names) + 1)
+    rank = np.argsort(order) + 1
+    score_rank = np.argsort(score_order(np.array([column.score for column in estimates]))) + 1
     suspects = [
         int(j) for j in order if share[j] >= _WORTH_ASKING and not estimates[j].beats_no_column
     ]

@@ -220,10 +220,9 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
         return cells, cells.of_values(counted.values)
 
     tables = [way.table for way in ways]
-    if met is None:
-        scores, strengths = _row_losses(tables, settings.loss)
-    else:
-        scores, strengths = _group_losses([cells_of(way)[1] for way in ways], met, settings.loss)
+    # Without groups a loss needs no places, which take a pass over the values.
+    places = [cells_of(way)[1] if met is not None else way.ends for way in ways]
+    scores, strengths = _losses(places, tables, met, settings.loss)
     best = clearly_least(scores)
     strength = float(strengths[best]) if len(tables[best]) > 1 else math.inf
     cells, place = cells_of(ways[best])
@@ -287,45 +286,27 @@ def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: st
     return group_scores(loss, meet(cell, met.group, met.table))
 
 
-def _row_losses(tables: list[np.ndarray], loss: str) -> tuple[np.ndarray, np.ndarray]:
-    """Loss on rows left out and strength of each reading, given its table."""
-    if loss != "squared_error":
+def _losses(
+    places: list[np.ndarray], tables: list[np.ndarray], met: Met | None, loss: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Loss on rows, or groups, left out and strength of each reading, both shape (n_readings,)."""
+    is_numeric = loss == "squared_error"
+    if met is None and not is_numeric:
         return best_readings(loss, [(table, None) for table in tables])
-    if tables[0][:, 0].sum() < 2:  # nothing is left when a row is left out
+    if met is None and tables[0][:, 0].sum() < 2:  # nothing is left when a row is left out
         return np.zeros(len(tables)), np.full(len(tables), math.inf)
-    scores = np.stack([mean_scores(count_sums(table)) for table in tables])
-    chosen = np.array([least(row, 0.0) for row in scores])
+    scores = np.stack(
+        [_by_strength(place, table, met, loss) for place, table in zip(places, tables, strict=True)]
+    )
+    chosen = [least(row, 0.0) if is_numeric else least(row) for row in scores]
     return scores[np.arange(len(chosen)), chosen], np.asarray(STRENGTHS)[chosen]
 
 
-def _group_losses(places: list[np.ndarray], met: Met, loss: str) -> tuple[np.ndarray, np.ndarray]:
-    """Loss on groups left out and strength of each reading, given the cell of each value."""
-    scores, strengths = np.empty(len(places)), np.empty(len(places))
-    for at, place in enumerate(places):
-        cell = place[met.value]
-        if loss == "squared_error":
-            estimate = estimate_mean_groups(meet_moments(cell, met.group, met.table))
-            scores[at], strengths[at] = estimate.score, estimate.strength
-        else:
-            by_strength = group_scores(loss, meet(cell, met.group, met.table))
-            chosen = least(by_strength)
-            scores[at], strengths[at] = by_strength[chosen], STRENGTHS[chosen]
-    return scores, strengths
-
-
 def no_column_loss(counted: Counted, loss: str) -> float:
-    """Left-out loss without a column."""
+    """Left-out loss without a column: that of an infinite strength, in any reading."""
     table, met = counted.without(-1)
-    nothing = [math.inf]
-    if met is None and loss == "squared_error":
-        return float(mean_scores(count_sums(table[is_present(table)]), strengths=nothing)[0])
-    if met is None:
-        return float(strength_scores(loss, table, strengths=nothing)[0])
-    value = np.zeros(len(met.value), dtype=np.intp)
-    if loss == "squared_error":
-        constant = meet_moments(value, met.group, met.table)
-        return estimate_mean_groups(constant, strengths=nothing).score
-    return float(group_scores(loss, meet(value, met.group, met.table), strengths=nothing)[0])
+    one_cell = np.zeros(len(table), dtype=np.intp)
+    return float(_by_strength(one_cell, table[is_present(table)], met, loss)[-1])
 
 
 # --- numbers out --------------------------------------------------------------------------------

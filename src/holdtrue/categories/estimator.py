@@ -50,7 +50,7 @@ from holdtrue.path import ShowsPath, fits_whole
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import check_row_count, is_number, target_rows
+from holdtrue.validation import check_count, check_row_count, is_number, target_rows
 
 __all__ = ["GingerSelector"]
 
@@ -356,11 +356,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 f"n_features_to_select must be a whole number of at least 1, or None. "
                 f"Got {shown(wanted)}."
             )
-
-        if not (is_number(self.min_features, numbers.Integral) and self.min_features >= 0):
-            raise InputError(
-                f"min_features must be a whole number from 0 on. Got {shown(self.min_features)}."
-            )
+        check_count("min_features", self.min_features, 0)
 
     def _check_mode(self) -> None:
         if self.mode == "forward":

@@ -17,11 +17,11 @@ from holdtrue.categories.encoder import read_table
 from holdtrue.categories.shrunk import prior
 from holdtrue.categories.temperature import Calibration, calibrated, tempered
 from holdtrue.categories.tree import WORTH_COMPILING, Sample, node_means, staged_scores
-from holdtrue.categories.tree_estimator import Grown, check_count, class_shares, criterion_unit
+from holdtrue.categories.tree_estimator import Grown, class_shares, criterion_unit
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.path import SelectionPath
 from holdtrue.progress import progress_bar
-from holdtrue.validation import is_number
+from holdtrue.validation import check_count, is_number
 
 
 class _Forest(Grown):

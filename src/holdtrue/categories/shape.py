@@ -131,9 +131,20 @@ def column_shape(
             labels = [f"up to {labels[1]}", *between]
     table = np.concatenate([table, missing])
     labels = [*labels, *["missing"] * len(missing)]
+    n = rows_by_value(table).astype(np.float64)
     if profile.classes is None:
-        return _mean_shape(name, labels, ticks, table, strength, how.alpha, spread)
-    return _share_shape(name, labels, ticks, table, profile.classes, strength, how.alpha, spread)
+        of, numbers = "mean", shrunk_means(table, strength)
+        whole = float(n @ table[:, 1] / n.sum())
+        low, high = mean_interval(numbers, table, strength, how.alpha, spread)
+    else:
+        total = column_total(table)
+        q, in_all = shares(table, total, strength), prior(total)
+        k = 1
+        if len(in_all) > 2:  # the class about which the column says most
+            k = int(np.argmax(n @ np.square(q - in_all) / (in_all * (1 - in_all))))
+        of, numbers, whole = f"share of {str(profile.classes[k])!r}", q[:, k], float(in_all[k])
+        low, high = share_interval(numbers, n, strength, how.alpha, spread)
+    return Shape(name, of, tuple(labels), tuple(ticks), numbers, low, high, n, whole)
 
 
 def _ordered_reading(column: ColumnEstimate, profile: Profile, outline: Outline) -> int | None:
@@ -195,44 +206,6 @@ def _digits(value: float, digits: int) -> str:
 
 
 # --- numbers ------------------------------------------------------------------------------------
-
-
-def _share_shape(
-    name: str,
-    labels: list[str],
-    ticks: list[str],
-    table: np.ndarray,
-    classes: tuple[Any, ...],
-    strength: float,
-    alpha: float,
-    spread: float,
-) -> Shape:
-    total, n = column_total(table), rows_by_value(table).astype(np.float64)
-    q, whole = shares(table, total, strength), prior(total)
-    k = 1
-    if len(classes) > 2:  # the class about which the column says most
-        k = int(np.argmax(n @ np.square(q - whole) / (whole * (1 - whole))))
-    low, high = share_interval(q[:, k], n, strength, alpha, spread)
-    of = f"share of {str(classes[k])!r}"
-    return Shape(
-        name, of, tuple(labels), tuple(ticks), q[:, k], low, high, n, float(whole[k])
-    )  # fmt: skip
-
-
-def _mean_shape(
-    name: str,
-    labels: list[str],
-    ticks: list[str],
-    table: np.ndarray,
-    strength: float,
-    alpha: float,
-    spread: float,
-) -> Shape:
-    n = table[:, 0]
-    means = shrunk_means(table, strength)
-    low, high = mean_interval(means, table, strength, alpha, spread)
-    whole = float(n @ table[:, 1] / n.sum())
-    return Shape(name, "mean", tuple(labels), tuple(ticks), means, low, high, n, whole)
 
 
 def share_interval(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +47,7 @@ from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Profile
 from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import check_groups, check_row_count, is_number, target_rows
+from holdtrue.validation import check_count, check_groups, check_row_count, target_rows
 
 __all__ = ["GingerEncoder"]
 
@@ -91,16 +90,8 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         evenly over a number of folds. Otherwise every row must be in one test part.
     drop_useless : bool
         Leave out columns that say nothing about new rows, instead of a constant.
-    target_type : {"auto", "classes", "numeric"}
-        ``"auto"`` takes text, truth values and categories as classes, and any target of two
-        values; whole numbers if they have at most 20 values, at most a fifth of the rows;
-        anything else is numeric. More than 100 classes are refused.
-    categorical_features : "from_dtype" or array-like
-        Columns to take by value whatever their type: names, indices or a mask. The others go by
-        their type: text, categories and truth values by value, floats and dates in bins, integers
-        both ways, of which the better stands.
-    max_bins : int
-        Most bins of a column of numbers. The criterion chooses how many.
+    target_type, categorical_features, max_bins
+        As in `GingerSelector`.
     random_state : int, RandomState instance or None
         For the folds.
 
@@ -313,11 +304,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         check_choice("output", self.output, _OUTPUTS)
         check_choice("target_type", self.target_type, TARGET_TYPES)
         for name, least in (("pairs", 0), ("max_bins", 2)):
-            value = getattr(self, name)
-            if not (is_number(value, numbers.Integral) and value >= least):
-                raise InputError(
-                    f"{name} must be a whole number of at least {least}. Got {shown(value)}."
-                )
+            check_count(name, getattr(self, name), least)
         check_folds(self.cv)
         for name in ("average", "drop_useless"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -420,14 +407,14 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             if out is None:
                 continue
             if encoding.is_useless:
-                out.fill(encoding.numbers[-1])
+                out.add_columns(encoding.numbers[-1])
             else:
                 out.add(encode_out_of_fold(counted, settings), counted.cell)
         self.pairs_ = best_pairs(halves, rows, settings, int(self.pairs))
         for i, j in self.pairs_:
             self._encodings.append(learn_pair(halves[i], halves[j], rows, settings))
             if out is not None:
-                out.add_rows(pair_out_of_fold(halves[i], halves[j], rows, settings))
+                out.add_columns(pair_out_of_fold(halves[i], halves[j], rows, settings).T)
         self._kept += range(len(names), len(self._encodings))
         self._check_names(self._names_out(names), what_is_new)
         warn_of_groups("GingerEncoder", alike, by_name=False)
@@ -489,15 +476,10 @@ class _Output:
             # Codes are within bounds; mode="clip" saves NumPy the check.
             np.take(np.ascontiguousarray(column), codes, out=self._next(), mode="clip")
 
-    def add_rows(self, numbers: np.ndarray) -> None:
-        """Add columns."""
-        for column in numbers.T:
+    def add_columns(self, columns: np.ndarray) -> None:
+        """Add columns, given as rows of numbers or as one number each."""
+        for column in columns:
             self._next()[:] = column
-
-    def fill(self, numbers: np.ndarray) -> None:
-        """Add constant columns."""
-        for number in numbers:
-            self._next()[:] = number
 
 
 def _dtype(table: Mapping[str, Any]) -> type:

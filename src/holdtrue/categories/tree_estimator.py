@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Self
 
 import numpy as np
@@ -31,9 +30,9 @@ from holdtrue.categories.tree import (
     staged_scores,
     staged_train_losses,
 )
-from holdtrue.errors import InputError, check_choice, shown, speaks
+from holdtrue.errors import InputError, check_choice, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
-from holdtrue.validation import check_weights, is_number
+from holdtrue.validation import check_count, check_weights
 
 # What a tree of classes may be grown by.
 OF_CLASSES = ("log_loss", *TERMS)
@@ -455,12 +454,6 @@ class GingerTreeRegressor(RegressorMixin, _Tree):
 
 
 # --- what trees and forests share ---------------------------------------------------------------
-
-
-def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number of at least that size."""
-    if not (is_number(value, numbers.Integral) and value >= least):
-        raise InputError(f"{name} must be a whole number of at least {least}. Got {shown(value)}.")
 
 
 def criterion_unit(criterion: str) -> str:
