@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
 from holdtrue.model_size import average as module
+from holdtrue.model_size.bases import Rows
 from holdtrue.model_size.bayes import Grid, Sample, posterior
 from holdtrue.model_size.kernel import joint_triangle
 from holdtrue.model_size.table import CRITERIA
@@ -371,6 +372,22 @@ def test_columns_that_tell_nothing_leave_the_mean():
     assert np.mean((model.predict(new) - truth) ** 2) < 1.5 * truth.var()
     steady = NestedRegressor(random_state=0).fit(X, X @ np.arange(8.0))
     assert "constant" not in steady.basis_weights_
+
+
+def test_the_share_beside_the_mean_without_a_row_that_outweighs_the_others_by_hand():
+    # Squares about the mean 2: 4, 1, 4, 1, 64 of 74. Without the last row the others, each left
+    # out, have the means 2/3, 1/3, 2/3, 1/3, and the predictions are those: no gain, share 1.
+    y = np.array([0.0, 1.0, 0.0, 1.0, 10.0])
+    rows = Rows(np.zeros((5, 2)), y, np.ones(5), np.empty((0, 2)))
+    left_out = np.array([2 / 3, 1 / 3, 2 / 3, 1 / 3, 5.0])
+    share, together = module._beside_mean(left_out, rows)
+    assert share == 1 and together == pytest.approx(left_out)
+    # Predictions on the far side of the mean have no share, although they gain over the mean of
+    # all others, 3 and 2.75; the row of 10 would have given them one.
+    left_out = np.array([1.0, 0.0, 1.0, 0.0, 5.0])
+    share, together = module._beside_mean(left_out, rows)
+    assert share == 0
+    assert together == pytest.approx([3.0, 2.75, 3.0, 2.75, 0.5])
 
 
 # --- left-out rows ------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ _MARGIN = 0.1  # of the range of y, beyond which no prediction goes
 _POWER = 0.5
 # Where left-out rows gain less than this share of their error about their mean, the mean enters.
 _LITTLE = 0.1
+_DOMINANT = 0.5
 
 
 def fit_posterior(candidate: Candidate, rows: Rows) -> Posterior:
@@ -134,12 +135,18 @@ def _beside_mean(left_out: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
     """Share of the average beside the mean of y, and left-out predictions of both together.
 
     The share is 1 unless the average gains little. Then it is the one under which left-out rows
-    have the least squared error; each row's prediction has the share of the others.
+    have the least squared error; each row's prediction has the share of the others. A row that
+    alone has more than half of the squared error about the mean has no say, not in the mean
+    either: a curve that sets it apart would seem to gain at all the others.
     """
-    one = np.minimum(1.0, rows.weight)
-    total = rows.weight.sum()
-    mean = (rows.weight @ rows.y - one * rows.y) / (total - one)
-    gain, target = left_out - mean, rows.y - mean
+    weight, y = rows.weight, rows.y
+    one = np.minimum(1.0, weight)
+    mean = (weight @ y - one * y) / (weight.sum() - one)
+    squares = (y - weight @ y / weight.sum()) ** 2
+    judges = np.where(one * squares > _DOMINANT * (weight @ squares), 0.0, weight)
+    itself = np.minimum(one, judges)
+    judged_mean = (judges @ y - itself * y) / (judges.sum() - itself)
+    gain, target = left_out - judged_mean, y - judged_mean
 
     def share(gains: Any, both: Any, targets: Any) -> Any:
         best = np.clip(both / np.where(gains > 0, gains, 1.0), 0.0, 1.0)
@@ -148,5 +155,6 @@ def _beside_mean(left_out: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
         return good + (1 - good) * best
 
     products = np.array([gain**2, gain * target, target**2])
-    sums = products @ rows.weight
-    return float(share(*sums)), mean + share(*(sums[:, None] - one * products)) * gain
+    sums = products @ judges
+    without = share(*(sums[:, None] - itself * products))
+    return float(share(*sums)), mean + without * (left_out - mean)
