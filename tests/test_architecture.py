@@ -127,6 +127,17 @@ def test_commands_and_reports_read_only_the_path_of_a_fit(path):
     assert fitted <= {"path_", "comparison_"}  # both are records
 
 
+def test_locals_are_named_for_what_they_hold():
+    vague = {"own", "found", "made", "said", "told", "there"}
+    for path in modules():
+        names = {
+            node.id
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Name)
+        }
+        assert not names & vague, f"{path}: {names & vague}"
+
+
 def test_importing_holdtrue_stays_light():
     heavy = "matplotlib numba duckdb dask pyspark polars pandas onnxruntime pyarrow"
     code = f"import sys, holdtrue; print([m for m in {heavy.split()} if m in sys.modules])"

@@ -338,7 +338,7 @@ def _is_clear(
 def _sort_rows(cells: np.ndarray, column: int, rows: np.ndarray, out: np.ndarray) -> None:
     """Write the rows by their cells, of equal ones in their order; a merge sort."""
     n = len(rows)
-    here, there = rows.copy(), rows.copy()
+    here, merged = rows.copy(), rows.copy()
     width = 1
     while width < n:
         for start in range(0, n, 2 * width):
@@ -348,12 +348,12 @@ def _sort_rows(cells: np.ndarray, column: int, rows: np.ndarray, out: np.ndarray
                 if right >= stop or (
                     left < middle and cells[here[left], column] <= cells[here[right], column]
                 ):
-                    there[at] = here[left]
+                    merged[at] = here[left]
                     left += 1
                 else:
-                    there[at] = here[right]
+                    merged[at] = here[right]
                     right += 1
-        here, there = there, here
+        here, merged = merged, here
         width *= 2
     for at in range(n):
         out[at] = here[at]

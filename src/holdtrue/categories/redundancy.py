@@ -100,8 +100,8 @@ def same_columns(
                 is_sure, share = True, 0.0
             if not is_sure or share > SAME or share >= np.nan_to_num(adds[best[b]], nan=1.0):
                 continue
-            own = nothing - halves[b].encoding.score
-            if joint_gain(halves[a], halves[b], rows, settings) <= SAME * own:
+            gain_alone = nothing - halves[b].encoding.score
+            if joint_gain(halves[a], halves[b], rows, settings) <= SAME * gain_alone:
                 given[best[b]], adds[best[b]] = best[a], share
                 misses[best[b]] = share and (both[a, b] - alone[b]) / max(alone[a], 1e-300)
     return result

@@ -218,19 +218,19 @@ def _wrong(cells: Cells, total: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.
         weight = s * (N * c) + t * N_k
         np.maximum(second, np.minimum(best, weight), out=second)
         np.maximum(best, weight, out=best)
-    own = s * (N * cells.c) + t * total[cells.label]
+    class_weight = s * (N * cells.c) + t * total[cells.label]
     rival = best[:, cells.row]
-    rival = np.where(own == rival, second[:, cells.row], rival)
-    own -= s * N + t
-    wrong = (rival > own).astype(np.float64)
-    strength, cell = np.nonzero(rival == own)
+    rival = np.where(class_weight == rival, second[:, cells.row], rival)
+    class_weight -= s * N + t
+    wrong = (rival > class_weight).astype(np.float64)
+    strength, cell = np.nonzero(rival == class_weight)
     if len(cell):
         row, label = cells.row[cell], cells.label[cell, None]
         weight = s[strength] * N * cells.counts[row] + t[strength] * total
         ahead = total - (total[label] - 1)
         classes = np.arange(len(total))
         preferred = (ahead > 0) | ((ahead == 0) & (classes < label))
-        level = (weight == own[strength, cell][:, None]) & (classes != label)
+        level = (weight == class_weight[strength, cell][:, None]) & (classes != label)
         wrong[strength, cell] = (level & preferred).any(axis=1)
     return wrong
 

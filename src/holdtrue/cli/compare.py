@@ -61,7 +61,7 @@ def answer(
         raise InputError(f"--alpha must lie between 0 and 1. Got {alpha:g}.")
     names = None if models is None else [name.strip() for name in models.split(",")]
     field = named_models(names, is_classes=not kind.is_numeric)
-    own = own_models(model or [], field)
+    own_field = own_models(model or [], field)
     options: dict[str, Any] = {
         "cv": None if domain_order == "any" else "time",
         "scoring": scoring,
@@ -80,7 +80,7 @@ def answer(
             data,
         )
         raw: dict[str, list[str]] = {}  # columns that models of the user read as they are
-        for name, mine in own.items():
+        for name, mine in own_field.items():
             columns = raw_columns(name, mine, data, target, rows.feature_names)
             if columns is not None:
                 raw[name] = columns
@@ -95,7 +95,9 @@ def answer(
         for name, columns in raw.items():
             (frame,) = repeated(data, raw_frame(data, columns))
             kept = None if checkpoint is None else f"{checkpoint}.{name}"
-            alone = compare_models({name: own[name]}, frame, rows.y, checkpoint=kept, **judged)
+            alone = compare_models(
+                {name: own_field[name]}, frame, rows.y, checkpoint=kept, **judged
+            )
             contest = _joined(contest, alone)
     encoded, named_units = rows.columns, contest.units
     if data.no_values:
@@ -111,7 +113,7 @@ def answer(
         "models": ", ".join(contest.names),
         "scoring": contest.scoring,
     }
-    is_own = contest.recommended in own
+    is_own = contest.recommended in own_field
     summary = compare_summary(shown_path, target, domain)
     if is_own:
         theirs = f"{contest.recommended!r} is your own model, which --save does not keep."

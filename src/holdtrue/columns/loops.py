@@ -650,17 +650,17 @@ def count_keys_in_one_pass(
                 n_room = min(len(label) - start, _MAX_LEFT)
                 left, left_rows = room(n_room, n_words, np.uint64), room(n_room, 1, np.uint32)[:, 0]
         start += len(keys)
-    found, first = table[:n_seen, :n_words], first[:n_seen]
+    seen, first = table[:n_seen, :n_words], first[:n_seen]
     counts = table[:n_seen, n_words:].astype(np.int64)
     if n_left:
         left, left_rows = left[:n_left], left_rows[:n_left]
         rest = next(grouped(lambda: iter([left]), n_left, n_words, n_left))
         labels = label[left_rows][rest.rows]
-        found = np.concatenate([found, left[rest.first]])
+        seen = np.concatenate([seen, left[rest.first]])
         first = np.concatenate([first, left_rows[rest.first]])
         more = class_counts(rest.codes, labels, len(rest.first), n_classes)
         counts = np.concatenate([counts, more])
-    return KeyCounts(found, first, counts, missing)
+    return KeyCounts(seen, first, counts, missing)
 
 
 def sorted_counts(

@@ -105,13 +105,15 @@ def _write_column(i: int, columns: Any, column: np.ndarray) -> None:
             total[j] += kept[c] * matrices[c, i, j]
     for d in range(n):
         row, beside = matrices[at[d], i], shift[d, i]
-        among, own, itself = factors[:, d]
+        among, with_itself, itself = factors[:, d]
         if len(kept):
             for j in range(p):
-                column[d, j] = row[j] * (among * total[j] + own * row[j]) - itself * others[d, i, j]
+                column[d, j] = (
+                    row[j] * (among * total[j] + with_itself * row[j]) - itself * others[d, i, j]
+                )
         else:
             for j in range(p):
-                column[d, j] = own * row[j] + beside * shift[d, j]
+                column[d, j] = with_itself * row[j] + beside * shift[d, j]
 
 
 @compiled

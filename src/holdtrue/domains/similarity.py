@@ -357,10 +357,10 @@ class PairColumns:
 
     def combined(self, M: np.ndarray, Q: np.ndarray) -> np.ndarray:
         """The same of any M and Q of shape (..., n_features)."""
-        among, own, itself = self._factors.astype(M.dtype)[:, :, None]
+        among, with_itself, itself = self._factors.astype(M.dtype)[:, :, None]
         row = M[self._plural] if len(M) > len(self._plural) else M
         result = among * (self._kept.astype(M.dtype) @ M)
-        result += own * row
+        result += with_itself * row
         result *= row
         result -= itself * Q
         return result

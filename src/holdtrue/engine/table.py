@@ -78,11 +78,11 @@ class EngineTarget(NamedTuple):
             return Target.by_rule(column, "numeric")
         values, codes = distinct(self.name, column)
         places = {_key(label): k for k, label in enumerate(self.classes)}
-        found = [places.get(_key(label)) for label in python_values(values)]
+        label_places = [places.get(_key(label)) for label in python_values(values)]
         used = np.bincount(codes, minlength=len(values)) > 0
-        if any(place is None for place, once in zip(found, used, strict=True) if once):
+        if any(place is None for place, once in zip(label_places, used, strict=True) if once):
             raise _changed("a class is new")
-        place = np.array([place or 0 for place in found], dtype=np.uint8)
+        place = np.array([place or 0 for place in label_places], dtype=np.uint8)
         return Target(place[codes], self.classes, None)
 
     def check(self, rows: np.ndarray) -> None:

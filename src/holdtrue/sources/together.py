@@ -133,10 +133,10 @@ class _Searches:
     def _columns(self, wanted: np.ndarray, f: int | None = None) -> np.ndarray:
         """Columns standardised in float64: one for each search, or several for search f."""
         z = self.raw[:, wanted].T.astype(np.float64)
-        own = slice(None) if f is None else [f]
-        weight, n = np.broadcast_to(self.weight[own], z.shape), self.n[own, None]
+        folds = slice(None) if f is None else [f]
+        weight, n = np.broadcast_to(self.weight[folds], z.shape), self.n[folds, None]
         z -= np.einsum("ij,ij->i", z, weight)[:, None] / n
-        z *= self.root[own]
+        z *= self.root[folds]
         scale = np.sqrt(np.einsum("ij,ij->i", z, z)[:, None] / n)
         scale[scale == 0] = 1
         z /= scale

@@ -61,9 +61,9 @@ class DatePart(NamedTuple):
 
 def date_parts(types: Mapping[str, Any]) -> dict[str, DatePart]:
     """Parts of all columns of dates by name; a column that is called so comes first."""
-    found: dict[str, DatePart] = {}
+    parts_by_name: dict[str, DatePart] = {}
     for name, kind in types.items():
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             parts = ("year", "month", "weekday", *(("hour",) * pa.types.is_timestamp(kind)))
-            found |= {f"{name}.{part}": DatePart(name, part) for part in parts}
-    return {name: part for name, part in found.items() if name not in types}
+            parts_by_name |= {f"{name}.{part}": DatePart(name, part) for part in parts}
+    return {name: part for name, part in parts_by_name.items() if name not in types}

@@ -69,8 +69,8 @@ def found_files(source: Path) -> Files:
     if not source.exists():
         if not glob.has_magic(str(source)):
             raise MissingFileError(f"no file {str(source)!r}. Pass the path of {FILES}.")
-        found = sorted(map(Path, glob.glob(str(source), recursive=True)))  # noqa: PTH207
-        paths = [path for path in found if path.is_file()]
+        matches = sorted(map(Path, glob.glob(str(source), recursive=True)))  # noqa: PTH207
+        paths = [path for path in matches if path.is_file()]
         if not paths:
             raise MissingFileError(f"no file matches {str(source)!r}. Pass the path of {FILES}.")
         root = Path(os.path.commonpath([path.parent.absolute() for path in paths]))

@@ -162,14 +162,14 @@ def _check_alike(sites: Mapping[str, SiteSums], left_out: set[str]) -> None:
         raise InputError(f"no column {name!r} in {first}.{did_you_mean(name, known)}")
     for other, other_sums in others:
         differences = [
-            f"{role} is {there}, not {here}"
-            for role, here, there in zip(
+            f"{role} is {elsewhere}, not {here}"
+            for role, here, elsewhere in zip(
                 ("the target", "the domain"),
                 _roles(sums.site),
                 _roles(other_sums.site),
                 strict=True,
             )
-            if here != there
+            if here != elsewhere
         ]
         columns: dict[str, str] = {
             column.name: column.read_as for column in other_sums.site.columns
