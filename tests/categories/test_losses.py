@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 
 from holdtrue import Counts, GingerSelector, rank_columns
-from holdtrue.categories import grouped, numeric, shrunk, shrunk_numeric
+from holdtrue.categories import numeric, shrunk, shrunk_numeric
 from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.finer import finer_gain, finer_mean_gain
 from holdtrue.columns.counting import grouped_moments
+from holdtrue.sums.group_profile import sums_by_value
 
 LOSSES = ("log_loss", "brier", "error", "ginger", "majority")
 
@@ -162,11 +163,12 @@ def test_finer_values_gain_the_difference_of_the_losses(rows, loss):
     fine = np.unique(coarse * 3 + fine, return_inverse=True)[1]
     parent = np.zeros(fine.max() + 1, dtype=int)
     parent[fine] = coarse
-    one_hot = np.eye(3)[k]
-    counts = grouped.sums_by(fine, one_hot)
+    one_hot = np.eye(3, dtype=int)[k]
+    counts = sums_by_value(fine, fine.max() + 1, one_hot)
     gained, error = finer_gain(loss, counts, parent)
     before, after = (
-        shrunk.estimate(loss, grouped.sums_by(code, one_hot)) for code in (coarse, fine)
+        shrunk.estimate(loss, sums_by_value(code, code.max() + 1, one_hot))
+        for code in (coarse, fine)
     )
     assert gained == pytest.approx(len(y) * (before.score - after.score), abs=1e-9)
     assert error >= 0

@@ -391,10 +391,10 @@ def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
     whole = grouped.meet(v, group, counts)
     order = np.array(random.sample(range(len(v)), len(v)))
     shuffled = grouped.meet(v[order], group[order], counts[order])
-    again = grouped.meet(*whole)
+    again = grouped.meet(whole.value, whole.group, whole.sums)
     for other in (shuffled, again):
-        for one, two in zip(whole, other, strict=True):
-            np.testing.assert_array_equal(one, two)
+        for field in ("value", "group", "sums"):
+            np.testing.assert_array_equal(getattr(whole, field), getattr(other, field))
 
 
 @given(numbers)
@@ -402,7 +402,7 @@ def test_moments_of_a_value_and_group_add(rows):
     v, group, y = np.array(rows).T
     alone = np.stack([np.ones(len(v)), y, np.zeros(len(v))], axis=1)
     met = grouped.meet_moments(v, group, alone)
-    for value, code, (n, mean, squares) in zip(*met, strict=True):
+    for value, code, (n, mean, squares) in zip(met.value, met.group, met.sums, strict=True):
         part = y[(v == value) & (group == code)]
         assert (n, mean) == pytest.approx((len(part), part.mean()))
         assert squares == pytest.approx(((part - part.mean()) ** 2).sum(), abs=1e-9)
@@ -484,11 +484,12 @@ def test_a_pair_of_coin_tosses_has_variance_one_by_rules_4_and_5():
 @given(grouped_rows(), st.sampled_from(["log_loss", "brier", "ginger"]), strengths_)
 def test_pairs_of_groups_are_summed_over_all_pairs(rows, loss, a):
     v, group, k, n_classes = rows
-    value, group, counts = grouped.meet(v, group, one_hot(k, n_classes))
+    table = grouped.meet(v, group, one_hot(k, n_classes))
+    value, group, counts = table.value, table.group, table.sums
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(n_classes), size=v.max() + 2)
     rest = rng.uniform(1, 5, size=v.max() + 2)
-    found = group_pairs.share_pairs_sum(loss, value, group, counts, q, rest)
+    found = group_pairs.share_pairs_sum(loss, table, q, rest)
     expected = 0.0
     for g in np.unique(group):
         for h in np.unique(group):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from holdtrue.columns import counting, distinct, loops
+from holdtrue.columns import counting, distinct, loops, pair_loops
 from holdtrue.columns.counting import Groups, Target, count_column, count_groups
 
 small = settings(max_examples=40)
@@ -112,13 +112,15 @@ def test_pairs_of_value_and_group_are_counted_alike(monkeypatch, rows):
 @given(
     st.lists(
         st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=40
-    )
+    ),
+    st.sampled_from([0, 100]),
 )
-def test_pairs_of_joined_values_are_added_up(rows):
+def test_pairs_of_joined_values_are_added_up(monkeypatch, rows, most_cells):
     codes, group, label = np.array(rows).T
-    pairs = loops.pair_counts(codes, group, label.astype(np.uint8), (6, 5, 3))
+    monkeypatch.setattr(pair_loops, "_CELLS_PER_ROW", most_cells)
+    pairs, counts = pair_loops.pair_counts(codes, group, label.astype(np.uint8), (6, 5, 3))
     joined = np.array([0, 0, 1, 1, 1, 2])
-    value, group_of, counts = loops.joined_counts(joined, *pairs, 5)
+    (value, group_of), counts = pair_loops.joined_counts(joined, *pairs, counts, 5)
     found = {(v, g): tuple(c) for v, g, c in zip(value, group_of, counts.tolist(), strict=True)}
     assert len(found) == len(value)
     for v, g in set(zip(joined[codes].tolist(), group.tolist(), strict=True)):

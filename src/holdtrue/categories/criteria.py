@@ -17,7 +17,6 @@ import numpy as np
 from holdtrue.categories import kernel, numeric
 from holdtrue.categories.finer import finer_gain, finer_mean_gain
 from holdtrue.categories.grouped import (
-    Met,
     estimate_groups,
     estimate_mean_groups,
     estimate_rule_groups,
@@ -159,10 +158,10 @@ class GroupRule:
 
     def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading, and its estimate with the standard error of the groups."""
-        at, read = 0, [_met(table) for table in tables]
-        if len(read) > 1:
-            at = clearly_least([rule_group_score(self.name, met, unseen=unseen) for met in read])
-        return at, estimate_rule_groups(self.name, read[at], unseen=unseen)
+        at = 0
+        if len(tables) > 1:
+            at = clearly_least([rule_group_score(self.name, way, unseen=unseen) for way in tables])
+        return at, estimate_rule_groups(self.name, tables[at], unseen=unseen)
 
     def no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
@@ -215,15 +214,15 @@ class GroupShrunk:
 
     def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading at its best strength, and its estimate."""
-        read, scores, strengths = [_met(table) for table in tables], [], []
-        for met in read:
-            by_strength = group_scores(CHOSEN_BY[self.name], met)
+        scores, strengths = [], []
+        for table in tables:
+            by_strength = group_scores(CHOSEN_BY[self.name], table)
             strengths.append([STRENGTHS[least(by_strength)]])
             if CHOSEN_BY[self.name] != self.name:
-                by_strength = group_scores(self.name, met, strengths=strengths[-1])
+                by_strength = group_scores(self.name, table, strengths=strengths[-1])
             scores.append(float(by_strength.min()))
         at = clearly_least(scores)
-        return at, estimate_groups(self.name, read[at], strengths=strengths[at])
+        return at, estimate_groups(self.name, tables[at], strengths=strengths[at])
 
     def no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
@@ -299,20 +298,15 @@ class GroupMean:
 
     def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading, and its estimate."""
-        read = [Met(table.value, table.group, table.sums[:, :3]) for table in tables]
-        estimates = [estimate_mean_groups(met, strengths=self.strengths) for met in read]
+        estimates = [estimate_mean_groups(table, strengths=self.strengths) for table in tables]
         at = clearly_least([estimate.score for estimate in estimates])
         return at, estimates[at]
 
     def no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
         everything = np.zeros_like(table.value)
-        met = meet_moments(everything, table.group, table.sums)
-        return estimate_mean_groups(met, strengths=(math.inf,)).score
-
-
-def _met(table: GroupTable) -> Met:
-    return Met(table.value, table.group, table.sums)
+        whole = meet_moments(everything, table.group, table.sums)
+        return estimate_mean_groups(whole, strengths=(math.inf,)).score
 
 
 def _count_sums(table: ProfileTable) -> CountSums:

@@ -392,7 +392,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 f"{len(classes)} classes. Build them with numeric_target=True."
             )
         if isinstance(profile, GroupProfile):
-            rows = profile.sums.sum(axis=0)
+            rows = profile.by_value.sums.sum(axis=0)
         else:
             rows = profile.repeats @ profile.rows + profile.missing.sum(axis=0)
         if target_kind(np.array(classes, dtype=object), self.target_type, rows).is_numeric:

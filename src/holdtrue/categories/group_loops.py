@@ -1,7 +1,7 @@
 """Compiled loops of `grouped`, and of trees with groups; importing this module imports numba.
 
-They give what the NumPy functions there give, but for the last digits: logarithms of products of a
-few numbers take the place of sums of logarithms.
+They give what the NumPy functions there give, but for the last digits: logarithms of products take
+the place of sums of logarithms.
 """
 
 from __future__ import annotations
@@ -14,10 +14,30 @@ import numpy as np
 from holdtrue.categories.loops import add_row, rows_in
 from holdtrue.columns.loops import compiled
 
-# Factors lie between 1e-12 and 1e12 up to 1e11 rows: so many of them make a finite product.
-_FACTORS = 24
-_FEW = 8  # a power up to this is a product
-_SMALL = 1 << 12  # losses of values with fewer rows elsewhere are taken together
+FEW = 8  # a power up to this is a product
+_LANES = 64  # products side by side, for the processor's vectors
+_FACTORS = 16  # of a product: each lies between 1e-12 and 1e12 up to 1e11 rows
+_EXPONENT, _ONE = 52, 1023  # where a float64 has its exponent, and the exponent of 1
+
+
+@compiled
+def multiply(
+    share: np.ndarray, rest: np.ndarray, inverse: np.ndarray, products: np.ndarray
+) -> None:
+    """Multiply products, shape (n_strengths, _LANES), by ``share + rest/a``, lane by lane."""
+    for a in range(len(inverse)):
+        for i in range(_LANES):
+            products[a, i] *= share[i] + inverse[a] * rest[i]
+
+
+@compiled
+def move_exponents(products: np.ndarray, exponents: np.ndarray) -> None:
+    """Divide products by powers of 2 to lie in [1, 2), and add those powers to ``exponents``."""
+    bits = products.view(np.int64)
+    for a in range(len(bits)):
+        for i in range(_LANES):
+            exponents[a, i] += (bits[a, i] >> _EXPONENT) - _ONE
+            bits[a, i] = (bits[a, i] & ((1 << _EXPONENT) - 1)) | (_ONE << _EXPONENT)
 
 
 @compiled
@@ -28,81 +48,77 @@ def log_sums(
     by_value: np.ndarray,
     priors: np.ndarray,
     inverse: np.ndarray,
+    large: np.ndarray,
+    rows_by_rest: np.ndarray,
 ) -> Any:
-    """Sum of log losses by strength, ``q⁻ = (π⁻ + rest/a)/(1 + n_rest/a)``.
+    """Sum of ``-log(π⁻ + rest/a)`` over the rows of small cells, by strength; what is left over.
 
     Parameters
     ----------
-    value, group : ndarray of int, shape (n_pairs,)
-    counts : ndarray of int64, shape (n_pairs, n_classes)
+    value, group : ndarray of int32, shape (n_pairs,)
+    counts : ndarray of int32, shape (n_pairs, n_classes)
     by_value : ndarray of shape (n_values, n_classes)
         ``C_vk``
     priors : ndarray of shape (n_groups, n_classes)
         ``π_k⁻``
     inverse : ndarray of shape (n_strengths,)
         ``1/a``
+    large : ndarray of shape (3, n)
+        Written: ``π⁻``, rest and rows of cells of more than `FEW` rows; 1, ``n_rest`` and minus
+        the rows of pairs whose ``n_rest`` is beyond ``rows_by_rest``.
+    rows_by_rest : ndarray of shape (n,)
+        Rows of pairs are added to the place of their ``n_rest``.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_strengths,)
+    n_large : int
     """
     n_strengths = len(inverse)
-    sums = np.zeros(n_strengths)
-    above, below = np.ones(n_strengths), np.ones(n_strengths)
-    n_above, n_below, n_alone = 0, 0, 0
-    rows_by_rest = np.zeros(_SMALL)
-    alone, on_prior = 1.0, 0.0  # whatever the strength
+    products = np.ones((n_strengths, _LANES))
+    exponents = np.zeros((n_strengths, _LANES), dtype=np.int64)
+    share, rest = np.ones(_LANES + FEW), np.zeros(_LANES + FEW)
+    n_large, n_waiting, n_turns = 0, 0, 0
     for i in range(len(value)):
+        v, g = np.uint64(value[i]), np.uint64(group[i])
         n_rest, n_rows = 0.0, 0
         for k in range(counts.shape[1]):
             c = counts[i, k]
-            rest = by_value[value[i], k] - c
-            n_rest += rest
+            rest_k = by_value[v, k] - c
+            n_rest += rest_k
             n_rows += c
-            if c == 0:
+            if c > FEW:
+                large[0, n_large], large[1, n_large] = priors[g, k], rest_k
+                large[2, n_large] = c
+                n_large += 1
                 continue
-            share = priors[group[i], k]
-            if rest == 0.0:
-                if c > _FEW:
-                    on_prior -= c * math.log(share)
-                    continue
-                for _ in range(c):
-                    alone *= share
-                n_alone += c
-                if n_alone >= _FACTORS - _FEW:
-                    on_prior -= math.log(alone)
-                    alone, n_alone = 1.0, 0
-            elif c > _FEW:
-                for a in range(n_strengths):
-                    sums[a] -= c * math.log(share + inverse[a] * rest)
-            else:
-                for _ in range(c):
-                    for a in range(n_strengths):
-                        above[a] *= share + inverse[a] * rest
-                n_above += c
-                if n_above >= _FACTORS - _FEW:
-                    for a in range(n_strengths):
-                        sums[a] -= math.log(above[a])
-                        above[a] = 1.0
-                    n_above = 0
-        if n_rest < _SMALL:
+            # Written even if c = 0, and then overwritten: a branch on it would be slower.
+            share[n_waiting], rest[n_waiting] = priors[g, k], rest_k
+            for j in range(1, c):
+                share[n_waiting + j], rest[n_waiting + j] = priors[g, k], rest_k
+            n_waiting += c
+            if n_waiting >= _LANES:
+                multiply(share, rest, inverse, products)
+                n_waiting -= _LANES
+                for j in range(n_waiting):
+                    share[j], rest[j] = share[_LANES + j], rest[_LANES + j]
+                n_turns += 1
+                if n_turns == _FACTORS:
+                    move_exponents(products, exponents)
+                    n_turns = 0
+        if n_rest < len(rows_by_rest):
             rows_by_rest[np.int64(n_rest)] += n_rows
-        elif n_rows > _FEW:
-            for a in range(n_strengths):
-                sums[a] += n_rows * math.log(1.0 + inverse[a] * n_rest)
         else:
-            for _ in range(n_rows):
-                for a in range(n_strengths):
-                    below[a] *= 1.0 + inverse[a] * n_rest
-            n_below += n_rows
-            if n_below >= _FACTORS - _FEW:
-                for a in range(n_strengths):
-                    sums[a] += math.log(below[a])
-                    below[a] = 1.0
-                n_below = 0
-    on_prior -= math.log(alone)
+            large[0, n_large], large[1, n_large], large[2, n_large] = 1.0, n_rest, -n_rows
+            n_large += 1
+    share[n_waiting:], rest[n_waiting:] = 1.0, 0.0
+    multiply(share, rest, inverse, products)
+    move_exponents(products, exponents)
+    sums = np.zeros(n_strengths)
     for a in range(n_strengths):
-        sums[a] += on_prior - math.log(above[a]) + math.log(below[a])
-        for n in range(1, _SMALL):
-            if rows_by_rest[n] > 0.0:
-                sums[a] += rows_by_rest[n] * math.log1p(inverse[a] * n)
-    return sums
+        for i in range(_LANES):
+            sums[a] -= math.log(products[a, i]) + exponents[a, i] * math.log(2.0)
+    return sums, n_large
 
 
 @compiled
@@ -131,25 +147,42 @@ def log_losses(
     """
     n_classes = counts.shape[1]
     n_others = np.zeros(len(others))
-    for g in range(len(others)):
-        n_others[g] = others[g].sum()
-    wrong = 0.0
+    for h in range(len(others)):
+        n_others[h] = others[h].sum()
+    products = np.ones(len(others))
+    wrong = 0
     for i in range(len(value)):
-        v, g = value[i], group[i]
-        n_rest, n_rows, lost = 0.0, 0, 0.0
-        named, most = 0, -1.0
+        v, g = np.uint64(value[i]), np.uint64(group[i])
+        n_rest = 0.0
         for k in range(n_classes):
-            rest = by_value[v, k] - counts[i, k]
-            n_rest += rest
-            n_rows += counts[i, k]
+            n_rest += by_value[v, k] - counts[i, k]
+        named, most, product = 0, -1.0, 1.0
+        for k in range(n_classes):
+            c = counts[i, k]
+            rest = by_value[v, k] - c
+            wrong += c
             # Ties to the larger total, then the first class.
             weight = s * (n_others[g] + 1.0) * rest + t * others[g, k]
             if weight > most or (weight == most and others[g, k] > others[g, named]):
                 named, most = k, weight
-            if counts[i, k]:
-                lost -= counts[i, k] * math.log(s * rest + t * priors[g, k])
-        group_losses[g] += lost + n_rows * math.log(s * n_rest + t)
-        wrong += n_rows - counts[i, named]
+            q = (s * rest + t * priors[g, k]) / (s * n_rest + t)
+            if c <= 1:
+                product *= q if c else 1.0
+            elif c <= FEW:
+                for _ in range(c):
+                    product *= q
+            else:
+                group_losses[g] -= c * math.log(q)
+            if product < 1e-150:
+                group_losses[g] -= math.log(product)
+                product = 1.0
+        wrong -= counts[i, named]
+        products[g] *= product
+        if products[g] < 1e-150:  # another factor is at least 1e-150 too
+            group_losses[g] -= math.log(products[g])
+            products[g] = 1.0
+    for h in range(len(others)):
+        group_losses[h] -= math.log(products[h])
     return wrong
 
 

@@ -42,26 +42,23 @@ from scipy.sparse import csr_array
 
 from holdtrue.categories.kernel import row_sums
 from holdtrue.categories.shrunk import pair, prior, shares
-from holdtrue.columns.counting import loops_pay
+from holdtrue.sums.group_profile import GroupTable
 
 _MOST_PRODUCTS = 3e6
 
 
-def shrunk_pairs(
-    loss: str, value: np.ndarray, group: np.ndarray, counts: np.ndarray, strength: float
-) -> float:
+def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     """Sum of ``b_gh b_hg`` over pairs of groups, for shrunk shares.
 
     Parameters
     ----------
     loss : {"log_loss", "brier", "error"}
-    value, group : ndarray of int, shape (n_pairs,)
-    counts : ndarray of shape (n_pairs, n_classes)
+    table : GroupTable
     strength : float
     """
-    if loss != "error" and _take_too_long(value, group, counts.shape[1]):
+    if loss != "error" and min(_products(table)) > _MOST_PRODUCTS:
         return 0.0
-    by_value = sums_by(value, counts)
+    by_value, by_group, n_groups, _ = table.totals
     total = by_value.sum(axis=0)
     n, N = row_sums(by_value), float(total.sum())
     s, t = pair(strength)
@@ -69,74 +66,51 @@ def shrunk_pairs(
         pairs, alone = 0.0, 1.0
         if s:
             weight = (N + 1) * by_value + t * total
-            pairs = _tie_sum(value, counts, weight, N + strength, shared=False)
-            met_once = np.bincount(value) == 1
-            alone = float(n @ met_once) / N
-        everything = np.zeros(len(sums_by(group, counts)), dtype=np.intp)
-        whole = _tie_sum(everything, sums_by(group, counts), total[None], 1.0, shared=False)
+            pairs = _tie_sum(table.value, table.sums, weight, N + strength, shared=False)
+            alone = float(n @ (n_groups == 1)) / N
+        everything = np.zeros(len(by_group), dtype=np.intp)
+        whole = _tie_sum(everything, by_group, total[None], 1.0, shared=False)
         return pairs + alone**2 * whole
-    n_left = _rows_left(value, n)
+    n_left = _rows_left(n, n_groups)
     weights = t / (s * n_left + t)  # of the prior in the shares of a value
     q = np.concatenate([shares(by_value, total, strength), prior(total)[None]])
     divisors = s * n_left + t if s else np.full(len(n), math.inf)
     divisors = np.append(divisors, N * N / (n @ weights**2))
-    return share_pairs_sum(loss, value, group, counts, q, divisors)
+    return share_pairs_sum(loss, table, q, divisors)
 
 
-def rule_pairs(criterion: str, value: np.ndarray, group: np.ndarray, counts: np.ndarray) -> float:
+def rule_pairs(criterion: str, table: GroupTable) -> float:
     """Sum of ``b_gh b_hg`` over pairs of groups, for rule (4) or (5).
 
     Parameters
     ----------
     criterion : {"ginger", "majority"}
-    value, group, counts
-        As in `shrunk_pairs`.
+    table : GroupTable
     """
-    if criterion == "ginger" and _take_too_long(value, group, counts.shape[1]):
-        return 0.0
-    by_value = sums_by(value, counts)
+    by_value, _, n_groups, _ = table.totals
     if criterion == "majority":
-        return _tie_sum(value, counts, by_value, 1.0, shared=True)
+        return _tie_sum(table.value, table.sums, by_value, 1.0, shared=True)
+    if min(_products(table)) > _MOST_PRODUCTS:
+        return 0.0
     n = row_sums(by_value)
-    q = np.append(by_value, np.zeros((1, counts.shape[1])), axis=0)
+    q = np.append(by_value, np.zeros((1, by_value.shape[1])), axis=0)
     q[:-1] /= np.maximum(n, 1)[:, None]
-    n_left = _rows_left(value, n)
+    n_left = _rows_left(n, n_groups)
     divisors = np.append(np.where(n_left > 0, n_left, math.inf), math.inf)  # no prior
-    return share_pairs_sum("ginger", value, group, counts, q, divisors)
+    return share_pairs_sum("ginger", table, q, divisors)
 
 
-def sums_by(code: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Sums of a table's rows by code, shape (n_codes, n_columns).
-
-    Parameters
-    ----------
-    code : ndarray of int, shape (n_rows,)
-    table : ndarray of shape (n_rows, n_columns)
-    """
-    if loops_pay(len(code)) and table.dtype == np.int64:
-        from holdtrue.columns.loops import add_rows
-
-        sums = np.zeros((int(code.max()) + 1, table.shape[1]))
-        add_rows(code, table, sums)
-        return sums
-    return np.stack([np.bincount(code, column) for column in table.T], axis=1)
-
-
-def _products(value: np.ndarray, group: np.ndarray, n_classes: int) -> tuple[float, float]:
+def _products(table: GroupTable) -> tuple[float, float]:
     """Products that ``U U'``, by values, and ``U' U``, by groups, need."""
-    per_group = np.bincount(group)
-    per_value = np.append(np.bincount(value), len(per_group))
+    n_classes, per_group = table.sums.shape[1], table.totals.n_by_group
+    per_value = np.append(table.totals.n_by_value, len(per_group))
     by_value, by_group = (float(n @ n) for n in (per_value.astype(float), per_group + 1.0))
     return n_classes * by_value, n_classes**2 * by_group
 
 
-def _take_too_long(value: np.ndarray, group: np.ndarray, n_classes: int) -> bool:
-    return min(_products(value, group, n_classes)) > _MOST_PRODUCTS
-
-
-def _rows_left(value: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _rows_left(n: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
     """Rows of each value without an average group of it; with a group per row ``n - 1``."""
-    return n * (1 - 1 / np.maximum(np.bincount(value), 1))
+    return n * (1 - 1 / np.maximum(n_groups, 1))
 
 
 def _tie_sum(
@@ -150,38 +124,29 @@ def _tie_sum(
     return float(tie_pairs_sum(value, counts, leaders, lead, shared=shared).sum())
 
 
-def share_pairs_sum(
-    loss: str,
-    value: np.ndarray,
-    group: np.ndarray,
-    counts: np.ndarray,
-    q: np.ndarray,
-    rest: np.ndarray,
-) -> float:
+def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarray) -> float:
     """Sum of ``b_gh b_hg`` over pairs of groups.
 
     Parameters
     ----------
     loss : {"log_loss", "brier", "ginger"}
-    value, group : ndarray of int, shape (n_pairs,)
-    counts : ndarray of shape (n_pairs, n_classes)
+    table : GroupTable
     q : ndarray of shape (n_values + 1, n_classes)
         Shares of each value; the last row are those of all rows, the prior.
     rest : ndarray of shape (n_values + 1,)
         ``d_v`` of each value, infinite if the value does not count; last, the number by which the
         prior's part is divided.
     """
-    n_groups, n_values, n_classes = int(group.max()) + 1, len(q) - 1, counts.shape[1]
-    by_value_costs, by_group_costs = _products(value, group, n_classes)
-    by_group = sums_by(group, counts)
+    by_value_costs, by_group_costs = _products(table)
+    by_group = table.totals.by_group
+    n_groups, n_values, n_classes = len(by_group), len(q) - 1, by_group.shape[1]
     # A value of one group is in no pair of groups.
-    shared = (np.bincount(value) > 1)[value]
-    if not shared.all():
-        value, group, counts = value[shared], group[shared], counts[shared]
+    shared = (table.totals.n_by_value > 1)[table.value]
+    value, group, counts = (each[shared] for each in (table.value, table.group, table.sums))
     code = np.concatenate([value, np.full(n_groups, n_values)])
     row = np.concatenate([group, np.arange(n_groups)])
-    table = np.concatenate([counts, by_group])
-    excess = table - table.sum(axis=1, keepdims=True) * q[code]
+    rows = np.concatenate([counts, by_group])
+    excess = rows - rows.sum(axis=1, keepdims=True) * q[code]
     if loss == "log_loss":
         excess = excess / np.sqrt(np.where(q > 0, q, 1.0))[code]
     elif loss == "brier":

@@ -44,28 +44,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdtrue.categories.group_pairs import rule_pairs, shrunk_pairs, sums_by
+from holdtrue.categories.group_pairs import rule_pairs, shrunk_pairs
 from holdtrue.categories.kernel import majority_rule, row_sums
 from holdtrue.categories.left_out import Estimate
 from holdtrue.categories.rule_estimate import estimate_rule
 from holdtrue.categories.shrunk import CHOSEN_BY, STRENGTHS, estimate, least, pair, prior, together
 from holdtrue.categories.shrunk_numeric import count_sums, estimate_mean
-from holdtrue.columns.counting import LONG, N_MOMENTS, grouped_moments
+from holdtrue.columns.counting import N_MOMENTS, distinct_keys, grouped_moments
+from holdtrue.sums.group_profile import GroupTable
 
 _BLOCK = 1 << 18
+_SMALL_REST = 1 << 16  # pairs whose value has fewer rows elsewhere are taken together by them
 
 
-class Met(NamedTuple):
-    """Values and groups that meet, each pair once."""
-
-    # value, group, shape (n_pairs,): codes from 0
-    value: np.ndarray
-    group: np.ndarray
-    # shape (n_pairs, n_classes): class counts; or count, mean and sum of squares about the mean
-    sums: np.ndarray
-
-
-def meet(value: np.ndarray, group: np.ndarray, counts: np.ndarray) -> Met:
+def meet(value: np.ndarray, group: np.ndarray, counts: np.ndarray) -> GroupTable:
     """Counts by value and group from rows in any order, pairs that come twice added.
 
     Parameters
@@ -74,13 +66,13 @@ def meet(value: np.ndarray, group: np.ndarray, counts: np.ndarray) -> Met:
     counts : ndarray of shape (n_rows, n_classes)
     """
     value, group, inverse, n_pairs = _pairs(value, group)
-    if inverse is None:
-        return Met(value, group, counts.astype(np.float64))
-    columns = [np.bincount(inverse, counts[:, k], n_pairs) for k in range(counts.shape[1])]
-    return Met(value, group, np.stack(columns, axis=1))
+    if inverse is not None:
+        columns = [np.bincount(inverse, column, n_pairs) for column in counts.T]
+        counts = np.stack(columns, axis=1)
+    return GroupTable.from_codes(value, group, counts.astype(np.int64, copy=False))
 
 
-def meet_moments(value: np.ndarray, group: np.ndarray, moments: np.ndarray) -> Met:
+def meet_moments(value: np.ndarray, group: np.ndarray, moments: np.ndarray) -> GroupTable:
     """Moments by value and group from rows in any order, pairs that come twice added.
 
     Parameters
@@ -90,18 +82,10 @@ def meet_moments(value: np.ndarray, group: np.ndarray, moments: np.ndarray) -> M
         Count, mean, sum of squares about it; further columns are left aside.
     """
     value, group, inverse, n_pairs = _pairs(value, group)
-    if inverse is None:
-        return Met(value, group, moments[:, :3].astype(np.float64))
-    n, mean, squares = moments[:, 0], moments[:, 1], moments[:, 2]
-    n_all = np.bincount(inverse, n, n_pairs)
-    centre = float(n @ mean / n.sum())  # sums of y far from 0 would lose the digits of the means
-    mean_all = np.bincount(inverse, n * (mean - centre), n_pairs) / n_all + centre
-    between = n * (mean - mean_all[inverse]) ** 2
-    return Met(
-        value,
-        group,
-        np.stack([n_all, mean_all, np.bincount(inverse, squares + between, n_pairs)], axis=1),
-    )
+    if inverse is not None:
+        moments = np.pad(moments[:, :3], ((0, 0), (0, N_MOMENTS - 3)))
+        moments = grouped_moments(inverse, n_pairs, moments)
+    return GroupTable(value, group, moments[:, :3].astype(np.float64))
 
 
 def _pairs(
@@ -109,52 +93,25 @@ def _pairs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
     """Different pairs, and the pair of each row; None if the rows are the pairs, in order."""
     n_groups = int(group.max()) + 1
-    key = value.astype(np.int64) * n_groups + group
-    if np.all(key[1:] > key[:-1]):
-        return value, group, None, len(key)
-    n_keys = (int(value.max()) + 1) * n_groups
-    if n_keys <= 4 * len(key):  # a table is faster than sorting
-        met = np.zeros(n_keys, dtype=bool)
-        met[key] = True
-        pairs = np.flatnonzero(met)
-        inverse = (np.cumsum(met) - 1)[key]
-    else:
-        pairs, inverse = np.unique(key, return_inverse=True)
+    keys = value.astype(np.int64) * n_groups + group
+    if np.all(keys[1:] > keys[:-1]):
+        return value, group, None, len(keys)
+    pairs, inverse = distinct_keys(keys, (int(value.max()) + 1) * n_groups)
     return pairs // n_groups, pairs % n_groups, inverse, len(pairs)
 
 
 # --- classes ------------------------------------------------------------------------------------
 
 
-class _Totals(NamedTuple):
-    """Sums over pairs."""
-
-    by_value: np.ndarray  # shape (n_values, n_classes): ``C_vk``
-    by_group: np.ndarray  # shape (n_groups, n_classes): ``M_gk``
-    others: np.ndarray  # shape (n_groups, n_classes): ``N_k - M_gk``
+def _others(table: GroupTable) -> np.ndarray:
+    """``N_k - M_gk``, shape (n_groups, n_classes)."""
+    by_group = table.totals.by_group
+    return by_group.sum(axis=0) - by_group
 
 
-def _totals(met: Met) -> _Totals:
-    by_group = sums_by(met.group, met.sums)
-    return _Totals(sums_by(met.value, met.sums), by_group, by_group.sum(axis=0) - by_group)
-
-
-def _is_long(met: Met) -> bool:
-    """Whether the rows are so many that compiled loops have been loaded to count them."""
-    return met.sums.dtype == np.int64 and int(met.sums.sum()) >= LONG
-
-
-class _Rest(NamedTuple):
-    """What other groups have: of each pair's value, and of everything, by group."""
-
-    counts: np.ndarray  # shape (n_pairs, n_classes): ``C_vk - c_vgk``
-    n: np.ndarray  # shape (n_pairs,)
-    total: np.ndarray  # shape (n_groups, n_classes): ``N_k - M_gk``
-
-
-def _rest(met: Met, totals: _Totals) -> _Rest:
-    counts = totals.by_value[met.value] - met.sums
-    return _Rest(counts, row_sums(counts), totals.others)
+def _rest(table: GroupTable) -> np.ndarray:
+    """``C_vk - c_vgk``, what other groups have of each pair's value, shape (n_pairs, n_classes)."""
+    return table.totals.by_value[table.value] - table.sums
 
 
 class _Cells(NamedTuple):
@@ -164,7 +121,6 @@ class _Cells(NamedTuple):
     # groups
     rest: np.ndarray
     total: np.ndarray
-    n_rest: np.ndarray  # shape (n_pairs,)
     # row, label, group, shape (n_cells,): pair, class and group of a cell
     row: np.ndarray
     label: np.ndarray
@@ -181,9 +137,9 @@ def _losses(loss: str, cells: _Cells, strengths: Sequence[float]) -> np.ndarray:
     cells : _Cells
     strengths : sequence of float
     """
-    rest, total, n_rest, row, label, *_ = cells
+    rest, total, row, label, *_ = cells
     n_classes = rest.shape[1]
-    N = row_sums(total)
+    n_rest, N = row_sums(rest), row_sums(total)
     if loss == "log_loss":
         s, t = (weight[:, None] for weight in pair(strengths))
         left = (total[row, label] + 1 / n_classes) / (N[row] + 1)
@@ -205,146 +161,135 @@ def _losses(loss: str, cells: _Cells, strengths: Sequence[float]) -> np.ndarray:
     return (named[:, row] != label).astype(np.float64)
 
 
-def _blocks(met: Met, rest: _Rest, n_strengths: int) -> Iterator[_Cells]:
+def _blocks(table: GroupTable, n_strengths: int) -> Iterator[_Cells]:
     """Cells in parts whose arrays over all strengths stay in the cache."""
-    n_pairs = max(_BLOCK // (n_strengths * met.sums.shape[1]), 1)
-    for start in range(0, len(met.value), n_pairs):
+    rest, others = _rest(table), _others(table)
+    n_pairs = max(_BLOCK // (n_strengths * table.sums.shape[1]), 1)
+    for start in range(0, len(table.value), n_pairs):
         part = slice(start, start + n_pairs)
-        counts, group = met.sums[part], met.group[part]
+        counts, group = table.sums[part], table.group[part]
         row, label = np.nonzero(counts)
-        weight = counts[row, label]
-        yield _Cells(
-            rest.counts[part], rest.total[group], rest.n[part], row, label, group[row], weight
-        )
+        yield _Cells(rest[part], others[group], row, label, group[row], counts[row, label])
 
 
-def _no_column(loss: str, totals: _Totals) -> np.ndarray:
+def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     """Losses of groups without a column, summed over their rows, shape (n_groups,)."""
-    by_group, others = totals.by_group, totals.others
+    by_group, others = table.totals.by_group, _others(table)
     group, label = np.nonzero(by_group)
-    weight = by_group[group, label]
-    cells = _Cells(others, others, row_sums(others), group, label, group, weight)
-    return np.bincount(group, weight * _losses(loss, cells, [math.inf])[0], len(by_group))
+    cells = _Cells(others, others, group, label, group, by_group[group, label])
+    return np.bincount(group, cells.weight * _losses(loss, cells, [math.inf])[0], len(by_group))
 
 
-def group_scores(loss: str, met: Met, *, strengths: Sequence[float] = STRENGTHS) -> np.ndarray:
+def group_scores(
+    loss: str, table: GroupTable, *, strengths: Sequence[float] = STRENGTHS
+) -> np.ndarray:
     """Mean left-out loss on new groups for each strength, shape (n_strengths,).
 
     Parameters
     ----------
     loss : {"log_loss", "brier", "error"}
-    met : Met
+    table : GroupTable
     strengths : sequence of float
         Rising.
     """
-    return _scores(loss, met, _totals(met), strengths)
-
-
-def _scores(loss: str, met: Met, totals: _Totals, strengths: Sequence[float]) -> np.ndarray:
     sums = np.zeros(len(strengths))
-    if loss == "log_loss" and _is_long(met):
-        from holdtrue.categories.group_loops import log_sums
-
-        s, t = pair(strengths)
-        finite = np.flatnonzero(s)
-        sums[finite] = log_sums(*met, totals.by_value, prior(totals.others), (s / t)[finite])
-    elif loss == "error":
-        for cells in _blocks(met, _rest(met, totals), len(strengths)):
+    if loss == "error":
+        for cells in _blocks(table, len(strengths)):
             sums += _losses(loss, cells, strengths) @ cells.weight
     else:
-        sum_losses = _log_sums if loss == "log_loss" else _brier_sums
-        sums = sum_losses(met, _rest(met, totals), strengths)
-    sums[np.isinf(strengths)] = _no_column(loss, totals).sum()
-    return sums / float(totals.by_group.sum())
+        sums = (_log_sums if loss == "log_loss" else _brier_sums)(table, strengths)
+    sums[np.isinf(strengths)] = _no_column(loss, table).sum()
+    return sums / float(table.totals.by_group.sum())
 
 
-def _log_sums(met: Met, rest: _Rest, strengths: Sequence[float]) -> np.ndarray:
+def _log_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
     """Sum of log losses by strength, ``q⁻ = (π⁻ + rest/a)/(1 + n_rest/a)``, as in `shrunk`.
 
-    Many cells share the rest of their value and the prior, and many more the number of rows.
+    Compiled loops take the cells of few rows, which are most of a long table.
     """
     s, t = pair(strengths)
-    inverse = (s / t)[:, None]
-    priors, code_of = np.unique(prior(rest.total), return_inverse=True)
-    code_of = code_of.reshape(rest.total.shape)
-    row, label = np.nonzero(met.sums)
-    weight, others = met.sums[row, label], rest.counts[row, label]
-    code = code_of[met.group[row], label]
-    n_codes = int(others.max()) * len(priors) + len(priors)
-    if n_codes <= 4 * len(row):
-        weight = np.bincount(code + others.astype(np.intp) * len(priors), weight, n_codes)
-        place = np.flatnonzero(weight)
-        weight, code, others = weight[place], place % len(priors), place // len(priors)
-    # Classes that no other group has with the value rest on the prior, whatever the strength.
-    alone = others == 0
-    on_prior = np.bincount(code[alone], weight[alone], len(priors))
-    weight, code, others = weight[~alone], code[~alone], others[~alone]
-    sums = np.full(len(strengths), -float(on_prior @ np.log(priors)))
+    inverse, priors = (s / t)[:, None], prior(_others(table))
+    if table.is_long:
+        from holdtrue.categories.group_loops import FEW, log_sums
+
+        n_rows, n_pairs = int(table.totals.by_value.sum()), len(table.value)
+        cells = np.empty((3, n_rows // FEW + n_pairs))
+        rows_by_rest = np.zeros(_SMALL_REST)
+        known = table.value, table.group, table.sums, table.totals.by_value, priors
+        sums, n_cells = log_sums(*known, inverse[:, 0], cells, rows_by_rest)
+        share, others, weight = cells[:, :n_cells]
+        n_rest = np.flatnonzero(rows_by_rest)
+        n_weight = rows_by_rest[n_rest]
+    else:
+        sums, rest = np.zeros(len(strengths)), _rest(table)
+        row, label = np.nonzero(table.sums)
+        share, others = priors[table.group[row], label], rest[row, label]
+        weight = table.sums[row, label]
+        n_rest, n_weight = together(row_sums(rest), row_sums(table.sums))
     for start in range(0, len(weight), _BLOCK // len(strengths)):
         part = slice(start, start + _BLOCK // len(strengths))
-        sums -= np.log(priors[code[part]] + inverse * others[part]) @ weight[part]
-    n, n_weight = together(rest.n, row_sums(met.sums))
-    return sums + np.log1p(inverse * n) @ n_weight
+        sums -= np.log(share[part] + inverse * others[part]) @ weight[part]
+    return sums + np.log1p(inverse * n_rest) @ n_weight
 
 
-def _brier_sums(met: Met, rest: _Rest, strengths: Sequence[float]) -> np.ndarray:
+def _brier_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
     """Sum of Brier losses by strength, ``n (1 + Σ_k q_k²) - 2 Σ_k c_k q_k`` for a pair (v, g)."""
     s, t = (weight[:, None] for weight in pair(strengths))
-    left = prior(rest.total)[met.group]
-    n = row_sums(met.sums)
+    rest, left = _rest(table), prior(_others(table))[table.group]
+    n, all_rest = row_sums(table.sums), row_sums(rest)
     products = (
-        n * np.einsum("vk,vk->v", rest.counts, rest.counts),
-        n * np.einsum("vk,vk->v", rest.counts, left),
+        n * np.einsum("vk,vk->v", rest, rest),
+        n * np.einsum("vk,vk->v", rest, left),
         n * np.einsum("vk,vk->v", left, left),
-        np.einsum("vk,vk->v", met.sums, rest.counts),
-        np.einsum("vk,vk->v", met.sums, left),
+        np.einsum("vk,vk->v", table.sums, rest),
+        np.einsum("vk,vk->v", table.sums, left),
     )
-    n_rest, squares = together(rest.n, products[0])
-    cross, left_squares, hit, left_hit = (together(rest.n, each)[1] for each in products[1:])
+    n_rest, squares = together(all_rest, products[0])
+    cross, left_squares, hit, left_hit = (together(all_rest, each)[1] for each in products[1:])
     d = s * n_rest + t
     second = (s * squares + 2 * s * t * cross + t * t * left_squares) / d**2
     return n.sum() + (second - 2 * (s * hit + t * left_hit) / d).sum(axis=1)
 
 
-def estimate_groups(loss: str, met: Met, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
+def estimate_groups(
+    loss: str, table: GroupTable, *, strengths: Sequence[float] = STRENGTHS
+) -> Estimate:
     """Left-out loss of the shrunk shares on new groups, with the strength of least loss.
 
     Parameters
     ----------
-    loss, met, strengths
+    loss, table, strengths
         As in `group_scores`; at least 2 groups.
     """
-    totals = _totals(met)
+    totals = table.totals
     n_rows = row_sums(totals.by_group)
     if n_rows.max() <= 1:
         return estimate(loss, totals.by_value, strengths=strengths)
     chosen = 0
     if len(strengths) > 1:
-        chosen = least(_scores(CHOSEN_BY[loss], met, totals, strengths))
-    group_losses, wrong = _group_losses(loss, met, totals, strengths[chosen])
-    base = _no_column(loss, totals)
+        chosen = least(group_scores(CHOSEN_BY[loss], table, strengths=strengths))
+    group_losses, wrong = _group_losses(loss, table, strengths[chosen])
+    base = _no_column(loss, table)
     if math.isinf(strengths[chosen]):
         group_losses = base  # to the last digit
     N = float(n_rows.sum())
-    pairs = shrunk_pairs(loss, *met, strengths[chosen])
+    pairs = shrunk_pairs(loss, table, strengths[chosen])
     result = _estimate(loss, group_losses, base, n_rows, pairs, wrong / N, strengths[chosen])
-    return result._replace(no_column_wrong=float(_no_column("error", totals).sum()) / N)
+    return result._replace(no_column_wrong=float(_no_column("error", table).sum()) / N)
 
 
-def _group_losses(
-    loss: str, met: Met, totals: _Totals, strength: float
-) -> tuple[np.ndarray, float]:
+def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:
     """Losses summed over the rows of each group, and the number of rows whose class is wrong."""
-    group_losses = np.zeros(len(totals.by_group))
-    if loss == "log_loss" and _is_long(met):
+    totals = table.totals
+    group_losses, wrong = np.zeros(len(totals.by_group)), 0.0
+    if loss == "log_loss" and table.is_long:
         from holdtrue.categories.group_loops import log_losses
 
         s, t = (float(weight) for weight in pair(strength))
-        others, priors = totals.others, prior(totals.others)
-        wrong = log_losses(*met, totals.by_value, others, priors, s, t, group_losses)
+        others, known = _others(table), (table.value, table.group, table.sums, totals.by_value)
+        wrong = log_losses(*known, others, prior(others), s, t, group_losses)
         return group_losses, float(wrong)
-    wrong = 0.0
-    for cells in _blocks(met, _rest(met, totals), 1):
+    for cells in _blocks(table, 1):
         losses = cells.weight * _losses(loss, cells, [strength])[0]
         group_losses += np.bincount(cells.group, losses, len(group_losses))
         wrong += float(cells.weight @ _losses("error", cells, [strength])[0])
@@ -398,56 +343,56 @@ def cluster_error(group_losses: np.ndarray, n_rows: np.ndarray) -> float:
 # --- rules (4) and (5) --------------------------------------------------------------------------
 
 
-def estimate_rule_groups(criterion: str, met: Met, *, unseen: str = "uniform") -> Estimate:
+def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "uniform") -> Estimate:
     """Left-out error of rule (4) or (5) on new groups.
 
     Parameters
     ----------
     criterion : {"ginger", "majority"}
-    met : Met
+    table : GroupTable
         At least 2 groups.
     unseen : {"uniform", "prior"}
         How a value that no other group has is predicted: any class alike, or by the same rule from
         all rows of the other groups.
     """
-    n_classes = met.sums.shape[1]
-    totals = _totals(met)
-    n_rows = row_sums(totals.by_group)
+    n_classes, by_group = table.sums.shape[1], table.totals.by_group
+    n_rows = row_sums(by_group)
     if n_classes > 1 and n_rows.max() <= 1:
-        return estimate_rule(criterion, totals.by_value, unseen=unseen)
-    group_losses = _rule_group_losses(criterion, met, totals, unseen)
-    base = np.einsum("gk,gk->g", totals.by_group, _rule_losses(criterion, totals.others))
+        return estimate_rule(criterion, table.totals.by_value, unseen=unseen)
+    group_losses = _rule_group_losses(criterion, table, unseen)
+    base = np.einsum("gk,gk->g", by_group, _rule_losses(criterion, _others(table)))
     chance = 1 - 1 / n_classes
     if base.sum() > chance * n_rows.sum() * (1 + 1e-12):  # `kernel`, departure 6
         base = chance * n_rows
-    pairs = rule_pairs(criterion, *met)
+    pairs = rule_pairs(criterion, table)
     return _estimate(criterion, group_losses, base, n_rows, pairs, None, math.nan)
 
 
-def rule_group_score(criterion: str, met: Met, *, unseen: str = "uniform") -> float:
+def rule_group_score(criterion: str, table: GroupTable, *, unseen: str = "uniform") -> float:
     """Left-out error of rule (4) or (5) on new groups, without standard errors."""
-    totals = _totals(met)
-    n_rows = row_sums(totals.by_group)
-    if met.sums.shape[1] > 1 and n_rows.max() <= 1:
-        return estimate_rule(criterion, totals.by_value, unseen=unseen).score
-    return float(_rule_group_losses(criterion, met, totals, unseen).sum()) / float(n_rows.sum())
+    n_rows = row_sums(table.totals.by_group)
+    if table.sums.shape[1] > 1 and n_rows.max() <= 1:
+        return estimate_rule(criterion, table.totals.by_value, unseen=unseen).score
+    return float(_rule_group_losses(criterion, table, unseen).sum()) / float(n_rows.sum())
 
 
-def _rule_group_losses(criterion: str, met: Met, totals: _Totals, unseen: str) -> np.ndarray:
+def _rule_group_losses(criterion: str, table: GroupTable, unseen: str) -> np.ndarray:
     """Errors of the rule summed over the rows of each group, shape (n_groups,)."""
-    n_classes = met.sums.shape[1]
-    cost = np.full(totals.others.shape, 1 - 1 / n_classes)
+    others = _others(table)
+    cost = np.full(others.shape, 1 - 1 / others.shape[1])
     if unseen == "prior":
-        cost = _rule_losses(criterion, totals.others)
-    if criterion == "ginger" and _is_long(met):
+        cost = _rule_losses(criterion, others)
+    if criterion == "ginger" and table.is_long:
         from holdtrue.categories.group_loops import ginger_losses
 
         group_losses = np.zeros(len(cost))
-        ginger_losses(*met, totals.by_value, cost, group_losses)
+        known = table.value, table.group, table.sums, table.totals.by_value
+        ginger_losses(*known, cost, group_losses)
         return group_losses
-    rest = _rest(met, totals)
-    losses = np.where((rest.n > 0)[:, None], _rule_losses(criterion, rest.counts), cost[met.group])
-    return np.bincount(met.group, np.einsum("vk,vk->v", met.sums, losses))
+    rest = _rest(table)
+    is_seen = (row_sums(rest) > 0)[:, None]
+    losses = np.where(is_seen, _rule_losses(criterion, rest), cost[table.group])
+    return np.bincount(table.group, np.einsum("vk,vk->v", table.sums, losses))
 
 
 def _rule_losses(criterion: str, counts: np.ndarray) -> np.ndarray:
@@ -463,7 +408,7 @@ def _rule_losses(criterion: str, counts: np.ndarray) -> np.ndarray:
 # --- a numeric target ---------------------------------------------------------------------------
 
 
-def estimate_mean_groups(met: Met, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
+def estimate_mean_groups(table: GroupTable, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
     """Left-out squared error of the shrunk mean on new groups, with the strength of least error.
 
     The rows of (v, g) are predicted ``p = (S_v - S_vg + a μ⁻)/(N_v - n_vg + a)``, μ⁻ the mean of
@@ -471,23 +416,23 @@ def estimate_mean_groups(met: Met, *, strengths: Sequence[float] = STRENGTHS) ->
 
     Parameters
     ----------
-    met : Met
+    table : GroupTable
         From `meet_moments`; at least 2 groups.
     strengths : sequence of float
         Rising; 0 does not shrink.
     """
-    n, mean, squares = met.sums.T
-    if np.bincount(met.group, n).max() <= 1:
-        alone = np.pad(met.sums[:, :2], ((0, 0), (0, N_MOMENTS - 2)))
-        moments = grouped_moments(met.value, int(met.value.max()) + 1, alone)
+    n, mean, squares = table.sums[:, :3].T
+    if np.bincount(table.group, n).max() <= 1:
+        alone = np.pad(table.sums[:, :2], ((0, 0), (0, N_MOMENTS - 2)))
+        moments = grouped_moments(table.value, int(table.value.max()) + 1, alone)
         return estimate_mean(count_sums(moments[moments[:, 0] > 0]), strengths=strengths)
     mean = mean - float(n @ mean / n.sum())
-    n_rest = np.bincount(met.value, n)[met.value] - n
+    n_rest = np.bincount(table.value, n)[table.value] - n
     # A difference of sums, exactly 0 where no other group has the value.
-    sum_rest = np.where(n_rest > 0, np.bincount(met.value, n * mean)[met.value] - n * mean, 0.0)
-    n_rows, group_sums = np.bincount(met.group, n), np.bincount(met.group, n * mean)
+    sum_rest = np.where(n_rest > 0, np.bincount(table.value, n * mean)[table.value] - n * mean, 0.0)
+    n_rows, group_sums = np.bincount(table.group, n), np.bincount(table.group, n * mean)
     n_others = n_rows.sum() - n_rows
-    middle = ((group_sums.sum() - group_sums) / np.where(n_others > 0, n_others, 1.0))[met.group]
+    middle = ((group_sums.sum() - group_sums) / np.where(n_others > 0, n_others, 1.0))[table.group]
     base = squares + n * np.square(mean - middle)
 
     def pair_losses(a: Sequence[float]) -> np.ndarray:
@@ -503,8 +448,8 @@ def estimate_mean_groups(met: Met, *, strengths: Sequence[float] = STRENGTHS) ->
     losses = base if infinite else pair_losses(strengths[chosen : chosen + 1])[0]
     return _estimate(
         "squared_error",
-        np.bincount(met.group, losses),
-        np.bincount(met.group, base),
+        np.bincount(table.group, losses),
+        np.bincount(table.group, base),
         n_rows,
         0.0,
         math.nan,

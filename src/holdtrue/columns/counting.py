@@ -251,14 +251,15 @@ def count_groups(
     values, codes = distinct(name, column)
     n_groups = len(groups.labels)
     if target.classes is not None and target.weight is None and len(codes) >= LONG:
-        from holdtrue.columns.loops import pair_counts
+        from holdtrue.columns.pair_loops import pair_counts
 
         sizes = len(values), n_groups, len(target.classes)
-        value, group, table = pair_counts(codes, groups.codes, target.codes, sizes)
-        used = np.bincount(value, minlength=len(values)) > 0
+        pairs, table = pair_counts(codes, groups.codes, target.codes, sizes)
+        used = np.zeros(len(values), dtype=bool)
+        used[pairs[0]] = True
         if not used.all():
-            values, value = filtered(values, used), (np.cumsum(used) - 1)[value]
-        return values, np.stack([value, group]).T, table  # each in one piece
+            values, pairs[0] = filtered(values, used), (np.cumsum(used) - 1)[pairs[0]]
+        return values, pairs.T, table
     keys = codes.astype(np.int64) * n_groups
     keys += groups.codes
     keys, places = distinct_keys(keys, len(values) * n_groups)

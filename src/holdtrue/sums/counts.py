@@ -391,7 +391,8 @@ def _in_order(
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """Counts with their pairs in the order of values and groups."""
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    return values, pairs[order], table[order]
+    dtype = np.promote_types(table.dtype, np.int64)  # counts are int64, moments float64
+    return values, pairs[order].astype(np.int64), table[order].astype(dtype)
 
 
 def _check_pairs(name: str, pairs: np.ndarray, n_values: int, n_groups: int) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdtrue.columns.bins import is_missing, readings
+from holdtrue.columns.bins import BinCounter, has_bins, is_missing, value_order
 from holdtrue.columns.counting import (
     distinct_keys,
     grouped_moments,
     holds_moments,
     loops_pay,
+    row_sums,
     rows_by_value,
 )
 from holdtrue.sums.profile import Seen
@@ -20,16 +22,59 @@ from holdtrue.sums.profile import Seen
 __all__ = ["GroupProfile", "GroupTable"]
 
 
-class GroupTable(NamedTuple):
+class GroupTotals(NamedTuple):
+    """Sums over the pairs of each value and of each group, and how many pairs each has."""
+
+    # by_value, by_group, shape (n_values, n_classes), (n_groups, n_classes): class counts; rows
+    # alone, in one column, for a numeric target
+    by_value: np.ndarray
+    by_group: np.ndarray
+    # n_by_value, n_by_group, shape (n_values,), (n_groups,)
+    n_by_value: np.ndarray
+    n_by_group: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
     """A column in one reading: sums by value (or bin) and group."""
 
-    n_bins: int  # 0 where the column is read by value
     # value, group, shape (n_pairs,): codes from 0; each pair once
     value: np.ndarray
     group: np.ndarray
     # shape (n_pairs, n_classes): class counts; or of a numeric target count, mean and higher
-    # moments, shape (n_pairs, 5)
+    # moments, shape (n_pairs, 3 or more)
     sums: np.ndarray
+    n_bins: int = 0  # 0 where the column is read by value
+
+    @classmethod
+    def from_codes(cls, value: np.ndarray, group: np.ndarray, sums: np.ndarray) -> GroupTable:
+        """Table of a column read by value; long ones in the types of compiled loops."""
+        if not holds_moments(sums) and loops_pay(len(sums)) and sums.sum() < 1 << 31:
+            value, group, sums = (a.astype(np.int32, copy=False) for a in (value, group, sums))
+        return cls(value, group, sums)
+
+    @cached_property
+    def totals(self) -> GroupTotals:
+        """Sums by value and by group."""
+        counts = self.sums[:, :1] if holds_moments(self.sums) else self.sums
+        if self.is_long:
+            from holdtrue.columns.pair_loops import pair_totals
+
+            sizes = int(self.value.max()) + 1, int(self.group.max()) + 1
+            sums = [np.zeros((size, counts.shape[1])) for size in sizes]
+            n_pairs = [np.zeros(size, dtype=np.int64) for size in sizes]
+            pair_totals(self.value, self.group, counts, *sums, *n_pairs)
+            return GroupTotals(*sums, *n_pairs)
+        codes = self.value, self.group
+        by_value, by_group = (
+            np.stack([np.bincount(code, column) for column in counts.T], axis=1) for code in codes
+        )
+        return GroupTotals(by_value, by_group, *map(np.bincount, codes))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the table is for compiled loops: codes and counts in int32, and many pairs."""
+        return self.sums.dtype == np.int32 and loops_pay(len(self.value))
 
     @property
     def rows_once(self) -> float:
@@ -38,15 +83,15 @@ class GroupTable(NamedTuple):
 
     def seen(self) -> Seen:
         """How often values come back in another group."""
-        sizes = rows_by_value(self.sums)
-        n_groups = np.bincount(self.value)  # that have each value
-        once = n_groups == 1
+        totals = self.totals
+        sizes = row_sums(totals.by_value)
+        once = totals.n_by_value == 1
         return Seen(
             float(sizes.sum()),
-            float(np.count_nonzero(np.bincount(self.group))),
-            int(np.count_nonzero(n_groups)),
+            float(np.count_nonzero(totals.n_by_group)),
+            int(np.count_nonzero(totals.n_by_value)),
             int(np.count_nonzero(once)),
-            float(sizes[once[self.value]].sum()),
+            float(sizes[once].sum()),
         )
 
 
@@ -56,14 +101,11 @@ class GroupProfile:
 
     kind: str  # as in `Profile`
     classes: tuple[Any, ...] | None
-    # value, group, shape (n_pairs,): each pair once; the missing value has the last code
-    value: np.ndarray
-    group: np.ndarray
-    sums: np.ndarray  # shape (n_pairs, width)
+    # By raw value; values that have an order are in order, the missing value has the last code
+    by_value: GroupTable
     has_missing: bool
-    # For every number of bins: that number, and the bin of each value; the missing value has one
-    # more
-    bins: tuple[tuple[int, np.ndarray], ...] = ()
+    # For every number of bins, the index of the last value of each; the missing value has one more
+    ends: tuple[np.ndarray, ...] = ()
 
     @classmethod
     def from_pairs(
@@ -87,26 +129,30 @@ class GroupProfile:
         classes : tuple or None
         max_bins : int
         """
-        table = sums_by_value(pairs[:, 0], len(values), sums)
-        missing = is_missing(values)
-        bins = tuple(
-            (reading.n_bins, reading.groups(values))
-            for reading in readings(kind, values, table, max_bins)
-            if reading.n_bins
-        )
         value, group = np.ascontiguousarray(pairs.T)
-        if missing[:-1].any():  # the missing value last
-            order = np.argsort(missing, kind="stable")
-            place = np.empty(len(values), dtype=np.intp)
-            place[order] = np.arange(len(values))
-            bins = tuple((n_bins, groups[order]) for n_bins, groups in bins)
-            value = place[value]
-        return cls(kind, classes, value, group, sums, bool(missing.any()), bins)
+        by_value = GroupTable.from_codes(value, group, sums)
+        missing = is_missing(values)
+        if not has_bins(kind) or missing.all():
+            if missing[:-1].any():
+                by_value = _relabelled(by_value, np.argsort(missing, kind="stable"))
+            return cls(kind, classes, by_value, bool(missing.any()))
+        order = value_order(values)
+        if not isinstance(order, slice):
+            by_value = _relabelled(by_value, np.append(order, np.flatnonzero(missing)))
+        if holds_moments(sums):
+            table = grouped_moments(by_value.value, len(values), sums)
+        else:
+            table = by_value.totals.by_value.astype(np.int64)
+        n_present = len(values) - int(missing.sum())
+        counter = BinCounter(float(rows_by_value(table[:n_present]).sum()), max_bins)
+        counter.add(table[:n_present])
+        ends = tuple(places for places, _ in counter.bins())
+        return cls(kind, classes, by_value, bool(missing.any()), ends)
 
     @property
     def n_samples(self) -> int:
         """Number of rows counted; with weights, their sum."""
-        return int(rows_by_value(self.sums).sum())
+        return int(self.by_value.totals.by_value.sum())
 
     def seen(self, *, with_missing: bool = True) -> Seen:
         """How often raw values come back in another group.
@@ -119,11 +165,11 @@ class GroupProfile:
         return self._by_value(with_missing).seen()
 
     def _by_value(self, with_missing: bool) -> GroupTable:
-        value, group, sums = self.value, self.group, self.sums
-        if self.has_missing and not with_missing:
-            present = value < value.max()
-            value, group, sums = value[present], group[present], sums[present]
-        return GroupTable(0, value, group, sums)
+        if with_missing or not self.has_missing:
+            return self.by_value
+        value, group, sums = self.by_value.value, self.by_value.group, self.by_value.sums
+        present = value < value.max()
+        return GroupTable(value[present], group[present], sums[present])
 
     def tables(self, *, with_missing: bool = True) -> list[GroupTable]:
         """Ways to read the column.
@@ -133,40 +179,58 @@ class GroupProfile:
         with_missing : bool
             Whether missing is a value; otherwise its rows are left out.
         """
+        return self._tables if with_missing else self._read(with_missing=False)
+
+    @cached_property
+    def _tables(self) -> list[GroupTable]:
+        return self._read(with_missing=True)
+
+    def _read(self, with_missing: bool) -> list[GroupTable]:
         by_value = self._by_value(with_missing)
         tables: list[GroupTable] = []
-        finer = by_value  # coarser bins are summed from finer ones where those are parts of them
-        bin_of_finer = np.arange(len(self.bins[0][1]) if self.bins else 0)
-        for n_bins, bin_of in reversed(self.bins):
-            of_finer = np.zeros(int(bin_of_finer.max(initial=0)) + 1, dtype=np.intp)
-            of_finer[bin_of_finer] = bin_of
-            if not np.array_equal(of_finer[bin_of_finer], bin_of):
-                finer, of_finer = by_value, bin_of
-            finer = _joined(n_bins, of_finer, finer)
-            bin_of_finer = bin_of
+        # Coarser bins are summed from finer ones where those are parts of them.
+        finer = by_value
+        finer_ends = np.arange(self.ends[0][-1] + 1 if self.ends else 0)
+        for ends in reversed(self.ends):
+            if not np.isin(ends, finer_ends).all():
+                finer, finer_ends = by_value, np.arange(ends[-1] + 1)
+            bin_of = np.repeat(np.arange(len(ends)), _sizes(ends, finer_ends))
+            finer = _joined(np.append(bin_of, len(ends)), finer, len(ends))
+            finer_ends = ends
             tables.insert(0, finer)
-        if self.kind != "number" or not self.bins:
+        if self.kind != "number" or not self.ends:
             tables.insert(0, by_value)
         return tables
 
 
-def _joined(n_bins: int, bin_of: np.ndarray, finer: GroupTable) -> GroupTable:
-    """Sums by bin and group, given the bin of each value of a finer table."""
-    if not len(finer.value):
-        return finer._replace(n_bins=n_bins)
-    n_groups = int(finer.group.max()) + 1
-    rising = np.all(bin_of[1:] >= bin_of[:-1]) and np.all(finer.value[1:] >= finer.value[:-1])
-    if rising and loops_pay(len(finer.value)) and not holds_moments(finer.sums):
-        from holdtrue.columns.loops import joined_counts
+def _sizes(ends: np.ndarray, finer_ends: np.ndarray) -> np.ndarray:
+    """How many of the finer bins are in each bin."""
+    return np.diff(np.searchsorted(finer_ends, ends), prepend=-1)
 
-        return GroupTable(
-            n_bins, *joined_counts(bin_of, finer.value, finer.group, finer.sums, n_groups)
-        )
-    bins = bin_of[finer.value]
-    keys = bins.astype(np.int64) * n_groups + finer.group
-    keys, places = distinct_keys(keys, (int(bins.max()) + 1) * n_groups)
+
+def _relabelled(table: GroupTable, order: np.ndarray) -> GroupTable:
+    """The table with its values, and so its pairs, in that order."""
+    place = np.empty(len(order), dtype=table.value.dtype)
+    place[order] = np.arange(len(order))
+    value = place[table.value]
+    pairs = np.argsort(value, kind="stable")
+    return GroupTable(value[pairs], table.group[pairs], table.sums[pairs])
+
+
+def _joined(bin_of: np.ndarray, finer: GroupTable, n_bins: int) -> GroupTable:
+    """Sums by bin and group, given the bin of each value of a finer table; bins rise."""
+    if not len(finer.value):
+        return GroupTable(finer.value, finer.group, finer.sums, n_bins)
+    n_groups = int(finer.group.max()) + 1
+    if finer.is_long:
+        from holdtrue.columns.pair_loops import joined_counts
+
+        pairs, sums = joined_counts(bin_of, finer.value, finer.group, finer.sums, n_groups)
+        return GroupTable(pairs[0], pairs[1], sums, n_bins)
+    keys = bin_of[finer.value] * n_groups + finer.group
+    keys, places = distinct_keys(keys, len(bin_of) * n_groups)
     sums = sums_by_value(places, len(keys), finer.sums)
-    return GroupTable(n_bins, keys // n_groups, keys % n_groups, sums)
+    return GroupTable(keys // n_groups, keys % n_groups, sums, n_bins)
 
 
 def sums_by_value(codes: np.ndarray, n_values: int, sums: np.ndarray) -> np.ndarray:
@@ -181,7 +245,7 @@ def sums_by_value(codes: np.ndarray, n_values: int, sums: np.ndarray) -> np.ndar
     if holds_moments(sums):
         return grouped_moments(codes, n_values, sums)
     if loops_pay(len(codes)):
-        from holdtrue.columns.loops import add_rows
+        from holdtrue.columns.pair_loops import add_rows
 
         table = np.zeros((n_values, sums.shape[1]), dtype=np.int64)
         add_rows(codes, sums, table)

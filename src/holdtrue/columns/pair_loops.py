@@ -1,0 +1,226 @@
+"""Compiled loops over pairs of value and group. Importing this module imports numba.
+
+Codes and counts of pairs are int32: each row of a table is in one pair only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdtrue.columns.loops import compiled, room
+
+# Cells of a table of all values, groups and classes that is counted directly, for each row.
+_CELLS_PER_ROW = 2
+
+
+@compiled
+def add_rows(codes: np.ndarray, table: np.ndarray, sums: np.ndarray) -> None:
+    """Add the rows of a table to the sums of their codes, shape (n_codes, n_columns)."""
+    for i in range(len(codes)):
+        for k in range(table.shape[1]):
+            sums[codes[i], k] += table[i, k]
+
+
+@compiled
+def add_cells(
+    codes: np.ndarray, group: np.ndarray, label: np.ndarray, n_groups: int, cells: np.ndarray
+) -> None:
+    """Add rows to the cells of their value, group and class, shape (n_values n_groups, n_classes).
+
+    Parameters
+    ----------
+    codes, group, label : ndarray of int, shape (n_rows,)
+    n_groups : int
+    cells : ndarray of int32
+    """
+    flat, step, width = cells.reshape(-1), np.uint64(n_groups), np.uint64(cells.shape[1])
+    for i in range(len(codes)):
+        pair = np.uint64(codes[i]) * step + np.uint64(group[i])
+        flat[pair * width + np.uint64(label[i])] += 1
+
+
+@compiled
+def place_by_value(
+    codes: np.ndarray,
+    group: np.ndarray,
+    label: np.ndarray,
+    n_bits: int,
+    places: np.ndarray,
+    placed: np.ndarray,
+) -> None:
+    """Write group and class of each row to the next place of its value.
+
+    Parameters
+    ----------
+    codes, group, label : ndarray of int, shape (n_rows,)
+    n_bits : int
+        Of a class.
+    places : ndarray of int64, shape (n_values,)
+        Next place of each value; moved on.
+    placed : ndarray of uint32 or uint64, shape (n_rows,)
+    """
+    for i in range(len(codes)):
+        placed[places[codes[i]]] = (np.uint64(group[i]) << np.uint64(n_bits)) | np.uint64(label[i])
+        places[codes[i]] += 1
+
+
+@compiled
+def count_placed(
+    placed: np.ndarray,
+    n_bits: int,
+    stops: np.ndarray,
+    latest: np.ndarray,
+    pairs: np.ndarray,
+    counts: np.ndarray,
+) -> Any:
+    """Number of pairs of value and group; the pairs and their class counts are written.
+
+    Parameters
+    ----------
+    placed, n_bits
+        From `place_by_value`.
+    stops : ndarray of int64, shape (n_values,)
+        Where the rows of each value end.
+    latest : ndarray of int32, shape (n_groups,)
+        -1 everywhere; overwritten.
+    pairs : ndarray of int32, shape (2, n_rows)
+    counts : ndarray of int32, shape (n_rows, n_classes)
+    """
+    n_pairs, start = 0, 0
+    shift = np.uint64(n_bits)
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    for v in range(len(stops)):
+        first = n_pairs
+        for at in range(start, stops[v]):
+            packed = np.uint64(placed[at])
+            g = packed >> shift
+            pair = latest[g]
+            if pair < first:  # the group has not met this value
+                pair = n_pairs
+                latest[g] = pair
+                pairs[0, pair], pairs[1, pair] = v, g
+                for k in range(counts.shape[1]):
+                    counts[pair, k] = 0
+                n_pairs += 1
+            counts[pair, packed & mask] += 1
+        start = stops[v]
+    return n_pairs
+
+
+@compiled
+def join_pairs(
+    joined: np.ndarray,
+    value: np.ndarray,
+    group: np.ndarray,
+    counts: np.ndarray,
+    latest: np.ndarray,
+    joined_pairs: np.ndarray,
+    joined_counts: np.ndarray,
+) -> Any:
+    """Number of pairs once values are joined; those pairs and their counts are written.
+
+    Parameters
+    ----------
+    joined : ndarray of int64, shape (n_values,)
+        What each value becomes, rising.
+    value, group : ndarray of int32, shape (n_pairs,)
+        In the order of the values.
+    counts : ndarray of int32, shape (n_pairs, n_classes)
+    latest, joined_pairs, joined_counts
+        As in `count_placed`.
+    """
+    n_pairs, first, current = 0, 0, -1
+    for i in range(len(value)):
+        v, g = joined[value[i]], group[i]
+        if v != current:
+            first, current = n_pairs, v
+        pair = latest[g]
+        if pair < first:
+            pair = n_pairs
+            latest[g] = pair
+            joined_pairs[0, pair], joined_pairs[1, pair] = v, g
+            for k in range(counts.shape[1]):
+                joined_counts[pair, k] = 0
+            n_pairs += 1
+        for k in range(counts.shape[1]):
+            joined_counts[pair, k] += counts[i, k]
+    return n_pairs
+
+
+@compiled
+def pair_totals(
+    value: np.ndarray,
+    group: np.ndarray,
+    counts: np.ndarray,
+    by_value: np.ndarray,
+    by_group: np.ndarray,
+    n_by_value: np.ndarray,
+    n_by_group: np.ndarray,
+) -> None:
+    """Add the counts of pairs to those of their values and groups, and count the pairs of each.
+
+    Parameters
+    ----------
+    value, group : ndarray of int32, shape (n_pairs,)
+    counts : ndarray of int32, shape (n_pairs, n_classes)
+    by_value, by_group : ndarray of float64, shape (n_values, n_classes), (n_groups, n_classes)
+    n_by_value, n_by_group : ndarray of int64, shape (n_values,), (n_groups,)
+    """
+    for i in range(len(value)):
+        v, g = np.uint64(value[i]), np.uint64(group[i])
+        n_by_value[v] += 1
+        n_by_group[g] += 1
+        for k in range(counts.shape[1]):
+            c = counts[i, k]
+            by_value[v, k] += c
+            by_group[g, k] += c
+
+
+def pair_counts(
+    codes: np.ndarray, group: np.ndarray, label: np.ndarray, sizes: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of value and group that meet, in the order of the values, and their class counts.
+
+    Parameters
+    ----------
+    codes, group, label : ndarray of int, shape (n_rows,)
+    sizes : (n_values, n_groups, n_classes)
+
+    Returns
+    -------
+    pairs : ndarray of int32, shape (2, n_pairs)
+    counts : ndarray of int32, shape (n_pairs, n_classes)
+    """
+    n_values, n_groups, n_classes = sizes
+    codes, group = (array.astype(np.int32, copy=False) for array in (codes, group))
+    if n_values * n_groups * n_classes <= _CELLS_PER_ROW * len(codes):
+        cells = room(n_values * n_groups, n_classes, np.int32)
+        cells.fill(0)
+        add_cells(codes, group, label, n_groups, cells)
+        met = np.flatnonzero(cells.any(axis=1))
+        return np.stack(np.divmod(met, n_groups)).astype(np.int32), cells[met]
+    stops = np.cumsum(np.bincount(codes, minlength=n_values))
+    places = np.append(0, stops[:-1])
+    n_bits = (n_classes - 1).bit_length()
+    dtype = np.uint32 if n_groups << n_bits <= 1 << 32 else np.uint64
+    placed = room(len(codes), 1, dtype)[:, 0]
+    place_by_value(codes, group, label, n_bits, places, placed)
+    pairs, counts = room(2, len(codes), np.int32), room(len(codes), n_classes, np.int32)
+    latest = np.full(n_groups, -1, dtype=np.int32)
+    n_pairs = count_placed(placed, n_bits, stops, latest, pairs, counts)
+    return pairs[:, :n_pairs], counts[:n_pairs]
+
+
+def joined_counts(
+    joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, n_groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for joined values; parameters as in `join_pairs`."""
+    value, group = (array.astype(np.int32, copy=False) for array in (value, group))
+    counts = counts.astype(np.int32, copy=False)
+    n_most = min(len(value), (int(joined.max()) + 1) * n_groups)
+    pairs, into = room(2, n_most, np.int32), room(n_most, counts.shape[1], np.int32)
+    latest = np.full(n_groups, -1, dtype=np.int32)
+    n_pairs = join_pairs(joined, value, group, counts, latest, pairs, into)
+    return pairs[:, :n_pairs], into[:n_pairs]
