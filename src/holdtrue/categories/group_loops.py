@@ -14,7 +14,7 @@ import numpy as np
 from holdtrue.categories.loops import add_row, rows_in
 from holdtrue.columns.loops import compiled
 
-FEW = 8  # a power up to this is a product
+FEW = 4  # a power up to this is a product
 _LANES = 64  # products side by side, for the processor's vectors
 _FACTORS = 16  # of a product: each lies between 1e-12 and 1e12 up to 1e11 rows
 _EXPONENT, _ONE = 52, 1023  # where a float64 has its exponent, and the exponent of 1

@@ -73,7 +73,9 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
         return pairs + alone**2 * whole
     n_left = _rows_left(n, n_groups)
     weights = t / (s * n_left + t)  # of the prior in the shares of a value
-    q = np.concatenate([shares(by_value, total, strength), prior(total)[None]])
+    q = np.zeros((len(n) + 1, len(total)))
+    shared = np.flatnonzero(n_groups > 1)
+    q[shared], q[-1] = shares(by_value[shared], total, strength), prior(total)
     divisors = s * n_left + t if s else np.full(len(n), math.inf)
     divisors = np.append(divisors, N * N / (n @ weights**2))
     return share_pairs_sum(loss, table, q, divisors)
@@ -139,11 +141,14 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
     """
     by_value_costs, by_group_costs = _products(table)
     by_group = table.totals.by_group
-    n_groups, n_values, n_classes = len(by_group), len(q) - 1, by_group.shape[1]
+    n_groups, n_classes = by_group.shape
     # A value of one group is in no pair of groups.
-    shared = (table.totals.n_by_value > 1)[table.value]
-    value, group, counts = (each[shared] for each in (table.value, table.group, table.sums))
-    code = np.concatenate([value, np.full(n_groups, n_values)])
+    is_shared = table.totals.n_by_value > 1
+    kept = is_shared[table.value]
+    group, counts = table.group[kept], table.sums[kept]
+    value = (np.cumsum(is_shared) - 1)[table.value[kept]]
+    q, rest = (each[np.append(is_shared, True)] for each in (q, rest))
+    code = np.concatenate([value, np.full(n_groups, len(q) - 1)])
     row = np.concatenate([group, np.arange(n_groups)])
     rows = np.concatenate([counts, by_group])
     excess = rows - rows.sum(axis=1, keepdims=True) * q[code]
@@ -153,7 +158,7 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
         excess = excess * np.sqrt(2.0)
     excess = excess / np.sqrt(rest)[code, None]
     column = (code[:, None] * n_classes + np.arange(n_classes)).ravel()
-    shape = (n_groups, (n_values + 1) * n_classes)
+    shape = (n_groups, len(q) * n_classes)
     U = csr_array((excess.ravel(), (np.repeat(row, n_classes), column)), shape=shape)
     product = U @ U.T if by_value_costs < by_group_costs else U.T @ U
     alone = np.bincount(row, (excess * excess).sum(axis=1), n_groups)
