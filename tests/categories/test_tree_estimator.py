@@ -25,7 +25,7 @@ from holdtrue import (
     TreeDisplay,
     export_text,
 )
-from holdtrue.categories import forest_estimator, leaves
+from holdtrue.categories import encoder, forest_estimator, leaves
 from holdtrue.categories.encoder import ColumnEncoder
 from holdtrue.categories.kernel import TERMS
 
@@ -142,11 +142,34 @@ def test_many_whole_numbers_are_tried_by_value_and_by_bins():
     assert parity.n_leaves_ == 200
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8])
+def test_arrays_of_integers_are_encoded_in_one_pass_as_column_by_column(monkeypatch, dtype):
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.integers(0, 2, 400), 3 * rng.integers(5, 40, 400), np.full(400, 7)], axis=1)
+    X, weight = X.astype(dtype), rng.integers(0, 3, 400)
+    monkeypatch.setattr(encoder, "WORTH_COMPILING", 0)
+    integers = encoder.IntegerRows.of(X, weight)
+    tables = integers, {f"x{j}": pa.array(X[:, j]) for j in range(3)}
+    (one, cells), (two, expected) = (
+        ((encoded := ColumnEncoder(integers.names, np.zeros(3, dtype=bool), 16)),
+         encoded.fit_transform(table, weight))
+        for table in tables
+    )  # fmt: skip
+    np.testing.assert_array_equal(cells, expected)
+    np.testing.assert_array_equal(one.offsets, two.offsets)
+    assert [c.describe(0) for c in one.columns] == [c.describe(0) for c in two.columns]
+    # Integers beyond what the first rows show, or too far apart, are left to the columns' route.
+    monkeypatch.setattr(encoder, "_BLOCK", 100)
+    X[-1, 0] = 50
+    assert encoder.IntegerRows.of(X, weight) is None
+    assert encoder.IntegerRows.of(np.array([[0], [1 << 40]]), np.ones(2, dtype=int)) is None
+
+
 def test_edges_are_values_of_the_data_and_bins_have_equal_weight():
     def edges(values, weight, max_bins):
-        encoder = ColumnEncoder(["a"], np.array([False]), max_bins)
-        encoder.fit_transform({"a": pa.array(values)}, np.array(weight))
-        return encoder.columns[-1].edges
+        columns = ColumnEncoder(["a"], np.array([False]), max_bins)
+        columns.fit_transform({"a": pa.array(values)}, np.array(weight))
+        return columns.columns[-1].edges
 
     values = np.array([3.0, 1.0, 2.0, 2.0, 10.0])
     assert edges(values, [1] * 5, 64).tolist() == [1.0, 2.0, 3.0]

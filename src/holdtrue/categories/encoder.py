@@ -8,6 +8,7 @@ column to try at every node of a tree.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,9 +43,12 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     return mixed_rows(estimator, X, reset=reset)
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool) -> dict[str, Any]:
-    """Columns of X by name; at fit the names are kept, later compared."""
-    rows = read_rows(estimator, X, reset=reset)
+def read_table(estimator: Any, X: Any) -> dict[str, Any]:
+    """Columns of X by name, those of the fit."""
+    return _columns(read_rows(estimator, X, reset=False))
+
+
+def _columns(rows: Any) -> dict[str, Any]:
     if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype != object:
         rows = _by_column(rows)
     return columns_of(rows)
@@ -67,6 +71,41 @@ def _room(n_rows: int, n_columns: int, dtype: Any) -> np.ndarray:
     from holdtrue.columns.loops import room  # imports numba
 
     return room(n_rows, n_columns, dtype)
+
+
+class IntegerRows(NamedTuple):
+    """Codes of a large array of integers that lie close together, from one pass over it."""
+
+    codes: np.ndarray  # shape (n_rows, n_columns): ``value - low``
+    low: np.ndarray  # shape (n_columns,)
+    counts: list[np.ndarray]  # weight of each integer from ``low`` on, column by column
+
+    @classmethod
+    def of(cls, rows: Any, weight: np.ndarray) -> IntegerRows | None:
+        """Codes of such an array; None for others."""
+        if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.size < WORTH_COMPILING:
+            return None
+        if not rows.flags.c_contiguous or rows.dtype.kind not in "iu":
+            return None
+        # The first rows show where the others lie: there, or as far again to either side.
+        low, high = (end(rows[:_BLOCK], axis=0).astype(float) for end in (np.min, np.max))
+        spans = high - low + 1
+        if 3 * spans.max() > 1 << 16 or max(-low.min(), high.max()) > 1 << 53:
+            return None
+        from holdtrue.categories.encoder_loops import code_integers
+
+        least = (low - spans).astype(np.int64)
+        first = np.append(0, np.cumsum(3 * spans)).astype(np.int64)
+        codes = _room(len(rows), len(low), np.uint16)
+        counts = np.zeros(first[-1], dtype=np.int64)
+        if not code_integers(rows, least, first, weight, codes, counts):
+            return None
+        return cls(codes, least, np.split(counts, first[1:-1]))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, as `columns_of` gives them."""
+        return [f"x{j}" for j in range(len(self.low))]
 
 
 def class_labels(y: Any) -> np.ndarray:
@@ -237,7 +276,7 @@ def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> No
     """Write the cell of each row, given per column the rows' codes and the cell of each code."""
     place_cells: Any = None
     if cells.size >= WORTH_COMPILING:
-        from holdtrue.categories.loops import place_cells
+        from holdtrue.categories.encoder_loops import place_cells
     # Rows lie together in memory: in blocks of them that stay in the cache.
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK]
@@ -247,6 +286,26 @@ def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> No
                 place_cells(part, cell_of_code, block, at)
             else:
                 block[:, at] = cell_of_code[part]
+
+
+def _coded_columns(
+    table: dict[str, Any] | IntegerRows, weight: np.ndarray, used: np.ndarray
+) -> Iterator[tuple[str, Any, np.ndarray, np.ndarray]]:
+    """Kind, values and their weight of each column, and the codes of the rows used.
+
+    `IntegerRows` have no codes: an empty array.
+    """
+    if isinstance(table, IntegerRows):
+        for low, counts in zip(table.low, table.counts, strict=True):
+            yield "integer", pa.array(low + np.arange(len(counts))), counts, weight[:0]
+        return
+    repeats = None if (weight == 1).all() else weight
+    everything = Target(np.zeros(len(weight), dtype=np.uint8), (0,), repeats)
+    all_used = bool(used.all())
+    for name, column in table.items():
+        values, codes = distinct(name, column)
+        rows = table_of(codes, len(values), everything)[:, 0]
+        yield column_kind(column), values, rows, codes if all_used else codes[used]
 
 
 class ColumnEncoder:
@@ -275,37 +334,40 @@ class ColumnEncoder:
         self.by_value = by_value
         self.max_bins = max_bins
 
-    def fit_transform(self, table: dict[str, Any], weight: np.ndarray) -> np.ndarray:
+    def fit_transform(self, table: dict[str, Any] | IntegerRows, weight: np.ndarray) -> np.ndarray:
         """Learn the cells, and give those of the rows with a positive weight."""
         used = weight > 0
-        all_used = bool(used.all())
-        repeats = None if (weight == 1).all() else weight
-        everything = Target(np.zeros(len(weight), dtype=np.uint8), (0,), repeats)
         self.columns: list[Cells] = []
         feature: list[int] = []
-        coded: list[tuple[np.ndarray, np.ndarray]] = []
-        for j, (name, column) in enumerate(table.items()):
-            values, codes = distinct(name, column)
-            rows = table_of(codes, len(values), everything)[:, 0]
+        row_codes: list[np.ndarray] = []
+        groups: list[np.ndarray] = []
+        for j, (kind, values, rows, codes) in enumerate(_coded_columns(table, weight, used)):
             order = in_order(values)
             order = order[rows[order] > 0]
-            values, rows = values.take(order), rows[order]
-            place = np.zeros(int(order.max()) + 1, dtype=np.int32)
+            values = values.take(order)
+            place = np.zeros(len(rows), dtype=np.int32)
             place[order] = np.arange(len(order))
-            codes = codes if all_used else codes[used]
-            for reading in self._readings(j, column_kind(column), values, rows):
-                self.columns.append(Cells.from_reading(name, values, reading))
+            for reading in self._readings(j, kind, values, rows[order]):
+                self.columns.append(Cells.from_reading(self.names[j], values, reading))
                 feature.append(j)
-                coded.append((codes, reading.groups(values)[place]))
+                row_codes.append(codes)
+                groups.append(reading.groups(values)[place])
         sizes = [column.n_cells for column in self.columns]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.feature = np.array(feature, dtype=np.int64)
         cells = self._empty(int(used.sum()))
         cell_of = [
-            (codes, (first + groups).astype(cells.dtype))
-            for first, (codes, groups) in zip(self.offsets, coded, strict=False)
+            (first + group).astype(cells.dtype)
+            for first, group in zip(self.offsets, groups, strict=False)
         ]
-        _fill(cells, cell_of)
+        if isinstance(table, IntegerRows):
+            from holdtrue.categories.encoder_loops import place_codes
+
+            codes = table.codes if used.all() else table.codes[used]
+            first = np.cumsum([0, *map(len, cell_of[:-1])])
+            place_codes(codes, self.feature, first, np.concatenate(cell_of), cells)
+        else:
+            _fill(cells, list(zip(row_codes, cell_of, strict=True)))
         return cells
 
     def _readings(self, j: int, kind: str, values: Any, rows: np.ndarray) -> list[Reading]:
@@ -344,11 +406,11 @@ def read_sample(
 ) -> tuple[ColumnEncoder, Sample, np.ndarray]:
     """Encoder, sample and classes of the rows with a positive weight."""
     target_rows(y)  # before the attributes of an earlier fit go
-    table = read_table(estimator, X, reset=True)
+    rows = read_rows(estimator, X, reset=True)
     labels = class_labels(y)
-    check_row_count(labels, len(next(iter(table.values()))))
+    check_row_count(labels, len(rows))
     target = Target.from_column(labels, False, sample_weight)
-    encoder, cells, weight = _encoded(estimator, table, target)
+    encoder, cells, weight = _encoded(estimator, rows, target)
     assert target.classes is not None
     used = weight > 0
     label = target.codes[used].astype(np.int64)
@@ -399,10 +461,10 @@ def read_numbers(
 ) -> tuple[ColumnEncoder, Sample, Unit]:
     """Encoder, sample and unit of a numeric target, of the rows with a positive weight."""
     numbers = target_rows(y)  # before the attributes of an earlier fit go
-    table = read_table(estimator, X, reset=True)
-    check_row_count(numbers, len(next(iter(table.values()))))
+    rows = read_rows(estimator, X, reset=True)
+    check_row_count(numbers, len(rows))
     target = Target.from_column(numbers, True, sample_weight)
-    encoder, cells, weight = _encoded(estimator, table, target)
+    encoder, cells, weight = _encoded(estimator, rows, target)
     used = weight > 0
     kept, repeats = target.codes[used], weight[used]
     origin = float(np.average(kept, weights=repeats))
@@ -412,7 +474,7 @@ def read_numbers(
 
 
 def _encoded(
-    estimator: Any, table: dict[str, Any], target: Target
+    estimator: Any, rows: Any, target: Target
 ) -> tuple[ColumnEncoder, np.ndarray, np.ndarray]:
     """Encoder, cells of the rows with a positive weight, and the weight of every row."""
     weight = np.ones(len(target.codes), dtype=np.int64) if target.weight is None else target.weight
@@ -422,7 +484,8 @@ def _encoded(
             f"repetitions of rows. Got {weight.sum():g}. Divide them by a common factor."
         )
     check_classes(target.classes, int(weight.sum()))
-    names = list(table)
+    table: dict[str, Any] | IntegerRows = IntegerRows.of(rows, weight) or _columns(rows)
+    names = table.names if isinstance(table, IntegerRows) else list(table)
     by_value = categorical_mask(estimator.categorical_features, names)
     encoder = ColumnEncoder(names, by_value, int(estimator.max_bins))
     return encoder, encoder.fit_transform(table, weight), weight

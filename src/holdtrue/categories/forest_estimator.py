@@ -73,7 +73,7 @@ class _Forest(Grown):
     def _average(self, X: Any, values: list[np.ndarray]) -> np.ndarray:
         """Average over the trees of the value of each row's node."""
         check_is_fitted(self, "trees_")
-        cells = self._encoder.transform(read_table(self, X, reset=False))
+        cells = self._encoder.transform(read_table(self, X))
         compiled = cells.size * len(self.trees_) >= WORTH_COMPILING
         total = np.zeros((len(cells), *values[0].shape[1:]))
         for tree, value in zip(self.trees_, values, strict=True):

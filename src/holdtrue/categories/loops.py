@@ -598,12 +598,3 @@ def end_nodes(
             node = low
         ends[at] = node
     return ends
-
-
-@compiled
-def place_cells(
-    codes: np.ndarray, cell_of_code: np.ndarray, cells: np.ndarray, column: int
-) -> None:
-    """Write the cells of a column of ``cells``, shape (n_rows, n_columns), by the rows' codes."""
-    for i in range(len(codes)):
-        cells[i, column] = cell_of_code[codes[i]]

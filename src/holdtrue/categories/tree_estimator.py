@@ -154,7 +154,7 @@ class _Tree(Grown):
     def apply(self, X: Any) -> np.ndarray:
         """Number of the node in ``tree_`` that each row ends in, shape (n_samples,)."""
         check_is_fitted(self, "tree_")
-        cells = self._encoder.transform(read_table(self, X, reset=False))
+        cells = self._encoder.transform(read_table(self, X))
         return self.tree_.apply(cells, compiled=cells.size >= WORTH_COMPILING)
 
     def get_depth(self) -> int:
@@ -340,7 +340,7 @@ class GingerTreeClassifier(ClassifierMixin, _Tree):
         errors : ndarray of shape (n_splits + 1,)
         """
         check_is_fitted(self, "tree_")
-        cells = self._encoder.transform(read_table(self, X, reset=False))
+        cells = self._encoder.transform(read_table(self, X))
         y = column_or_1d(y)
         check_consistent_length(cells, y)
         weight = check_weights(sample_weight, len(y))
