@@ -28,11 +28,11 @@ from holdtrue.categories.score import (
     DEFAULT_MIN_SKILL,
     ColumnEstimate,
     Scoring,
-    categorical_mask,
     check_classes,
     check_group_count,
     check_scoring,
     criterion_for,
+    kinds_of,
     score_column,
     score_order,
 )
@@ -404,11 +404,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
 
     def _with_kinds(self, counts: Counts) -> Counts:
         """Counts in which the columns of categorical_features are categories."""
-        by_value = categorical_mask(self.categorical_features, counts.names)
-        kinds = tuple(
-            "category" if forced else kind
-            for kind, forced in zip(counts.kinds, by_value, strict=True)
-        )
+        kinds = kinds_of(self.categorical_features, counts.names, counts.kinds)
         return replace(counts, kinds=kinds)
 
     def _names(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from holdtrue.categories.score import categorical_mask, check_classes, criterion_for
+from holdtrue.categories.score import check_classes, criterion_for, kinds_of
 from holdtrue.engine import Engine
 from holdtrue.engine.table import EngineTable
 from holdtrue.errors import InputError
@@ -54,15 +54,11 @@ def engine_columns(
     names = [name for name in table.names if name not in roles.values()]
     if not names:
         raise InputError("there is no column to rank beside the target.")
-    by_value = categorical_mask(categorical_features, names)
-    kinds = {
-        name: "category" if forced else table.kinds[name]
-        for name, forced in zip(names, by_value, strict=True)
-    }
+    kinds = kinds_of(categorical_features, names, (table.kinds[name] for name in names))
     read = table.target(target, target_type, groups)
     check_classes(read.classes, read.n_samples)
     judged_by = criterion_for(criterion, read.classes)
     if groups is not None:
         judged_by.grouped()  # refuses criteria that leave nothing out
-    profiles = table.profiles(kinds, read, groups, max_bins)
+    profiles = table.profiles(dict(zip(names, kinds, strict=True)), read, groups, max_bins)
     return EngineColumns(names, read.classes, (profile for _, profile in profiles))

@@ -17,9 +17,9 @@ from holdtrue.categories.criteria import CRITERIA
 from holdtrue.categories.encoder import Cells, class_labels, in_order, read_rows
 from holdtrue.categories.score import (
     Scoring,
-    categorical_mask,
     check_classes,
     check_scoring,
+    kinds_of,
     score_column,
     score_order,
 )
@@ -123,11 +123,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
             table, class_labels(y), sample_weight=whole_weights(sample_weight, len(table))
         )
         check_classes(counts.classes, counts.n_samples)
-        by_value = categorical_mask(self.categorical_features, counts.names)
-        kinds = tuple(
-            "category" if forced else kind
-            for kind, forced in zip(counts.kinds, by_value, strict=True)
-        )
+        kinds = kinds_of(self.categorical_features, counts.names, counts.kinds)
         candidates = range(counts.n_features) if self.column is None else [self._place(counts)]
         profiles = list(replace(counts, kinds=kinds).profiles(self.max_bins).values())
         how = Scoring(CRITERIA[criterion], max_bins=self.max_bins, unseen=self.unseen)

@@ -22,11 +22,11 @@ from holdtrue.categories.score import (
     DEFAULT_MIN_SKILL,
     ColumnEstimate,
     Scoring,
-    categorical_mask,
     check_classes,
     check_group_count,
     check_scoring,
     criterion_for,
+    kinds_of,
     score_column,
     score_order,
 )
@@ -384,11 +384,7 @@ def rank_columns(
         how = how._replace(new_data="new groups")
     if not names:
         raise InputError("there is no column to rank beside the target.")
-    by_value = categorical_mask(categorical_features, names)
-    kinds = [
-        "category" if forced else table.kinds[name]
-        for name, forced in zip(names, by_value, strict=True)
-    ]
+    kinds = kinds_of(categorical_features, names, (table.kinds[name] for name in names))
     estimates = _estimates(names, score_table(table, names, kinds, rows, how, subjects, n_jobs))
     if table.n_rows <= _FEW_ROWS:
         _add_shapes(estimates, lambda j: _score(table, names[j], kinds[j], rows, how, subjects))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -366,6 +366,12 @@ def check_group_count(labels: Any) -> None:
             f"{shown(python_values(labels)[0])} in every row. Leave groups out if new data are "
             "new rows."
         )
+
+
+def kinds_of(given: Any, names: Sequence[str], kinds: Iterable[str]) -> tuple[str, ...]:
+    """Kinds of the columns, those to take by value being categories; see `categorical_mask`."""
+    by_value = categorical_mask(given, names)
+    return tuple("category" if one else kind for one, kind in zip(by_value, kinds, strict=True))
 
 
 def categorical_mask(given: Any, names: Sequence[str]) -> np.ndarray:

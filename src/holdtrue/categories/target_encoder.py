@@ -34,9 +34,9 @@ from holdtrue.categories.ranking import warn_of_groups
 from holdtrue.categories.score import (
     FEWEST_GROUPS,
     FEWEST_ROWS,
-    categorical_mask,
     check_classes,
     check_group_count,
+    kinds_of,
     looks_like_group,
 )
 from holdtrue.columns.counting import Target, present_values, whole_weights
@@ -90,8 +90,10 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         evenly over a number of folds. Otherwise every row must be in one test part.
     drop_useless : bool
         Leave out columns that say nothing about new rows, instead of a constant.
-    target_type, categorical_features, max_bins
-        As in `GingerSelector`.
+    target_type : {"auto", "classes", "numeric"}
+        As in `GingerSelector`, as are the next two.
+    categorical_features : "from_dtype" or array-like
+    max_bins : int
     random_state : int, RandomState instance or None
         For the folds.
 
@@ -376,7 +378,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         """Learn every encoding; with folds, give the rows' numbers out of fold."""
         settings = self._settings
         names = list(table)
-        by_value = categorical_mask(self.categorical_features, names)
+        kinds = kinds_of(self.categorical_features, names, map(column_kind, table.values()))
         n_classes = 0 if self.classes_ is None else len(self.classes_)
         n_outputs = n_classes if n_classes > 2 else 1
         out = None
@@ -391,8 +393,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         no_column = np.nan
         what_is_new = "new rows" if rows.group is None else "new groups"
         for j, (name, column) in enumerate(table.items()):
-            kind = "category" if by_value[j] else column_kind(column)
-            counted = count_by_fold(name, kind, column, rows)
+            counted = count_by_fold(name, kinds[j], column, rows)
             encoding, place = learn(counted, settings)
             if j == 0:
                 no_column = no_column_loss(counted, settings.loss)
