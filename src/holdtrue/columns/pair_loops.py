@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from holdtrue.columns.counting import row_sums
 from holdtrue.columns.loops import compiled, room
 
 # Cells of a table of all values, groups and classes that is counted directly, for each row.
@@ -200,7 +199,7 @@ def pair_counts(
         cells = room(n_values * n_groups, n_classes, np.int32)
         cells.fill(0)
         add_cells(codes, group, label, n_groups, cells)
-        met = np.flatnonzero(row_sums(cells))
+        met = np.flatnonzero(sum(cells.T))
         return np.stack(np.divmod(met, n_groups)).astype(np.int32), cells[met]
     stops = np.cumsum(np.bincount(codes, minlength=n_values))
     places = np.append(0, stops[:-1])
