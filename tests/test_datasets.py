@@ -39,6 +39,11 @@ def test_bad_arguments_are_refused(arguments, message):
         make_curve(**arguments)
 
 
+def test_noise_of_domains_is_checked_as_that_of_curves():
+    with pytest.raises(ValueError, match="make_domains: noise must be a number of at least 0"):
+        make_domains(noise="loud")
+
+
 def test_helpful_sources_know_the_class_and_the_others_do_not():
     data = make_sources(12, 30, 5, n_test=4000, random_state=0)
     assert data.X.shape == (12, 40)

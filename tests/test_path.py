@@ -31,9 +31,10 @@ def test_a_path_knows_what_it_chose():
     assert path.ranking(4).tolist() == [2, 3, 1, 3]
 
 
-def test_a_mask_too_short_for_the_path_is_refused():
+@pytest.mark.parametrize("derive", [SelectionPath.support, SelectionPath.ranking])
+def test_fewer_candidates_than_the_path_names_are_refused(derive):
     with pytest.raises(ValueError, match=r"n_candidates must exceed.*Got 2, and 2 in the path"):
-        example().support(2)
+        derive(example(), 2)
 
 
 def test_choosing_nothing_is_legal():
@@ -92,6 +93,7 @@ def test_any_path_survives_json(steps, reason):
     "text, message",
     [
         ("", "not valid JSON"),
+        (None, "not valid JSON"),
         ("{", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "expected an object"),

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from holdtrue.errors import InputError, check_choice, shown, speaks
-from holdtrue.validation import is_number
+from holdtrue.validation import check_count, is_number
 
 __all__ = ["make_curve", "make_customers", "make_domains", "make_sources"]
 
@@ -83,14 +83,13 @@ def make_curve(
     array([1., 1.])
     """
     check_choice("target", target, _CURVES)
-    if not is_number(noise) or noise < 0:
-        raise InputError(f"noise must be a number of at least 0. Got {shown(noise)}.")
+    _check_noise(noise)
     _check_counts(n_samples=(n_samples, 1), n_unlabeled=(n_unlabeled, 0))
     rng = check_random_state(random_state)
-    X = rng.uniform(-np.pi, np.pi, size=(int(n_samples), 1))
+    X = rng.uniform(-np.pi, np.pi, size=(n_samples, 1))
     curve = _CURVES[target]
-    y = curve(X[:, 0]) + noise * rng.standard_normal(int(n_samples))
-    X_unlabeled = rng.uniform(-np.pi, np.pi, size=(int(n_unlabeled), 1))
+    y = curve(X[:, 0]) + noise * rng.standard_normal(n_samples)
+    X_unlabeled = rng.uniform(-np.pi, np.pi, size=(n_unlabeled, 1))
     return Bunch(X=X, y=y, X_unlabeled=X_unlabeled, curve=curve)
 
 
@@ -198,6 +197,7 @@ def make_domains(
         n_features=(n_features, n_steady + n_fickle),
         n_new_domains=(n_new_domains, 0),
     )
+    _check_noise(noise)
     rng = check_random_state(random_state)
     slopes = np.zeros((n_domains + n_new_domains, n_features))
     slopes[:, :n_steady] = 1.0
@@ -306,10 +306,12 @@ def make_sources(
     return Bunch(X=X, y=y, X_test=X_test, y_test=y_test, sources=sources, helpful=helpful)
 
 
+def _check_noise(noise: Any) -> None:
+    if not is_number(noise) or noise < 0:
+        raise InputError(f"noise must be a number of at least 0. Got {shown(noise)}.")
+
+
 def _check_counts(**counts: tuple[Any, int]) -> None:
     """Refuse a count that is not a whole number of at least its least value."""
     for name, (count, least) in counts.items():
-        if not is_number(count) or count != int(count) or count < least:
-            raise InputError(
-                f"{name} must be a whole number of at least {least}. Got {shown(count)}."
-            )
+        check_count(name, count, least)

@@ -165,11 +165,7 @@ class SelectionPath(Document):
     @speaks
     def support(self, n_candidates: int) -> np.ndarray:
         """Mask of the chosen candidates, shape (n_candidates,)."""
-        if self.n_steps and n_candidates <= self.order.max():
-            raise InputError(
-                f"n_candidates must exceed every index of the path. "
-                f"Got {n_candidates}, and {self.order.max()} in the path."
-            )
+        self._check_holds(n_candidates)
         mask = np.zeros(n_candidates, dtype=bool)
         mask[self.order[: self.chosen_size]] = True
         return mask
@@ -180,10 +176,18 @@ class SelectionPath(Document):
 
         Candidates that never enter share the last rank.
         """
+        self._check_holds(n_candidates)
         entered = list(dict.fromkeys(self.order.tolist()))
         rank = np.full(n_candidates, len(entered) + 1, dtype=np.intp)
         rank[entered] = np.arange(1, len(entered) + 1)
         return rank
+
+    def _check_holds(self, n_candidates: int) -> None:
+        if n_candidates <= self.order.max(initial=-1):
+            raise InputError(
+                f"n_candidates must exceed every index of the path. "
+                f"Got {n_candidates}, and {self.order.max()} in the path."
+            )
 
     @speaks
     def to_frame(self, backend: str = "pandas") -> Any:

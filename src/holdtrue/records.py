@@ -187,7 +187,7 @@ def parse_json(text: str) -> Any:
     """What the text says, if it is valid JSON; `InputError` otherwise."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"this is not valid JSON ({error}).") from error
 
 

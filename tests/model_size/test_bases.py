@@ -2,7 +2,6 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.interpolate import BSpline
 from sklearn.linear_model import lars_path, orthogonal_mp
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -177,16 +176,6 @@ def test_no_basis_exceeds_the_number_of_terms_asked_for(name):
         assert values.shape[1] <= max_terms
         assert len(basis.names) == values.shape[1]
         np.testing.assert_array_equal(values[:, 0], 1)
-
-
-def test_cubic_bumps_are_scipys():
-    u = np.linspace(0, 1, 101)
-    knots = np.array([[0, 0, 0.3, 0.7, 1], [0.1, 0.2, 0.5, 1, 1], [0, 0.25, 0.5, 0.75, 1.0]])
-    for row in knots:
-        expected = BSpline.basis_element(row, extrapolate=False)(u)
-        np.testing.assert_allclose(
-            families.cubic_bumps(u, row[:, None])[:, 0], np.nan_to_num(expected), atol=1e-15
-        )
 
 
 @pytest.mark.parametrize("name", ["columns", "lars", "omp", "pca"])

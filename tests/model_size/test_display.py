@@ -2,6 +2,7 @@ import copy
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -88,3 +89,16 @@ def test_a_curve_needs_one_input_and_three_axes(model):
     wide = np.column_stack([data.X, data.X**2])
     with pytest.raises(ValueError, match=r"a curve needs one input\. Got X with 2"):
         compare_criteria(NestedRegressor("columns").fit(wide, data.y), wide, data.y)
+
+
+def test_a_curve_of_a_model_fitted_to_a_frame_is_drawn_without_a_warning():
+    data = make_curve(n_samples=20, random_state=0)
+    frame = pd.DataFrame({"age": data.X[:, 0]})
+    fitted = NestedRegressor(random_state=0).fit(frame, data.y)
+    assert compare_criteria(fitted, frame, data.y).axes_[0].get_xlabel() == "age"
+
+
+@pytest.mark.parametrize("given", [{"X": [[0.0]]}, {"y": [0.0]}])
+def test_points_need_both_their_coordinates(model, given):
+    with pytest.raises(ValueError, match="X and y must be given together"):
+        compare_criteria(model, **given)

@@ -99,9 +99,9 @@ def _dots(chart: Dots, ax: Any) -> Any:
         if not rows:
             continue
         dots, colour = [chart.dots[row] for row in rows], layout.MARKS[mark]
-        bars = [(row, dot) for row, dot in zip(rows, dots, strict=True) if layout.has_interval(dot)]
-        lows, highs = [dot.low for _, dot in bars], [dot.high for _, dot in bars]
-        ax.hlines([row for row, _ in bars], lows, highs, color=colour, linewidth=2, alpha=0.5)
+        for row, dot in zip(rows, dots, strict=True):
+            if layout.is_drawable(dot.low, dot.high):
+                ax.hlines(row, dot.low, dot.high, color=colour, linewidth=2, alpha=0.5)
         ax.scatter(
             [dot.value for dot in dots],
             rows,

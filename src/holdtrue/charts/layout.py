@@ -184,11 +184,6 @@ def is_drawable(*values: float) -> bool:
     return all(math.isfinite(value) and abs(value) < _LARGEST for value in values)
 
 
-def has_interval(dot: Dot) -> bool:
-    """Whether both ends are known."""
-    return is_drawable(dot.low, dot.high)
-
-
 def heat_limit(chart: Heat) -> float:
     """The size that has the full colour: a few extreme values must not pale the rest."""
     sizes = sorted(abs(value) for row in chart.values for value in row if is_drawable(value))

@@ -138,7 +138,7 @@ def _dots(chart: Dots, width: int = _WIDTH) -> str:
         if layout.is_drawable(dot.reference):
             line = across(dot.reference)
             inside.append(_rule(line, y - _ROW / 2, line, y + _ROW / 2, _dash(layout.DASHED)))
-        if layout.has_interval(dot):
+        if layout.is_drawable(dot.low, dot.high):
             spoken += f" ({number(dot.low)} to {number(dot.high)})"
             style = f"stroke:{_paint(layout.MARKS[dot.mark])};stroke-width:3;opacity:.45"
             inside.append(_rule(across(dot.low), y, across(dot.high), y, style))

@@ -45,17 +45,6 @@ class Curve(NamedTuple):
     basis: Basis
     posterior: Posterior
 
-    def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and variance of the curve at the rows of X."""
-        terms = self.basis.terms(self.basis.coordinates(X))
-        variance = np.einsum("ij,ij->i", terms @ self.posterior.covariance, terms)
-        return terms @ self.posterior.mean, np.maximum(variance, 0.0)
-
-    def mean(self, X: np.ndarray) -> np.ndarray:
-        """Posterior mean of the curve at the rows of X."""
-        values: np.ndarray = self.basis.terms(self.basis.coordinates(X)) @ self.posterior.mean
-        return values
-
 
 @dataclass(frozen=True, eq=False)
 class Average:
@@ -87,16 +76,21 @@ class Average:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Posterior mean of the curve over all sizes and bases."""
-        mean = self.weights @ np.array([curve.mean(X) for curve in self.curves.values()])
-        return np.clip(mean, self.low, self.high)
+        means = [
+            basis.terms(basis.coordinates(X)) @ known.mean for basis, known in self.curves.values()
+        ]
+        return np.clip(self.weights @ np.array(means), self.low, self.high)
 
-    def predict_with_deviation(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean of the curve, and its deviation within and between bases."""
-        parts = [curve.mean_and_variance(X) for curve in self.curves.values()]
-        means, variances = (np.array(values) for values in zip(*parts, strict=True))
+    def predict_with_deviation(self, X: np.ndarray) -> np.ndarray:
+        """Posterior mean of the curve, and its deviation within and between bases: two rows."""
+        means, variances = np.empty((2, len(self.curves), len(X)))
+        for i, (basis, known) in enumerate(self.curves.values()):
+            terms = basis.terms(basis.coordinates(X))
+            means[i] = terms @ known.mean
+            variances[i] = np.einsum("ij,ij->i", terms @ known.covariance, terms)
         mean = self.weights @ means
-        variance = self.weights @ (variances + (means - mean) ** 2)
-        return np.clip(mean, self.low, self.high), np.sqrt(variance)
+        variance = self.weights @ (np.maximum(variances, 0.0) + (means - mean) ** 2)
+        return np.array([np.clip(mean, self.low, self.high), np.sqrt(variance)])
 
 
 def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:

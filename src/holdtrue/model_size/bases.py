@@ -455,8 +455,9 @@ class TransformerBasis(Basis):
             output = self.fitted.transform(coordinates)
         except ValueError as error:
             raise InputError(
-                f"basis {self.named} could not transform {len(coordinates)} rows "
-                f"that it was not fitted on ({error})."
+                f"basis {self.named} could not transform {len(coordinates)} rows that it was not "
+                f"fitted on ({error}). If they were drawn from a kernel density of X, pass inputs "
+                "that it knows as X_unlabeled."
             ) from error
         try:
             dense = output.toarray() if hasattr(output, "toarray") else output

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from holdtrue.errors import InputError
 from holdtrue.model_size import bases, kernel
 from holdtrue.model_size.folds import sorted_rows
 
@@ -85,22 +84,9 @@ def _elsewhere(
     given = basis.coordinates(rows.unlabeled)
     if len(given) >= enough:
         return given
-    is_transformer = isinstance(basis, bases.TransformerBasis)
-    if len(given) and is_transformer:
+    if len(given) and isinstance(basis, bases.TransformerBasis):
         return np.concatenate([given, coordinates])  # it may refuse inputs that are drawn
     order = sorted_rows(rows.X, rows.y)
     ends = basis.bounds(np.concatenate([coordinates, given]))
     drawn = kernel.parzen_sample(coordinates[order], rows.weight[order], *ends, _N_DRAWS, rng)
-    if is_transformer:
-        _check_drawn(basis, drawn)
     return np.concatenate([given, drawn])
-
-
-def _check_drawn(basis: Any, drawn: np.ndarray) -> None:
-    try:
-        basis.terms(drawn)
-    except ValueError as error:
-        raise InputError(
-            f"basis {basis.named} could not transform inputs drawn from "
-            f"a kernel density of X ({error}). Pass inputs that it knows as X_unlabeled."
-        ) from error

@@ -12,7 +12,7 @@ from holdtrue.model_size import bases
 from holdtrue.model_size.families import FAMILIES
 from holdtrue.model_size.table import CRITERIA
 from holdtrue.path import SelectionPath
-from holdtrue.validation import check_groups, is_number
+from holdtrue.validation import check_count, check_groups, is_number
 
 _BASES = ("auto", *bases.NAMES)
 _MIN_ROWS = 3
@@ -42,10 +42,8 @@ def check_parameters(
         )
     if interval is not None:
         _check_interval(basis, interval)
-    if max_terms is not None and not (is_number(max_terms, numbers.Integral) and max_terms >= 1):
-        raise InputError(
-            f"max_terms must be a whole number of at least 1, or None. Got {shown(max_terms)}."
-        )
+    if max_terms is not None:
+        check_count("max_terms", max_terms, 1)
     if noise_variance is not None and not (is_number(noise_variance) and noise_variance >= 0):
         raise InputError(
             f"noise_variance must be a number of at least 0, or None to estimate it. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -158,21 +159,22 @@ class CriteriaDisplay(Display):
         if X is None and y is None:
             return super().from_estimator(estimator, **options)
         check_is_fitted(estimator)
+        if X is None or y is None:
+            raise InputError("X and y must be given together. Got one of them.")
         X, y = check_X_y(X, y)
         if X.shape[1] != 1:
             raise InputError(
                 f"a curve needs one input. Got X with {X.shape[1]} columns. Leave X and y out."
             )
         band = bool(np.isfinite(estimator.new_error_))
+
+        def predict(grid: np.ndarray) -> Any:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+                return estimator.predict(grid, return_std=band)
+
         (name,) = getattr(estimator, "feature_names_in_", ["x"])
-        curve = curve_chart(
-            X[:, 0],
-            y,
-            estimator.n_terms_,
-            lambda grid: estimator.predict(grid, return_std=band),
-            str(name),
-            "y",
-        )
+        curve = curve_chart(X[:, 0], y, estimator.n_terms_, predict, str(name), "y")
         return super().from_estimator(estimator, curve=curve, **options)
 
     @speaks

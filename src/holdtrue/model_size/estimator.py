@@ -394,15 +394,10 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             raise InputError(
                 "return_std needs the posterior. Got predict='chosen'. Pass predict='average'."
             )
-        predicted = np.empty(len(X), dtype=X.dtype)
-        deviation = np.empty(len(X), dtype=X.dtype)
-        for batch in gen_batches(len(X), _BATCH):
-            rows = X[batch].astype(np.float64, copy=False)
-            if return_std and average is not None:
-                predicted[batch], deviation[batch] = average.predict_with_deviation(rows)
-            else:
-                predicted[batch] = self._curve(rows)
-        return (predicted, deviation) if return_std else predicted
+        curve = average.predict_with_deviation if average and return_std else self._curve
+        batches = (X[batch].astype(np.float64, copy=False) for batch in gen_batches(len(X), _BATCH))
+        values = np.concatenate([curve(rows) for rows in batches], axis=-1, dtype=X.dtype)
+        return (values[0], values[1]) if return_std else values
 
     def _curve(self, X: np.ndarray) -> np.ndarray:
         """Predictions for clean rows, float64."""

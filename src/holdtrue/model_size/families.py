@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import BSpline
 
 
 @dataclass(frozen=True)
@@ -57,40 +58,12 @@ def bspline(u: np.ndarray, n_terms: int) -> np.ndarray:
     values = np.empty((len(u), n_terms))
     values[:, : min(4, n_terms)] = legendre(2 * u - 1, min(4, n_terms))
     knots = [0.0] * 4 + [1.0] * 4
-    supports = np.empty((5, max(0, n_terms - 4)))
-    for k, knot in zip(range(n_terms - 4), _van_der_corput(), strict=False):
+    for k, knot in zip(range(4, n_terms), _van_der_corput(), strict=False):
         at = int(np.searchsorted(knots, knot))
         knots.insert(at, knot)
-        supports[:, k] = knots[at - 2 : at + 3]
-    values[:, 4:] = cubic_bumps(u, supports)
+        bump = BSpline.basis_element(knots[at - 2 : at + 3], extrapolate=False)
+        values[:, k] = np.nan_to_num(bump(u))
     return values
-
-
-def cubic_bumps(u: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Cubic B-splines of five knots each, shape (len(u), n_splines), by de Boor's recursion.
-
-    Parameters
-    ----------
-    knots : ndarray of shape (5, n_splines)
-        In order; no more than two at either end may be equal.
-    """
-    values = np.zeros((len(u), knots.shape[1]))
-    inside = np.nonzero((knots[0] <= u[:, None]) & (u[:, None] < knots[4]))
-    u, knots = u[inside[0]], knots[:, inside[1]]
-    bumps = [((low <= u) & (u < high)).astype(float) for low, high in itertools.pairwise(knots)]
-    for degree in (1, 2, 3):
-        bumps = [
-            _share(u - knots[i], knots[i + degree] - knots[i]) * bumps[i]
-            + _share(knots[i + degree + 1] - u, knots[i + degree + 1] - knots[i + 1]) * bumps[i + 1]
-            for i in range(4 - degree)
-        ]
-    values[inside] = bumps[0]
-    return values
-
-
-def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """``part/whole``, and 0 where knots coincide."""
-    return part * np.where(whole > 0, 1 / np.where(whole > 0, whole, 1.0), 0.0)
 
 
 def _van_der_corput() -> Iterator[float]:
