@@ -34,12 +34,12 @@ browser: $(READY) ## what the browser tests need (Debian's chromium, axe-core)
 	@test -f $(VENV)/node_modules/axe-core/axe.min.js || \
 	  npm install --silent --no-fund --no-audit --prefix $(VENV) axe-core@4
 
-cluster: ## engines on real clusters: Spark (Java from Debian), workers killed again and again
-	@java -version >/dev/null 2>&1 || \
+cluster: ## engines on real clusters: Spark (Java from Debian), workers killed again and again; PostgreSQL
+	@java -version >/dev/null 2>&1 && ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || \
 	  { sudo="$$(test "$$(id -u)" = 0 || echo sudo)"; \
-	    $$sudo apt-get update -q && $$sudo apt-get install -qy openjdk-17-jre-headless; }
+	    $$sudo apt-get update -q && $$sudo apt-get install -qy openjdk-17-jre-headless postgresql; }
 	$(PYTHON) -m venv .venv-cluster
-	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,postgres,spark]'
 	HOLDTRUE_CLUSTER=1 OMP_NUM_THREADS=1 .venv-cluster/bin/python -m pytest -q tests/engine
 
 check: format lint test ## what to run before a commit

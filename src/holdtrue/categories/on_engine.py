@@ -1,4 +1,4 @@
-"""Columns of a frame of Dask or Spark: checked here, profiled there."""
+"""Columns of a table on an engine or in a database: checked here, profiled there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from holdtrue.categories.score import check_classes, criterion_for, kinds_of
-from holdtrue.engine import Engine
 from holdtrue.engine.table import EngineTable
 from holdtrue.errors import InputError
 from holdtrue.sums import Profile
@@ -22,7 +21,7 @@ class EngineColumns(NamedTuple):
 
 
 def engine_columns(
-    engine: Engine,
+    table: EngineTable,
     target: Any,
     *,
     criterion: str,
@@ -36,7 +35,7 @@ def engine_columns(
 
     Parameters
     ----------
-    engine : Engine
+    table : EngineTable
     target, groups : str
     criterion, target_type, categorical_features, max_bins
         As in `GingerSelector`.
@@ -46,9 +45,9 @@ def engine_columns(
     for option, value in only_here.items():
         if value is not None:
             raise InputError(
-                f"{option} is for data on this machine. Leave it out with a frame of Dask or Spark."
+                f"{option} is for data on this machine. Leave it out with a table that lives "
+                "elsewhere."
             )
-    table = EngineTable(engine)
     roles = {"target": target} | ({} if groups is None else {"groups": groups})
     table.check_names(**roles)
     names = [name for name in table.names if name not in roles.values()]

@@ -290,7 +290,7 @@ def rank_columns(
 
     Parameters
     ----------
-    data : data frame (pandas, Polars, Arrow, Dask, Spark), ndarray, path of a file, or Table
+    data : data frame (pandas, Polars, Arrow, Dask, Spark), ndarray, file, Table or DatabaseTable
         Files as in `holdtrue.tables.open_table`. Of a frame of Dask or Spark only small sums come
         to this machine; target and groups are then names of columns.
     target : str or array-like of shape (n_rows,)

@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from holdtrue.cli.ask import Ask, Data
-from holdtrue.engine import engine_failure, engine_of, missing_engine
-from holdtrue.engine.table import EngineTable
+from holdtrue.engine import engine_failure, frame_engine, missing_engine
+from holdtrue.engine.table import ExchangeTable
 from holdtrue.errors import EngineError, InputError, MissingFileError, check_choice
 from holdtrue.tables.table import Fingerprint
 
 ENGINES = ("dask", "spark")
 
 
-class EngineFiles(EngineTable):
+class EngineFiles(ExchangeTable):
     """Parquet files as an engine reads them; what a summary says of its data."""
 
     n_rows = 0  # known after the first pass
     readings: Mapping[str, Any] = {}  # an engine guesses no types
 
     def __init__(self, frame: Any, pattern: str, engine: str):
-        super().__init__(engine_of(frame))
+        super().__init__(frame_engine(frame))
         self.frame, self._pattern = frame, pattern
         self.description = f"{Path(pattern).name} (Parquet, by {engine.title()})"
 

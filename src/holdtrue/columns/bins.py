@@ -121,7 +121,7 @@ class BinCounter:
         self.n_rows = n_rows
         self.n_values = 0
         ranks = [bin_ranks(n_rows, size) for size in bin_numbers(int(n_rows), max_bins)]
-        self._ranks = np.unique(np.concatenate(ranks))
+        self.ranks = np.unique(np.concatenate(ranks))
         self._n_done = n_before
         # Values between two wanted ranks are summed at once: table, last value, rows up to it.
         self._sums: list[np.ndarray] = []
@@ -134,9 +134,7 @@ class BinCounter:
             return np.zeros(0, dtype=np.intp)
         reached = rows_by_value(table)
         np.cumsum(reached, out=reached)
-        ranks = self._ranks[
-            (self._ranks > self._n_done) & (self._ranks <= self._n_done + reached[-1])
-        ]
+        ranks = self.ranks[(self.ranks > self._n_done) & (self.ranks <= self._n_done + reached[-1])]
         # In the type of `reached`, or NumPy would convert all of it.
         places = np.searchsorted(reached, (ranks - self._n_done).astype(reached.dtype))
         ends = np.unique(np.append(places, len(table) - 1))

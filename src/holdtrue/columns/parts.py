@@ -175,14 +175,18 @@ def _long_text_tables(source: ColumnSource, name: str, target: Target) -> Iterat
         with duckdb.connect(config=config) as connection:  # type: ignore[arg-type]
             connection.register("texts", pa.RecordBatchReader.from_batches(schema, rows()))
             query = f"SELECT value, {', '.join(counts)} FROM texts GROUP BY value"
-            relation: Any = connection.sql(query)
-            newer = hasattr(relation, "to_arrow_reader")
-            reader = (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(_BATCH)
-            for batch in reader:
+            for batch in arrow_reader(connection, query, _BATCH):
                 texts, *columns = batch.columns
                 present = np.asarray(texts.is_valid())
                 table = np.stack([np.asarray(column) for column in columns], axis=1)
                 yield Part(table[present], table[~present], filtered(texts, present))
+
+
+def arrow_reader(connection: Any, query: str, n_rows: int) -> Any:
+    """Record batches of what a query of DuckDB gives, for old and new versions of it."""
+    relation = connection.sql(query)
+    newer = hasattr(relation, "to_arrow_reader")
+    return (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(n_rows)
 
 
 def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:

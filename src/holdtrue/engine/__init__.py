@@ -1,18 +1,30 @@
-"""Frames of Dask and Spark: one way in, one thing asked of an engine.
+"""Tables that live elsewhere: frames of Dask and Spark, tables of databases.
 
-An engine has the types of its columns and one verb, `Engine.exchange`: cut every part of the table
-into buckets, bring equal buckets together, join each. Sums (`EngineTable.sum`), classes and
-profiles are made of it, by the code that counts on one machine: an engine counts nothing itself.
+A database sums by itself (`holdtrue.engine.database`). An engine of Dask or Spark has the types of
+its columns and one verb, `Engine.exchange`: cut every part of the table into buckets, bring equal
+buckets together, join each. Sums (`ExchangeTable.sum`), classes and profiles are made of it, by the
+code that counts on one machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdtrue.errors import EngineError, InputTypeError, MissingPackageError
 
-__all__ = ["Engine", "Join", "Split", "engine_failure", "engine_of", "missing_engine"]
+if TYPE_CHECKING:
+    from holdtrue.engine.table import EngineTable
+
+__all__ = [
+    "Engine",
+    "Join",
+    "Split",
+    "engine_failure",
+    "engine_of",
+    "frame_engine",
+    "missing_engine",
+]
 
 # Pieces of a part by bucket, None where a bucket gets nothing; and the join of a bucket's pieces.
 Split = Callable[[int, Any], list[Any]]
@@ -63,11 +75,21 @@ class Engine(Protocol):
         """
 
 
-def engine_of(frame: Any) -> Engine | None:
-    """The engine of a frame of Dask or Spark; None for anything else."""
-    home = type(frame).__module__.split(".")
-    if home[0] not in ("dask", "dask_expr", "pyspark"):
+def engine_of(data: Any) -> EngineTable | None:
+    """The table of a frame of Dask or Spark, or in a database; None for anything else."""
+    home = type(data).__module__
+    if home == "holdtrue.engine.database":
+        return data
+    if home.split(".")[0] not in ("dask", "dask_expr", "pyspark"):
         return None
+    from holdtrue.engine.table import ExchangeTable
+
+    return ExchangeTable(frame_engine(data))
+
+
+def frame_engine(frame: Any) -> Engine:
+    """The engine of a frame of Dask or Spark."""
+    home = type(frame).__module__.split(".")
     if home[:2] == ["pyspark", "pandas"] and hasattr(frame, "to_spark"):
         frame = frame.to_spark()
     kind = type(frame)  # a Delayed of Dask has every attribute
@@ -97,7 +119,8 @@ def engine_failure(name: str, error: BaseException) -> EngineError:
 
     Parameters
     ----------
-    name : {"Dask", "Spark"}
+    name : str
+        Of the engine, such as "Dask".
     error : Exception
     """
     text = f"{type(error).__name__}: {error}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import MAX_CLASSES, TargetKind, check_class_count, target_kind
 
-__all__ = ["EngineTable", "EngineTarget"]
+__all__ = ["EngineTable", "EngineTarget", "ExchangeTable", "Labels", "label_key", "rows_by_class"]
 
 # Values (rows of a column) that one exchange moves at most, and that one bucket gets.
 _MOVED = 1 << 25
@@ -77,8 +78,8 @@ class EngineTarget(NamedTuple):
         if self.classes is None:
             return Target.by_rule(column, "numeric")
         values, codes = distinct(self.name, column)
-        places = {_key(label): k for k, label in enumerate(self.classes)}
-        label_places = [places.get(_key(label)) for label in python_values(values)]
+        places = {label_key(label): k for k, label in enumerate(self.classes)}
+        label_places = [places.get(label_key(label)) for label in python_values(values)]
         used = np.bincount(codes, minlength=len(values)) > 0
         if any(place is None for place, once in zip(label_places, used, strict=True) if once):
             raise _changed("a class is new")
@@ -91,12 +92,12 @@ class EngineTarget(NamedTuple):
             raise _changed(f"{self.n_samples:,} rows, then {int(rows.sum()):,}")
 
 
-class EngineTable:
-    """A frame of Dask or Spark as the families see it.
+class EngineTable(ABC):
+    """A table that lives elsewhere, as the families see it.
 
     Parameters
     ----------
-    engine : Engine
+    types : dict from name to pyarrow.DataType
 
     Attributes
     ----------
@@ -106,13 +107,9 @@ class EngineTable:
         How each column is read, as in `holdtrue.tables.Table`.
     """
 
-    def __init__(self, engine: Engine | None):
-        if engine is None:
-            raise InputTypeError("expected a data frame of Dask or Spark. Got another.")
-        self._engine = engine
-        self.select = engine.select
-        self.types = engine.types
-        self.names = list(self.types)
+    def __init__(self, types: dict[str, Any]):
+        self.types = types
+        self.names = list(types)
         self.kinds = {name: type_kind(kind) for name, kind in self.types.items()}
 
     def check_name(self, name: str) -> None:
@@ -137,12 +134,37 @@ class EngineTable:
             if not is_plain(kind):
                 raise refused(name, str(kind))
 
+    @abstractmethod
+    def select(self, columns: Sequence[str]) -> Any:
+        """The frame with these columns only; nothing is computed."""
+
+    @abstractmethod
     def sum(self, make: Callable[[Any], Any], columns: Sequence[str]) -> Any:
         """``make(table)`` of all parts, Arrow tables of these columns, added up."""
-        sums = self._engine.exchange(columns, functools.partial(_placed, make), _added, _PLACES)
-        if not sums:
-            raise InputError("the table has no rows.")
-        return _added(0, sums)
+
+    @abstractmethod
+    def labels(self, columns: Sequence[str]) -> Labels:
+        """Different values of some columns with their rows."""
+
+    @abstractmethod
+    def profiles(
+        self,
+        kinds: Mapping[str, str],
+        target: EngineTarget,
+        groups: str | None = None,
+        max_bins: int = 64,
+    ) -> Iterator[tuple[str, Profile | GroupProfile]]:
+        """Profiles of columns.
+
+        Parameters
+        ----------
+        kinds : mapping from name to kind
+            The columns, and how to read them.
+        target : EngineTarget
+        groups : str, optional
+            Column of the groups, of which whole ones are left out.
+        max_bins : int
+        """
 
     def target(self, name: str, target_type: str, groups: str | None = None) -> EngineTarget:
         """The first pass: the target's classes, or that it is a number; groups are checked too.
@@ -154,7 +176,7 @@ class EngineTable:
         groups : str, optional
             A column that must have no missing value, and two different ones.
         """
-        seen = self.sum(_Labels.of_table, [name, *([groups] if groups else [])])
+        seen = self.labels([name, *([groups] if groups else [])])
         labels = seen.columns[name]
         if groups is not None:
             _refuse_missing("groups", seen.columns[groups], seen.n_rows)
@@ -176,18 +198,46 @@ class EngineTable:
             check_class_count(len(labels))
         classes = [label for _, label in labels]
         classes = [classes[i] for i in label_order(classes)]
-        return EngineTarget(name, tuple(classes), np.array([labels[_key(c)] for c in classes]))
+        return EngineTarget(name, tuple(classes), np.array([labels[label_key(c)] for c in classes]))
 
     def missing(self, names: Sequence[str]) -> tuple[dict[str, int], int]:
         """Rows without a value in each of some columns, and all rows."""
-        seen = self.sum(_Labels.of_table, names)
-        return {name: seen.columns[name].get(_key(None), 0) for name in names}, seen.n_rows
+        seen = self.labels(names)
+        return {name: seen.columns[name].get(label_key(None), 0) for name in names}, seen.n_rows
 
     def target_kind(self, name: str, target_type: str) -> TargetKind:
         """Whether the target is read as classes or as a number."""
         target = self.target(name, target_type)
         is_decided = target_type != "auto" or self.kinds[name] == "category"
         return TargetKind(target.classes is None, len(target.classes or ()), is_decided)
+
+
+class ExchangeTable(EngineTable):
+    """A frame of Dask or Spark, which the engine's one verb counts.
+
+    Parameters
+    ----------
+    engine : Engine
+    """
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine.types)
+        self._engine = engine
+
+    def select(self, columns: Sequence[str]) -> Any:
+        """The frame with these columns only; nothing is computed."""
+        return self._engine.select(columns)
+
+    def sum(self, make: Callable[[Any], Any], columns: Sequence[str]) -> Any:
+        """``make(table)`` of all parts, Arrow tables of these columns, added up."""
+        sums = self._engine.exchange(columns, functools.partial(_placed, make), _added, _PLACES)
+        if not sums:
+            raise InputError("the table has no rows.")
+        return _added(0, sums)
+
+    def labels(self, columns: Sequence[str]) -> Labels:
+        """Different values of some columns with their rows, as long as they are few."""
+        return self.sum(Labels.of_table, columns)
 
     def profiles(
         self,
@@ -196,17 +246,7 @@ class EngineTable:
         groups: str | None = None,
         max_bins: int = 64,
     ) -> Iterator[tuple[str, Profile | GroupProfile]]:
-        """Profiles of columns, some at a time.
-
-        Parameters
-        ----------
-        kinds : mapping from name to kind
-            The columns, and how to read them.
-        target : EngineTarget
-        groups : str, optional
-            Column of the groups, of which whole ones are left out.
-        max_bins : int
-        """
+        """Profiles of columns, some at a time."""
         step = max(1, min(_MOVED // max(target.n_samples, 1), 32))
         n_buckets = math.ceil(target.n_samples * min(step, len(kinds)) / _BUCKET)
         roles = [target.name, *([groups] if groups else [])]
@@ -229,11 +269,12 @@ class EngineTable:
                     raise _changed("rows, then none")
                 if groups is not None:
                     counts = Counts.merge(parts)
-                    target.check(_rows(counts.tables[0]))
+                    target.check(rows_by_class(counts.tables[0]))
                     yield column.name, counts.profiles(max_bins)[column.name]
                     continue
                 profile, counter = functools.reduce(_joined_two, parts)
-                target.check(profile.repeats @ _sizes(profile) + _rows(profile.missing))
+                rows = rows_by_class(profile.rows, profile.repeats)
+                target.check(rows + rows_by_class(profile.missing))
                 bins = tuple(table for _, table in counter.bins()) if counter else ()
                 yield column.name, replace(profile, kind=column.kind, bins=bins)
 
@@ -255,18 +296,20 @@ class EngineTable:
 # --- the target -----------------------------------------------------------------------------------
 
 
-def _key(label: Any) -> tuple[bool, Any]:
+def label_key(label: Any) -> tuple[bool, Any]:
+    """A key by which True and 1 differ."""
     return isinstance(label, bool), label
 
 
-class _Labels(NamedTuple):
+class Labels(NamedTuple):
     """Different values of some columns with their rows, as long as they are few."""
 
     columns: dict[str, dict[Any, int]]
     n_rows: int
 
     @classmethod
-    def of_table(cls, table: Any) -> _Labels:
+    def of_table(cls, table: Any) -> Labels:
+        """Labels of the columns of an Arrow table."""
         columns = {}
         for name in table.column_names:
             values, codes = distinct(name, table.column(name))
@@ -274,30 +317,30 @@ class _Labels(NamedTuple):
             used = np.flatnonzero(rows)
             few = used[: MAX_CLASSES + 2]
             labels = zip(python_values(values.take(few)), rows[few].tolist(), strict=True)
-            columns[name] = {_key(label): n_rows for label, n_rows in labels}
+            columns[name] = {label_key(label): n_rows for label, n_rows in labels}
             is_null = np.asarray(values.is_null())
             if rows[is_null].sum():
-                columns[name][_key(None)] = int(rows[is_null].sum())
+                columns[name][label_key(None)] = int(rows[is_null].sum())
         return cls(columns, table.num_rows)
 
-    def __add__(self, other: Any) -> _Labels:
+    def __add__(self, other: Any) -> Labels:
         columns = {}
         for name, labels in self.columns.items():
             both = dict(labels)
             for key, n_rows in other.columns[name].items():
-                if key in both or key == _key(None) or len(both) <= MAX_CLASSES + 1:
+                if key in both or key == label_key(None) or len(both) <= MAX_CLASSES + 1:
                     both[key] = both.get(key, 0) + n_rows
             columns[name] = both
-        return _Labels(columns, self.n_rows + other.n_rows)
+        return Labels(columns, self.n_rows + other.n_rows)
 
 
 def _is_quantity(present: list[Any], labels: dict[Any, int], kind: Any) -> bool:
-    rows = np.array([labels[_key(label)] for label in present])
+    rows = np.array([labels[label_key(label)] for label in present])
     return target_kind(pa.array(present, kind), "auto", rows).is_numeric
 
 
 def _refuse_missing(who: str, labels: dict[Any, int], n_rows: int) -> None:
-    n_missing = labels.get(_key(None), 0)
+    n_missing = labels.get(label_key(None), 0)
     if n_missing:
         raise InputError(
             f"{who} must not be missing. Got {n_missing:,} missing in {n_rows:,} rows. Leave those "
@@ -524,13 +567,10 @@ def _joined_two(a: Any, b: Any) -> Any:
     return a[0] + b[0], None if a[1] is None else a[1] + b[1]
 
 
-def _rows(table: np.ndarray) -> np.ndarray:
-    """Rows by class of a table of counts; of moments, all rows."""
-    return table[:, :1].sum(axis=0) if table.dtype == np.float64 else table.sum(axis=0)
-
-
-def _sizes(profile: Profile) -> np.ndarray:
-    return profile.rows[:, :1] if profile.classes is None else profile.rows
+def rows_by_class(table: np.ndarray, repeats: np.ndarray | int = 1) -> np.ndarray:
+    """Rows by class of a table of counts; of one of moments, all rows."""
+    table = table[:, :1] if table.dtype == np.float64 else table
+    return (table.T * repeats).sum(axis=1)
 
 
 def _hashes(values: Any) -> np.ndarray:

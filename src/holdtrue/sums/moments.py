@@ -285,17 +285,20 @@ class Moments:
     ) -> Moments:
         """Moments of a frame of Dask or Spark, made where its parts are; only sums come here.
 
+        Of a `holdtrue.engine.database.DatabaseTable` the rows come here, some at a time.
+
         Parameters
         ----------
-        frame : data frame of Dask or Spark
+        frame : data frame of Dask or Spark, or DatabaseTable
             Every column that is not named below is a feature.
         target, domain : str, optional
             Columns of y and of the domains.
         """
         from holdtrue.engine import engine_of
-        from holdtrue.engine.table import EngineTable
 
-        table = EngineTable(engine_of(frame))
+        table = engine_of(frame)
+        if table is None:
+            raise InputTypeError("expected a data frame of Dask or Spark. Got another.")
         roles = {"target": target, "domain": domain}
         table.check_names(**{role: name for role, name in roles.items() if name is not None})
         return table.sum(partial(cls.from_frame, target=target, domain=domain), table.names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from holdtrue.columns.parts import arrow_reader
 from holdtrue.errors import InputError, did_you_mean
 from holdtrue.tables.spill import Spill
 
@@ -41,9 +42,7 @@ def read_duckdb(path: Path, table: str | None) -> tuple[Spill, dict[str, Any]]:
     with connection:
         query = _query(path, connection, table)
         try:
-            relation: Any = connection.sql(query)
-            newer = hasattr(relation, "to_arrow_reader")
-            reader = (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(_ROWS)
+            reader = arrow_reader(connection, query, _ROWS)
             names = list(reader.schema.names)
             repeated = sorted({name for name in names if names.count(name) > 1})
             if repeated:
