@@ -17,7 +17,8 @@ from hypothesis import given
 from holdtrue import Counts, GingerSelector, rank_columns
 from holdtrue.categories import numeric, shrunk, shrunk_numeric
 from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
-from holdtrue.categories.finer import finer_gain, finer_mean_gain
+from holdtrue.categories.shrunk import finer_gain
+from holdtrue.categories.shrunk_numeric import finer_mean_gain
 from holdtrue.columns.counting import grouped_moments
 from holdtrue.sums.group_profile import sums_by_value
 

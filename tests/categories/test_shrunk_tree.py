@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdtrue.categories.bags import Bags
+from holdtrue.categories.forest import Bags, Calibration, calibrated, tempered
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.leaf_terms import CRITERIA, leaf_terms
 from holdtrue.categories.leaves import FeatureDraws
-from holdtrue.categories.temperature import Calibration, calibrated, tempered
 from holdtrue.categories.tree import (
     Sample,
     least_estimate,

@@ -1,8 +1,7 @@
 """What columns are judged by: a name, what it measures, and its estimate from a profile.
 
 A criterion takes the tables of a column's readings. Those of a `holdtrue.sums.Profile` leave out
-rows; `Criterion.grouped` is the same criterion for the tables of a
-`holdtrue.sums.group_profile.GroupProfile`, which leaves out whole groups.
+rows; those of a `holdtrue.sums.group_profile.GroupProfile`, by the methods ``group_...``, groups.
 """
 
 from __future__ import annotations
@@ -10,12 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from holdtrue.categories import kernel, numeric
-from holdtrue.categories.finer import finer_gain, finer_mean_gain
 from holdtrue.categories.grouped import (
     estimate_groups,
     estimate_mean_groups,
@@ -32,11 +29,17 @@ from holdtrue.categories.shrunk import (
     best_readings,
     column_total,
     estimate,
+    finer_gain,
     least,
     no_column_losses,
     strength_scores,
 )
-from holdtrue.categories.shrunk_numeric import CountSums, estimate_mean, mean_scores
+from holdtrue.categories.shrunk_numeric import (
+    CountSums,
+    estimate_mean,
+    finer_mean_gain,
+    mean_scores,
+)
 from holdtrue.errors import InputError
 from holdtrue.sums.group_profile import GroupTable
 from holdtrue.sums.profile import B2, B4, M2, M2B2, M3B, M4, C, ProfileTable
@@ -111,22 +114,21 @@ class Criterion:
         """
         return None
 
-    def grouped(self) -> GroupCriterion:
-        """The criterion with whole groups left out."""
-        raise InputError(
-            f"criterion={self.name!r} judges the rows of the fit and leaves no group out. "
-            "Pass criterion='log_loss', or no groups."
-        )
+    def check_groups(self) -> None:
+        """Refuse to leave groups out where no row is."""
+        if self.in_sample:
+            raise InputError(
+                f"criterion={self.name!r} judges the rows of the fit and leaves no group out. "
+                "Pass criterion='log_loss', or no groups."
+            )
 
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best reading, and its estimate, with whole groups left out."""
+        raise NotImplementedError
 
-class GroupCriterion(Protocol):
-    """A criterion with whole groups left out; the methods are those of `Criterion`."""
-
-    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best of a column's readings, and its estimate."""
-
-    def no_column(self, table: GroupTable) -> float:
-        """Value for a constant column on the same rows."""
+    def group_no_column(self, table: GroupTable) -> float:
+        """Value for a constant column on the same rows, with whole groups left out."""
+        return self.no_column(ProfileTable(0, column_total(table.sums)[None], np.ones(1)))
 
 
 # --- rules (4) and (5) --------------------------------------------------------------------------
@@ -145,27 +147,12 @@ class Rule(Criterion):
         """What finer values gain by rule (4), and its standard error."""
         return kernel.ginger_gain(table, parent, unseen=unseen)
 
-    def grouped(self) -> GroupCriterion:
-        """The rule with whole groups left out."""
-        return GroupRule(self.name)
-
-
-@dataclass(frozen=True)
-class GroupRule:
-    """Error of rule (4) or (5) on new groups."""
-
-    name: str
-
-    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading, and its estimate with the standard error of the groups."""
         at = 0
         if len(tables) > 1:
             at = clearly_least([rule_group_score(self.name, way, unseen=unseen) for way in tables])
         return at, estimate_rule_groups(self.name, tables[at], unseen=unseen)
-
-    def no_column(self, table: GroupTable) -> float:
-        """Value for a constant column on the same rows."""
-        return kernel.no_column(self.name, table.sums.sum(axis=0)[None])
 
 
 # --- shrunk shares ------------------------------------------------------------------------------
@@ -201,18 +188,7 @@ class Shrunk(Criterion):
         """What finer values gain, and its standard error."""
         return finer_gain(self.name, table, parent)
 
-    def grouped(self) -> GroupCriterion:
-        """The same loss with whole groups left out."""
-        return GroupShrunk(self.name)
-
-
-@dataclass(frozen=True)
-class GroupShrunk:
-    """Loss of shrunk shares on new groups."""
-
-    name: str
-
-    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading at its best strength, and its estimate."""
         scores, strengths = [], []
         for table in tables:
@@ -224,17 +200,32 @@ class GroupShrunk:
         at = clearly_least(scores)
         return at, estimate_groups(self.name, tables[at], strengths=strengths[at])
 
-    def no_column(self, table: GroupTable) -> float:
-        """Value for a constant column on the same rows."""
-        total = table.sums.sum(axis=0).astype(np.float64)
-        return float(total @ no_column_losses(self.name, total) / total.sum())
-
 
 # --- numeric targets ----------------------------------------------------------------------------
 
 
-class PlainMean(Criterion):
+class _Mean(Criterion):
+    """Squared error of a mean; what is common to one that is shrunk and one that is not."""
+
+    strengths: tuple[float, ...] = STRENGTHS
+
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best reading, and its estimate."""
+        estimates = [estimate_mean_groups(table, strengths=self.strengths) for table in tables]
+        at = clearly_least([estimate.score for estimate in estimates])
+        return at, estimates[at]
+
+    def group_no_column(self, table: GroupTable) -> float:
+        """Value for a constant column on the same rows."""
+        everything = np.zeros_like(table.value)
+        whole = meet_moments(everything, table.group, table.sums)
+        return estimate_mean_groups(whole, strengths=(math.inf,)).score
+
+
+class PlainMean(_Mean):
     """Leave-one-out squared error of the value's mean (`numeric`)."""
+
+    strengths = (0.0,)
 
     def score(self, table: ProfileTable, unseen: str) -> float:
         """Value for a column; a value seen once always costs what no column does."""
@@ -259,12 +250,8 @@ class PlainMean(Criterion):
         """What finer values gain, and its standard error."""
         return numeric.gain(table, parent)
 
-    def grouped(self) -> GroupCriterion:
-        """The error of the unshrunk mean with whole groups left out."""
-        return GroupMean((0.0,))
 
-
-class ShrunkMean(Criterion):
+class ShrunkMean(_Mean):
     """Left-out squared error of the mean shrunk to that of all rows (`shrunk_numeric`)."""
 
     def score(self, table: ProfileTable, unseen: str) -> float:
@@ -284,29 +271,6 @@ class ShrunkMean(Criterion):
     ) -> tuple[float, float] | None:
         """What finer values gain, and its standard error."""
         return finer_mean_gain(table, parent)
-
-    def grouped(self) -> GroupCriterion:
-        """The same error with whole groups left out."""
-        return GroupMean()
-
-
-@dataclass(frozen=True)
-class GroupMean:
-    """Squared error of the shrunk mean on new groups."""
-
-    strengths: tuple[float, ...] = STRENGTHS
-
-    def best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best reading, and its estimate."""
-        estimates = [estimate_mean_groups(table, strengths=self.strengths) for table in tables]
-        at = clearly_least([estimate.score for estimate in estimates])
-        return at, estimates[at]
-
-    def no_column(self, table: GroupTable) -> float:
-        """Value for a constant column on the same rows."""
-        everything = np.zeros_like(table.value)
-        whole = meet_moments(everything, table.group, table.sums)
-        return estimate_mean_groups(whole, strengths=(math.inf,)).score
 
 
 def _count_sums(table: ProfileTable) -> CountSums:

@@ -370,7 +370,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         if counts.groups is None:
             return
         check_group_count(counts.groups)
-        criterion_for(self.criterion, counts.classes).grouped()
+        criterion_for(self.criterion, counts.classes).check_groups()
         if self.mode == "forward":
             raise InputError(
                 "mode='forward' leaves out rows, not groups. Leave groups out, or pass mode='each'."

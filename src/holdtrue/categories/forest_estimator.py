@@ -12,10 +12,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.categories.bags import Bags, GrownTree, grow_on_part
 from holdtrue.categories.encoder import read_table
+from holdtrue.categories.forest import (
+    Bags,
+    Calibration,
+    GrownTree,
+    grow_on_part,
+    out_of_bag_calibration,
+    tempered,
+)
 from holdtrue.categories.shrunk import prior
-from holdtrue.categories.temperature import Calibration, calibrated, tempered
 from holdtrue.categories.tree import WORTH_COMPILING, Sample, node_means, staged_scores
 from holdtrue.categories.tree_estimator import Grown, class_shares, criterion_unit
 from holdtrue.errors import InputError, shown, speaks
@@ -206,7 +212,7 @@ class GingerForestClassifier(ClassifierMixin, _Forest):
     def _learn_predictions(self, sample: Sample, grown: list[GrownTree]) -> None:
         self._shares = [class_shares(tree, self.unseen) for tree in self.trees_]
         self._prior = prior(np.bincount(sample.label, sample.weight))
-        self.temperature_, self._anchor = _out_of_bag_calibration(
+        self.temperature_, self._anchor = out_of_bag_calibration(
             sample, grown, self._shares, self._prior
         )
 
@@ -321,21 +327,3 @@ class GingerForestRegressor(RegressorMixin, _Forest):
         """Number for each row, shape (n_samples,): the trees' average."""
         check_is_fitted(self, "trees_")
         return self._unit.back(self._average(X, self._means))
-
-
-def _out_of_bag_calibration(
-    sample: Sample, grown: list[GrownTree], shares: list[np.ndarray], prior: np.ndarray
-) -> Calibration:
-    """Calibration of least log loss of rows predicted by the trees that have not seen them."""
-    total = np.zeros((len(sample.label), sample.n_classes))
-    n_trees = np.zeros(len(sample.label))
-    for each, share in zip(grown, shares, strict=True):
-        total[each.rows] += each.weight[:, None] * share[each.node]
-        n_trees[each.rows] += each.weight
-    out = n_trees > 0
-    return calibrated(
-        total[out] / n_trees[out, None],
-        prior,
-        sample.label[out],
-        sample.weight[out].astype(np.float64),
-    )

@@ -58,6 +58,6 @@ def engine_columns(
     check_classes(read.classes, read.n_samples)
     judged_by = criterion_for(criterion, read.classes)
     if groups is not None:
-        judged_by.grouped()  # refuses criteria that leave nothing out
+        judged_by.check_groups()
     profiles = table.profiles(dict(zip(names, kinds, strict=True)), read, groups, max_bins)
     return EngineColumns(names, read.classes, (profile for _, profile in profiles))

@@ -380,7 +380,7 @@ def rank_columns(
             groups = table.column(groups)
         subjects = Groups.from_column(groups, rows)
         check_group_count(subjects.labels)
-        judged_by.grouped()  # refuses criteria that leave nothing out
+        judged_by.check_groups()
         how = how._replace(new_data="new groups")
     if not names:
         raise InputError("there is no column to rank beside the target.")

@@ -232,12 +232,14 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
     how : Scoring
     """
     criterion = how.criterion
-    # Tables of a profile go to the criterion, those of a profile with groups to its grouped form.
-    judge: Any = criterion.grouped() if isinstance(profile, GroupProfile) else criterion
+    best_of: Any = criterion.best
+    no_column: Any = criterion.no_column
+    if isinstance(profile, GroupProfile):
+        best_of, no_column = criterion.group_best, criterion.group_no_column
     with_missing = how.missing == "category"
     seen = profile.seen(with_missing=with_missing)
     if seen.n_units < criterion.min_rows:
-        nothing = judge.no_column(profile.tables()[0])
+        nothing = no_column(profile.tables()[0])
         estimate = Estimate(
             criterion.name, nothing, 0.0, 0.0, nothing, 0.0, 0.0, math.nan, math.nan, seen.n_units
         )
@@ -246,7 +248,7 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
             seen.n_values, seen.n_values, 0, 0, False, criterion.in_sample, how.new_data,
         )  # fmt: skip
     tables = profile.tables(with_missing=with_missing)
-    best, estimate = judge.best(tables, how.unseen)
+    best, estimate = best_of(tables, how.unseen)
     rows_once = tables[best].rows_once if profile.kind == "number" else seen.rows_once
     return ColumnEstimate(
         kind=profile.kind,

@@ -27,6 +27,7 @@ shares, likeliest class                  `shares`, `likeliest`
 left-out loss of each cell               `left_out_losses`
 left-out loss by strength                `strength_scores`, `best_readings`
 strength, score, standard errors, gain   `estimate`
+what finer values gain                   `finer_gain`: each column at the strength of its own
 rules (4) and (5), the same errors       module `rule_estimate`
 mean of a numeric target                 module `shrunk_numeric`
 groups left out whole                    module `grouped`
@@ -507,3 +508,27 @@ def prior_pairs(
     rest = t / (s * np.maximum(n - 1, 0) + t)
     q = prior(total) * (total > 0)
     return float(n_all @ (rest * rest)) / N * float(share_pairs(loss, q[None])[0])
+
+
+def finer_gain(loss: str, counts: np.ndarray, parent: np.ndarray) -> tuple[float, float]:
+    """Loss that finer values take off, summed over rows, and its standard error.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "brier", "error"}
+    counts : ndarray of shape (n_values, n_classes)
+    parent : ndarray of int, shape (n_values,)
+    """
+    coarse = np.stack([np.bincount(parent, column) for column in counts.T], axis=1)
+    total = column_total(counts)
+    before = np.zeros(coarse.shape)
+    cells = cells_of(coarse)
+    strength = STRENGTHS[least(strength_scores(CHOSEN_BY[loss], coarse))]
+    before[cells.row, cells.label] = left_out_losses(loss, cells, total, [strength])[0]
+    cells = cells_of(counts)
+    strength = STRENGTHS[least(strength_scores(CHOSEN_BY[loss], counts))]
+    after = left_out_losses(loss, cells, total, [strength])[0]
+    gains = before[parent[cells.row], cells.label] - after
+    gained = float(cells.weight @ gains)
+    squares = float(cells.weight @ np.square(gains - gained / total.sum()))
+    return gained, math.sqrt(squares + value_pairs(loss, cells, total, strength))

@@ -23,6 +23,7 @@ the mean, shrunk                         `shrunk_means`
 the sums that suffice                    `count_sums`
 left-out squared error by strength       `mean_scores`
 strength, score, standard errors, gain   `estimate_mean`
+what finer values gain                   `finer_mean_gain`
 =======================================  ========================================================
 
 Departures
@@ -42,6 +43,7 @@ import numpy as np
 
 from holdtrue.categories.left_out import Estimate, standard_error
 from holdtrue.categories.shrunk import STRENGTHS, least, pair
+from holdtrue.columns.counting import grouped_moments
 
 
 def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
@@ -188,3 +190,46 @@ def _pairs(sums: CountSums, N: float, strength: float) -> float:
     rest = np.where(n == 1, 1.0, t / d)
     inside = float(n_values @ (s * n * (n - 1) / d**2))
     return 4 * (inside * within**2 + float((n * n_values) @ rest**2) / N * whole**2)
+
+
+def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, float]:
+    """Squared error that finer values take off, summed over rows, and its standard error.
+
+    With e a row's distance from the mean of its finer value, which is at b, and δ the distance of
+    that mean from the coarser value's, at B, the row gains
+    ``(A' B + B' (e + δ))² - (A b + B e)²`` with the factors of `residual_factors`.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n_values, 5)
+    parent : ndarray of int, shape (n_values,)
+    """
+    coarse = grouped_moments(parent, int(parent.max()) + 1, moments)
+    c, mean, m2, m3, m4 = moments.T
+    N = float(c.sum())
+    centre = float(c @ mean) / N
+    on_coarse = _factors(coarse, N)[:, parent]
+    on_fine = _factors(moments, N)
+    # Residuals of a row, as a level and a slope in e.
+    before = on_coarse[0] * (coarse[parent, 1] - centre)
+    before = before + on_coarse[1] * (mean - coarse[parent, 1])
+    after = on_fine[0] * (mean - centre)
+    level = before**2 - after**2
+    slope = 2 * (before * on_coarse[1] - after * on_fine[1])
+    bend = on_coarse[1] ** 2 - on_fine[1] ** 2
+    gained = float(c @ level + bend @ m2)
+    level = level - gained / N
+    squares = c * level**2 + (2 * level * bend + slope**2) * m2
+    squares = squares + 2 * slope * bend * m3 + bend**2 * m4
+    within = float(m2.sum()) / max(N - len(c), 1.0)
+    d = on_fine[2]
+    pairs = 4 * within**2 * float(np.where(c > 1, c * (c - 1) / d**2, 0.0).sum())
+    return gained, math.sqrt(max(float(squares.sum()), 0.0) + pairs)
+
+
+def _factors(moments: np.ndarray, N: float) -> np.ndarray:
+    """Factors A and B of each value's residuals, and d, at the strength of least error."""
+    sums = count_sums(moments)
+    strength = STRENGTHS[least(mean_scores(sums), 0.0)]
+    A, B, _ = residual_factors(moments[:, 0], N, [strength])
+    return np.stack([A[0], B[0], moments[:, 0] - 1 + strength])

@@ -192,6 +192,8 @@ class GroupProfile:
         finer = by_value
         finer_ends = np.arange(self.ends[0][-1] + 1 if self.ends else 0)
         for ends in reversed(self.ends):
+            if self.kind != "number" and len(ends) == ends[-1] + 1:
+                continue  # every bin is a value: the same as by value
             if not np.isin(ends, finer_ends).all():
                 finer, finer_ends = by_value, np.arange(ends[-1] + 1)
             bin_of = np.repeat(np.arange(len(ends)), _sizes(ends, finer_ends))

@@ -1,0 +1,222 @@
+"""Forests: rows in and out of the bags, a tree on one bag, and shares calibrated out of bag.
+
+Paper
+-----
+Guo, Pleiss, Sun & Weinberger, "On Calibration of Modern Neural Networks", Proceedings of the 34th
+International Conference on Machine Learning (2017): section 4.2, temperature scaling.
+
+Notation
+--------
+=====  ============================================================================
+T      ``temperature``
+π_k    ``prior``, shares of the classes among all rows
+α_k    ``anchor``, what a row is given whose shares are π
+p_k    ``shares``, calibrated ``α_k (p_k/π_k)^(1/T)`` over their sum
+=====  ============================================================================
+
+Where to find it
+----------------
+=======================  =======================================
+temperature and anchor   `calibrated`, `out_of_bag_calibration`
+scaling                  `tempered`
+bags, and trees on them  `Bags`, `grow_on_part`
+=======================  =======================================
+
+Departures
+----------
+1. The paper has neither π nor α: its shares sharpen away from uniform ones. A forest's are too near
+   to π, and with a rare class sharpening would only make every row less likely to be of it. About π
+   itself slopes stay above 1 where a class is rare: rows of many doubtful ones share its mean.
+2. ``log α/π`` and ``log T/T_0`` have standard normal priors, which weigh about one row: without
+   them a handful of rows, all of them right, would ask for certainty. Above ``T_0 = 1/2`` the prior
+   of T is narrower, of deviation .5: averages of shrunk trees are too timid by about a half on
+   every table, and where rows out of bag say little they say T > 1 as often as not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from holdtrue.categories.grow import grow_tree
+from holdtrue.categories.leaf_terms import SHRUNK
+from holdtrue.categories.leaves import FeatureDraws
+from holdtrue.categories.tree import Sample, Tree
+
+# Rows that a tree of a forest sees: as many as a bootstrap sample has distinct ones.
+_SHARE = 1 - math.exp(-1)
+_WIDEST = 3.0  # of log T: a factor of 20
+_USUAL = math.log(0.5)  # log T_0 (departure 2)
+_TIMID = 0.5
+
+
+# --- bags ---------------------------------------------------------------------------------------
+
+
+class Bags(NamedTuple):
+    """Rows that trees are drawn from, in an order that depends on their values alone.
+
+    Equal rows are one row: weights are repetitions.
+    """
+
+    sample: Sample
+    # shape (n_rows,): rows of a group are in the bag together, or out of it
+    group: np.ndarray | None
+
+    @classmethod
+    def from_sample(cls, sample: Sample, group: np.ndarray | None = None) -> Bags:
+        """Bags from rows in any order; equal groups have equal numbers, from 0."""
+        rng = np.random.default_rng(0)
+        # Rows that differ and yet hash alike only lie closer together.
+        mixed = np.zeros(len(sample.cells), dtype=np.uint64)
+        for column in sample.cells.T:
+            mixed += column.astype(np.uint64) * rng.integers(2**64, dtype=np.uint64)
+        keys = (sample.label, mixed) if group is None else (sample.label, mixed, group)
+        order = np.lexsort(keys)
+        first = np.ones(len(order), dtype=bool)
+        same = (np.diff(mixed[order]) == 0) & (np.diff(sample.label[order]) == 0)
+        if group is not None:
+            same &= np.diff(group[order]) == 0
+        at = np.flatnonzero(same)
+        first[at + 1] = (sample.cells[order[at + 1]] != sample.cells[order[at]]).any(axis=1)
+        starts = np.flatnonzero(first)
+        kept = order[starts]
+        return cls(
+            sample._replace(
+                cells=sample.cells[kept],
+                label=sample.label[kept],
+                weight=np.add.reduceat(sample.weight[order], starts),
+            ),
+            None if group is None else group[kept],
+        )
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn without replacement, as the weight of each row in the bag."""
+        weight = self.sample.weight
+        if self.group is not None:
+            n_groups = int(self.group.max()) + 1
+            drawn = rng.permutation(n_groups)[: max(1, round(_SHARE * n_groups))]
+            in_bag = np.zeros(n_groups, dtype=bool)
+            in_bag[drawn] = True
+            return weight * in_bag[self.group]
+        # Places are drawn on a line on which a row is as long as its weight; those left out are
+        # fewer than those drawn.
+        row = np.repeat(np.arange(len(weight)), weight)
+        n_out = len(row) - max(1, round(_SHARE * len(row)))
+        places = rng.choice(len(row), n_out, replace=False, shuffle=False)
+        return weight - np.bincount(row[places], minlength=len(weight))
+
+
+class GrownTree(NamedTuple):
+    """A tree of a forest, and where the rows out of its bag end."""
+
+    tree: Tree
+    rows: np.ndarray  # shape (n_out,): rows out of the bag
+    node: np.ndarray  # shape (n_out,)
+    weight: np.ndarray  # shape (n_out,): repetitions of the row out of the bag
+
+
+def grow_on_part(
+    bags: Bags,
+    criterion: str,
+    feature: np.ndarray,
+    n_drawn: int,
+    seed: int,
+    limits: dict[str, Any],
+) -> GrownTree:
+    """Tree on rows drawn without replacement, trying n_drawn features at each node."""
+    sample, group = bags.sample, bags.group if criterion in SHRUNK else None
+    drawn = bags.draw(np.random.default_rng(seed))
+    part = sample._replace(weight=drawn)
+    # Trees that stop because the draw was bad pull the average to the prior. A temperature mends
+    # that for classes, nothing for numbers.
+    draws = FeatureDraws(feature, n_drawn, seed, again=not sample.n_classes)
+    tree = grow_tree(part, criterion, group=group, draws=draws, **limits)
+    if tree.stopped == "interrupted":
+        raise KeyboardInterrupt  # or the forest would go on with its next tree
+    left = sample.weight - drawn
+    rows = np.flatnonzero(left)
+    ends = tree.apply(sample.cells, rows, compiled=bool(limits["compiled"]))
+    return GrownTree(tree, rows, ends, left[rows])
+
+
+# --- calibration --------------------------------------------------------------------------------
+
+
+class Calibration(NamedTuple):
+    """Temperature and anchor, shape (n_classes,)."""
+
+    temperature: float
+    anchor: np.ndarray
+
+
+def tempered(shares: np.ndarray, prior: np.ndarray, calibration: Calibration) -> np.ndarray:
+    """Shares over the prior to the power ``1/T``, times the anchor, in proportion.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_rows, n_classes)
+        Above 0.
+    prior : ndarray of shape (n_classes,)
+        Above 0.
+    calibration : Calibration
+    """
+    temperature, anchor = calibration
+    return np.asarray(softmax(np.log(shares / prior) / temperature + np.log(anchor), axis=1))
+
+
+def calibrated(
+    shares: np.ndarray, prior: np.ndarray, label: np.ndarray, weight: np.ndarray
+) -> Calibration:
+    """Temperature and anchor of least log loss; 1/2 and the prior without rows.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_rows, n_classes)
+        Of rows that the predictor has not seen.
+    prior : ndarray of shape (n_classes,)
+    label : ndarray of int, shape (n_rows,)
+    weight : ndarray of shape (n_rows,)
+    """
+    logs, log_prior = np.log(shares / prior), np.log(prior)
+    rows = np.arange(len(label))
+
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        log_t, offset = parameters[0], parameters[1:]
+        stretched = math.exp(-log_t) * logs
+        log_share = log_softmax(stretched + log_prior + offset, axis=1)
+        away = log_t - _USUAL
+        precision = 1 / _TIMID**2 if away > 0 else 1.0
+        value = (precision * away**2 + float(offset @ offset)) / 2
+        value -= float(weight @ log_share[rows, label])
+        residual = np.exp(log_share)
+        residual[rows, label] -= 1
+        residual *= weight[:, None]
+        on_t = precision * away - np.vdot(residual, stretched)
+        return value, np.append(on_t, residual.sum(axis=0) + offset)
+
+    bounds = [(-_WIDEST, _WIDEST), *[(None, None)] * len(prior)]
+    best = minimize(loss, np.zeros(1 + len(prior)), jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Calibration(math.exp(float(best[0])), softmax(log_prior + best[1:]))
+
+
+def out_of_bag_calibration(
+    sample: Sample, grown: list[GrownTree], shares: list[np.ndarray], prior: np.ndarray
+) -> Calibration:
+    """Calibration of least log loss of rows predicted by the trees that have not seen them."""
+    total = np.zeros((len(sample.label), sample.n_classes))
+    n_trees = np.zeros(len(sample.label))
+    for each, share in zip(grown, shares, strict=True):
+        total[each.rows] += each.weight[:, None] * share[each.node]
+        n_trees[each.rows] += each.weight
+    out = n_trees > 0
+    return calibrated(
+        total[out] / n_trees[out, None],
+        prior,
+        sample.label[out],
+        sample.weight[out].astype(np.float64),
+    )
