@@ -86,7 +86,7 @@ def value_order(values: Any) -> Any:
         numbers = np.asarray(start)
         if (numbers[1:] > numbers[:-1]).all():
             return slice(0, n_present)
-    return np.asarray(pc.array_sort_indices(values))[:n_present]
+    return np.asarray(pc.array_sort_indices(values))[:n_present].astype(np.intp)
 
 
 def bin_numbers(n_values: int, max_bins: int) -> list[int]:

@@ -140,7 +140,7 @@ class GroupProfile:
         if not isinstance(order, slice):
             by_value = _relabelled(by_value, np.append(order, np.flatnonzero(missing)))
         if holds_moments(sums):
-            table = grouped_moments(by_value.value, len(values), sums)
+            table = grouped_moments(by_value.value, len(values), by_value.sums)
         else:
             table = by_value.totals.by_value.astype(np.int64)
         n_present = len(values) - int(missing.sum())
