@@ -8,7 +8,7 @@ import pytest
 
 from holdtrue import SelectionPath
 from holdtrue.errors import InputError
-from holdtrue.evidence import Evidence, SizeEvidence, SourceEvidence
+from holdtrue.evidence import Evidence, SizeEvidence, SourceEvidence, natural_order
 
 
 def size_evidence():
@@ -68,3 +68,18 @@ def test_skill_is_the_share_of_the_empty_error_that_goes():
     assert path.skill.tolist() == [0.0, 0.5, 1.0, -0.5]
     nothing = SelectionPath([0], ["a"], [0.0, 0.0], 0, "nothing to gain")
     assert nothing.skill.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "ordered"),
+    [
+        (["10", "2", "-1"], ["-1", "2", "10"]),
+        (["1e3", "2000", "5"], ["5", "1e3", "2000"]),
+        (["week 10", "week 2", "a", "10b", "9"], ["9", "10b", "a", "week 2", "week 10"]),
+        (["nan", "2", "10"], ["2", "10", "nan"]),
+        (["2021-10", "2021-9"], ["2021-9", "2021-10"]),
+        ([], []),
+    ],
+)
+def test_domains_are_in_the_order_of_their_numbers(labels, ordered):
+    assert [labels[i] for i in natural_order(labels)] == ordered

@@ -6,6 +6,9 @@ reads fitted attributes. Arrays are read-only, and everything survives JSON to t
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +20,21 @@ from holdtrue.records import Record
 @dataclass(frozen=True, eq=False)
 class Evidence(Record):
     """Base of the evidence of all families."""
+
+
+def natural_order(labels: Sequence[str]) -> list[int]:
+    """Indices that sort labels as people do: numbers by size, also in "week 2", "week 10"."""
+    keys: list[Any]
+    try:
+        keys = [float(label) for label in labels]
+    except ValueError:
+        keys = [math.nan]
+    if not all(map(math.isfinite, keys)):
+        keys = [
+            [(not part.isdecimal(), int(part) if part.isdecimal() else part) for part in parts]
+            for parts in (re.split(r"(\d+)", label) for label in labels)
+        ]
+    return sorted(range(len(labels)), key=keys.__getitem__)
 
 
 _NONE: Any = ()  # becomes an empty array

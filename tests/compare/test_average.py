@@ -8,6 +8,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GroupShuffleSplit
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from holdtrue import DomainAverageClassifier, DomainAverageRegressor, TGreedyClassifier
 from holdtrue.datasets import make_domains
@@ -54,8 +57,9 @@ def test_weights_and_nested_error_are_those_of_refitting_everything(data):
     model.fit(data.X, data.y, groups=data.groups)
     parts = np.empty(len(data.y), int)
     from holdtrue.compare.contest import held_out_parts
+    from holdtrue.compare.field import Rows
 
-    split = held_out_parts(data.groups, data.y, 4, is_classes=False, random_state=0)
+    split = held_out_parts(Rows(None, data.y, data.groups), 4, is_classes=False, random_state=0)
     for k, (_, test) in enumerate(split):
         parts[test] = k
     nested, weights = brute_force(data.X, data.y, data.groups, 3, parts)
@@ -173,3 +177,65 @@ def test_domains_of_one_row_are_said(data):
         DomainAverageRegressor(MODELS).fit(
             data.X[few], data.y[few], groups=np.arange(len(data.y[few]))
         )
+
+
+def weighted(data, seed=0):
+    """Weights from 0 to 3, and the rows repeated as often."""
+    weight = np.random.RandomState(seed).randint(0, 4, len(data.y))
+    return weight, np.repeat(np.arange(len(data.y)), weight)
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_weights_are_repetitions(data, grouped):
+    weight, repeated = weighted(data)
+    groups = data.groups if grouped else None
+    once = DomainAverageRegressor(MODELS).fit(data.X, data.y, groups=groups, sample_weight=weight)
+    again = DomainAverageRegressor(MODELS).fit(
+        data.X[repeated], data.y[repeated], groups=None if groups is None else groups[repeated]
+    )
+    assert once.weights_ == pytest.approx(again.weights_, rel=1e-8)
+    assert once.new_domain_score_ == pytest.approx(again.new_domain_score_, rel=1e-8)
+    assert once.new_domain_interval_ == pytest.approx(again.new_domain_interval_, rel=1e-8)
+    assert once.n_domains_ == (7 if grouped else weight.sum())
+    np.testing.assert_allclose(once.predict(data.X), again.predict(data.X), rtol=1e-8)
+    means = [once.comparison_.mean_errors, again.comparison_.mean_errors]
+    np.testing.assert_allclose(*means, rtol=1e-8)
+
+
+def test_weights_of_classes_are_repetitions(data):
+    weight, repeated = weighted(data)
+    models = {"logistic": LogisticRegression(), "decisions": RidgeClassifier()}
+    y = np.where(data.y > 0, "ill", "well")
+    once = DomainAverageClassifier(models).fit(data.X, y, groups=data.groups, sample_weight=weight)
+    again = DomainAverageClassifier(models).fit(
+        data.X[repeated], y[repeated], groups=data.groups[repeated]
+    )
+    shares = [model.predict_proba(data.X) for model in (once, again)]
+    np.testing.assert_allclose(*shares, atol=1e-4)
+
+
+def test_a_row_of_weight_zero_influences_nothing(data):
+    weight = np.ones(len(data.y))
+    weight[data.groups == data.groups[-1]] = 0.0
+    wild = np.where(weight[:, None] > 0, data.X, 1e6)
+    fits = [
+        DomainAverageRegressor(MODELS).fit(X, data.y, groups=data.groups, sample_weight=weight)
+        for X in (data.X, wild)
+    ]
+    assert fits[0].weights_ == fits[1].weights_
+    assert fits[0].n_domains_ == 6
+    assert len(fits[0].comparison_.units) == 6
+
+
+@pytest.mark.parametrize(
+    ("models", "weight", "message"),
+    [
+        ({"near": KNeighborsRegressor()}, 2.0, "model 'near' does not take sample_weight. Leave"),
+        ({"near": make_pipeline(StandardScaler(), KNeighborsRegressor())}, 2.0, "does not take"),
+        (MODELS, 1 / 1000, "sums to 0.7: weights are repetitions, so do not scale them to 1"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused_in_a_sentence(data, models, weight, message):
+    X, y, groups = data.X[:700], data.y[:700], data.groups[:700]
+    with pytest.raises(ValueError, match=message):
+        DomainAverageRegressor(models).fit(X, y, groups=groups, sample_weight=np.full(700, weight))

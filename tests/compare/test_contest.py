@@ -8,13 +8,14 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import KFold, LeaveOneGroupOut
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from holdtrue import TGreedyRegressor, compare_models
 from holdtrue.compare.comparison import Comparison
 from holdtrue.compare.contest import held_out_parts
+from holdtrue.compare.field import Rows
 from holdtrue.datasets import make_domains
 
 
@@ -237,7 +238,7 @@ def test_later_domains_are_predicted_from_earlier_ones(years):
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(years, 4))
     y = np.array([years.index(year) for year in groups], dtype=float)
-    parts = held_out_parts(groups, y, "time", is_classes=False, random_state=None)
+    parts = held_out_parts(Rows(None, y, groups), "time", is_classes=False, random_state=None)
     assert [sorted(set(y[test])) for _, test in parts] == [[3], [4]]
     assert all(y[train].max() < y[test].min() for train, test in parts)
     contest = compare_models(["mean"], np.zeros((20, 1)), y, groups=groups, cv="time")
@@ -248,7 +249,9 @@ def test_later_domains_are_predicted_from_earlier_ones(years):
 
 def test_many_domains_in_time_are_judged_in_twenty_parts():
     groups = np.arange(203)
-    parts = held_out_parts(groups, groups * 1.0, "time", is_classes=False, random_state=None)
+    parts = held_out_parts(
+        Rows(None, groups * 1.0, groups), "time", is_classes=False, random_state=None
+    )
     assert len(parts) == 20
     assert [len(test) for _, test in parts] == [10] * 20
     assert [len(train) for train, _ in parts] == list(range(3, 203, 10))
@@ -270,3 +273,62 @@ def test_no_row_wrong_is_not_never_wrong():
     low, high = contest.interval("sure")
     assert low == pytest.approx(0, abs=1e-12)
     assert high == pytest.approx(1.959964**2 / (50 + 1.959964**2))
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
+def test_weights_are_repetitions(data, scoring):
+    weight = np.random.RandomState(0).randint(0, 4, len(data.y))
+    repeated = np.repeat(np.arange(len(data.y)), weight)
+    models = {**MODELS, "scaled": make_pipeline(StandardScaler(), Ridge(5.0))}
+    once = compare_models(
+        models, data.X, data.y, groups=data.groups, sample_weight=weight, scoring=scoring
+    )
+    again = compare_models(
+        models, data.X[repeated], data.y[repeated], groups=data.groups[repeated], scoring=scoring
+    )
+    np.testing.assert_allclose(once.errors, again.errors, rtol=1e-9)
+    np.testing.assert_allclose(once.null, again.null, rtol=1e-9)
+
+
+def test_without_groups_a_weighted_row_counts_as_often(data):
+    weight = np.random.RandomState(0).randint(0, 4, len(data.y)).astype(float)
+    contest = compare_models(MODELS, data.X, data.y, sample_weight=weight)
+    used = weight[weight > 0]
+    repeated = np.repeat(contest.errors, used.astype(int), axis=1)
+    np.testing.assert_allclose(contest.mean_errors, repeated.mean(axis=1))
+    paired = repeated - repeated[contest.names.index(contest.best)]
+    error = paired.std(axis=1, ddof=1) / np.sqrt(used.sum())
+    np.testing.assert_allclose(contest.differences[1], error)
+
+
+def test_a_search_by_domain_gets_the_groups_and_the_weights(data):
+    search = GridSearchCV(Ridge(), {"alpha": [1.0, 100.0]}, cv=GroupKFold(3))
+    weight = np.ones(len(data.y))
+    alone = compare_models({"ridge": search}, data.X, data.y, groups=data.groups)
+    weighted = compare_models(
+        {"ridge": search}, data.X, data.y, groups=data.groups, sample_weight=weight
+    )
+    np.testing.assert_allclose(alone.errors, weighted.errors, rtol=1e-9)
+
+
+def test_a_scorer_without_weights_is_refused_with_them(data):
+    def score(model, X, y):
+        return 0.0
+
+    with pytest.raises(ValueError, match="scoring 'score' does not take sample_weight"):
+        compare_models(
+            MODELS,
+            data.X,
+            data.y,
+            groups=data.groups,
+            scoring=score,
+            sample_weight=np.ones(len(data.y)),
+        )
+
+
+def test_weeks_in_words_are_in_their_order():
+    weeks = np.repeat([f"week {k}" for k in (1, 2, 3, 9, 10, 11)], 5)
+    parts = held_out_parts(
+        Rows(None, np.arange(30.0), weeks), "time", is_classes=False, random_state=None
+    )
+    assert [weeks[test[0]] for _, test in parts] == ["week 9", "week 10", "week 11"]

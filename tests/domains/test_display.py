@@ -5,6 +5,7 @@ from sklearn.exceptions import NotFittedError
 
 from holdtrue import DomainsDisplay, SimilarityLearner, TGreedyClassifier, TGreedyRegressor
 from holdtrue.datasets import make_domains
+from holdtrue.domains.display import effects_chart
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -75,3 +76,16 @@ def test_what_cannot_be_drawn_is_refused(data):
     bare = TGreedyRegressor().fit(data.X, data.y)
     with pytest.raises(ValueError, match=r"fitted without domains. Pass the domain of each row"):
         DomainsDisplay.from_estimator(bare)
+
+
+def test_domains_named_by_numbers_stand_in_their_order():
+    data = make_domains(n_domains=11, random_state=0)
+    groups = np.array([str(g) for g in data.groups])
+    model = TGreedyRegressor(max_steps=3).fit(data.X, data.y, groups=groups)
+    chart = effects_chart(model.path_)
+    assert list(chart.columns) == [str(k) for k in sorted(map(int, set(groups)))]
+    column = model.domains_.tolist().index("10")
+    j = model.path_.order[0]
+    row = list(chart.rows).index(model.path_.evidence.names[j])
+    at = list(chart.columns).index("10")
+    assert chart.values[row][at] == pytest.approx(model.domain_effects_[j, column])

@@ -12,6 +12,7 @@ the price of ``1 + P + P(P-1)/2`` fits per model for P parts.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -19,12 +20,19 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.compare.comparison import Comparison
 from holdtrue.compare.contest import held_out_parts
-from holdtrue.compare.field import NULL, features_used, fit_with_groups, named_models, null_model
+from holdtrue.compare.field import (
+    NULL,
+    Rows,
+    features_used,
+    fit_with_groups,
+    named_models,
+    null_model,
+)
 from holdtrue.domains.base import SINGLE_ROWS
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.errors import InputError, caution, shown, speaks
@@ -116,7 +124,7 @@ class _DomainAverage(BaseEstimator):
         self.n_jobs = n_jobs
 
     @fits_whole
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Any:
         """Fit the field on all rows, and weigh it by left-out domains.
 
         Parameters
@@ -125,6 +133,9 @@ class _DomainAverage(BaseEstimator):
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,), optional
             Domain of each row. Without it new data are new rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights are repetitions; a row of weight 0 is left out. A domain counts once, whatever
+            its weight. Models that do not take weights are refused.
 
         Returns
         -------
@@ -134,79 +145,101 @@ class _DomainAverage(BaseEstimator):
             raise InputError(f"power must be a number of at least 0. Got {shown(self.power)}.")
         check_level("level", self.level)
         X, y = self._rows(X, y, reset=True)
-        n_rows = len(y)
-        if n_rows < 2:
-            raise InputError(f"needs at least 2 rows. Got {n_rows} sample.")
-        labels = None if groups is None else check_groups(groups, n_rows)
+        labels = None if groups is None else check_groups(groups, len(y))
+        every = Rows(X, y, labels, sample_weight)
+        rows = every.of_positive_weight()
+        if len(rows.y) < 2:
+            raise InputError(f"needs at least 2 rows. Got {len(rows.y)} sample.")
+        rows = replace(rows, unit=_units(rows))
         # What the models' outputs are compared with: y, or one column of 0 and 1 per class.
+        classes = None
         if self._is_classes:
-            self.classes_, codes = class_codes(y)
-            targets = np.eye(len(self.classes_))[codes]
+            self.classes_, codes = class_codes(rows.y)
+            classes, targets = self.classes_, np.eye(len(self.classes_))[codes]
         else:
-            targets = y.astype(np.float64)[:, None]
+            targets = rows.y.astype(np.float64)[:, None]
         field = named_models(self.models, is_classes=self._is_classes)
         if _AVERAGE in field:
             raise InputError(f"{_AVERAGE!r} is the name of the average itself. Rename that model.")
         field = {**field, NULL: null_model(is_classes=self._is_classes)}
-        n_units = n_rows if labels is None else len(np.unique(labels))
-        wanted = min(_N_PARTS, n_units) if self.cv is None else self.cv
+        part_of_row = self._parts(every, rows)
+        each = range(int(part_of_row.max()) + 1)
+        left_out: list[tuple[int, ...]] = [(), *((k,) for k in each)]
+        if len(each) > 2:  # of two parts nothing would be left
+            left_out += combinations(each, 2)
+        jobs = [(name, out) for out in left_out for name in field]
+        fits: dict[Any, Any] = {}
+        with progress_bar("models without parts of the domains", len(jobs)) as tick:
+            done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+                delayed(_fitted)(name, field[name], rows, part_of_row, out, classes)
+                for name, out in jobs
+            )
+            for job, fit in zip(jobs, done, strict=True):
+                fits[job] = fit
+                tick()
+        judge = _Judge(rows, targets)
+        names = [name for name in field if name != NULL]
+        self.models_ = {name: fits[name, ()].model for name in names}
+        self._calibrations = {}
+        predicted, errors, inner = {}, {}, np.empty((len(each), len(names)))
+        for m, name in enumerate(field):
+            held_out = _assembled([fits[name, (k,)].outputs[k] for k in each], part_of_row)
+            calibration = self._calibrations[name] = judge.calibration(held_out)
+            predicted[name] = calibration(held_out)
+            errors[name] = judge.unit_errors(predicted[name])
+            for k in each if name != NULL else ():
+                # Of fits that saw neither part k nor the part that is judged.
+                others = [j for j in each if j != k]
+                pairs = [fits.get((name, (min(j, k), max(j, k)))) for j in others]
+                outputs = [
+                    (pair or fits[name, (j,)]).outputs[j]  # of two parts, one must be seen
+                    for j, pair in zip(others, pairs, strict=True)
+                ]
+                unseen = np.flatnonzero(part_of_row != k)
+                whole = _assembled(outputs, np.searchsorted(others, part_of_row[unseen]))
+                inner[k, m] = judge.mean_error(calibration(whole), unseen)
+        average_of = {name: judge.mean(errors[name]) for name in field}
+        weights = self._weights([average_of[name] for name in names])
+        self.weights_ = dict(zip(names, weights.tolist(), strict=True))
+        nested = np.zeros_like(targets)
+        for k in each:
+            at = part_of_row == k
+            for name, weight in zip(names, self._weights(inner[k]), strict=True):
+                nested[at] += weight * predicted[name][at]
+        errors[_AVERAGE] = judge.unit_errors(nested)
+        total = judge.unit_weights.sum()
+        self.n_domains_ = int(total) if total == int(total) else float(total)
+        self._keep_scores(errors, fits, names, judge, len(each))
+        return self
+
+    def _parts(self, every: Rows, rows: Rows) -> np.ndarray:
+        """Part of each row, shape (n_rows,): whole domains, or distinct rows, in five parts.
+
+        ``every`` has the rows of weight 0 too, which a splitter counts.
+        """
+        _, first, units = np.unique(rows.unit, return_index=True, return_inverse=True)
+        wanted = min(_N_PARTS, len(first)) if self.cv is None else self.cv
         draw = 0 if self.random_state is None else self.random_state
-        parts = held_out_parts(labels, y, wanted, is_classes=self._is_classes, random_state=draw)
+        by_number = rows.groups is None and (is_number(wanted) and not isinstance(wanted, bool))
+        # A number of parts splits the distinct rows, so that equal ones leave together.
+        split = rows.take(first) if by_number else every
+        parts = held_out_parts(split, wanted, is_classes=self._is_classes, random_state=draw)
+        n = len(first) if by_number else len(rows.y)
         if len(parts) < 2:
             raise InputError(f"cv must leave out at least 2 parts. Got {len(parts)}.")
-        times = np.bincount(np.concatenate([test for _, test in parts]), minlength=n_rows)
+        times = np.bincount(np.concatenate([test for _, test in parts]), minlength=n)
         if (times != 1).any():
             row = int(np.argmax(times != 1))
             raise InputError(
                 f"cv must leave out every row exactly once. Got row {row} left out {times[row]} "
                 "times. Pass a number of parts, or a splitter such as KFold or GroupKFold."
             )
-        part_of_row = np.full(n_rows, -1)
+        part_of = np.empty(n, dtype=np.intp)
         for k, (_, test) in enumerate(parts):
-            part_of_row[test] = k
-        classes = getattr(self, "classes_", None)
-        each = range(len(parts))
-        left_out: list[tuple[int, ...]] = [(), *((k,) for k in each)]
-        if len(parts) > 2:  # of two parts nothing would be left
-            left_out += combinations(each, 2)
-        jobs = [(name, out) for out in left_out for name in field]
-        fits: dict[Any, Any] = {}
-        with progress_bar("models without parts of the domains", len(jobs)) as tick:
-            done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(_fitted)(name, field[name], X, y, labels, part_of_row, out, classes)
-                for name, out in jobs
-            )
-            for job, fit in zip(jobs, done, strict=True):
-                fits[job] = fit
-                tick()
-        units = np.arange(n_rows) if labels is None else np.unique(labels, return_inverse=True)[1]
-        names = [name for name in field if name != NULL]
-        self.models_ = {name: fits[name, ()].model for name in names}
-        self._calibrations = {}
-        predicted, errors, inner = {}, {}, {}
-        for name in field:
-            held_out = _assembled([fits[name, (k,)].outputs[k] for k in range(len(parts))], parts)
-            calibration = self._calibrations[name] = _calibration(held_out, targets)
-            predicted[name] = calibration(held_out)
-            errors[name] = _unit_errors(targets, predicted[name], units)
-            inner[name] = [
-                _inner_error(fits, name, k, parts, targets, units, calibration)
-                for k in range(len(parts))
-            ]
-        weights = self._weights([errors[name].mean() for name in names])
-        self.weights_ = dict(zip(names, weights.tolist(), strict=True))
-        nested = np.zeros_like(targets)
-        for k, (_, test) in enumerate(parts):
-            for name, weight in zip(
-                names, self._weights([inner[name][k] for name in names]), strict=True
-            ):
-                nested[test] += weight * predicted[name][test]
-        errors[_AVERAGE] = _unit_errors(targets, nested, units)
-        self.n_domains_ = n_units
-        self._keep_scores(errors, fits, names, labels, len(parts))
-        return self
+            part_of[test] = k
+        return part_of[units] if by_number else part_of
 
-    def _weights(self, errors: list[float]) -> np.ndarray:
+    def _weights(self, errors: Any) -> np.ndarray:
         """Weights of the models from their errors, summing to 1; a perfect model takes all."""
         losses = np.array(errors)
         if losses.min() <= 0:
@@ -220,9 +253,10 @@ class _DomainAverage(BaseEstimator):
         errors: dict[str, np.ndarray],
         fits: dict[Any, Any],
         names: list[str],
-        labels: np.ndarray | None,
+        judge: _Judge,
         n_parts: int,
     ) -> None:
+        labels = judge.rows.groups
         entrants = [*names, _AVERAGE]
         alone = {name: fits[name, ()] for name in names}
         self.comparison_ = Comparison(
@@ -241,16 +275,16 @@ class _DomainAverage(BaseEstimator):
             ),
             scoring="squared error of shares" if self._is_classes else "mean squared error",
             level=float(self.level),
+            unit_weights=judge.unit_weights if labels is None else None,
         )
         average = errors[_AVERAGE]
-        self.new_domain_score_ = float(average.mean())
-        self.mean_interval_ = mean_interval(average, self.level)
+        self.new_domain_score_ = judge.mean(average)
+        self.mean_interval_ = mean_interval(average, self.level, judge.unit_weights)
         self.new_domain_interval_ = self.mean_interval_
         if labels is not None:
-            self.new_domain_interval_ = new_domain_interval(
-                average, self.level, float(errors[NULL].mean())
-            )
-            for note in self._notes(float(errors[NULL].mean()), len(labels), n_parts):
+            empty = judge.mean(errors[NULL])
+            self.new_domain_interval_ = new_domain_interval(average, self.level, empty)
+            for note in self._notes(empty, len(labels), n_parts):
                 caution(f"{type(self).__name__}: {note}")
 
     def _notes(self, empty: float, n_rows: int, n_parts: int) -> list[str]:
@@ -379,27 +413,22 @@ class _Fit(NamedTuple):
 def _fitted(
     name: str,
     model: Any,
-    X: Any,
-    y: np.ndarray,
-    groups: np.ndarray | None,
+    rows: Rows,
     part_of_row: np.ndarray,
     left_out: tuple[int, ...],
     classes: np.ndarray | None,
 ) -> _Fit:
-    rows = np.flatnonzero(~np.isin(part_of_row, left_out))
-    if classes is not None and (y[rows] == y[rows[0]]).all():
+    train = rows.take(np.flatnonzero(~np.isin(part_of_row, left_out)))
+    tests = {k: rows.take(np.flatnonzero(part_of_row == k)).X for k in left_out}
+    if classes is not None and (train.y == train.y[0]).all():
         # One class is left, which few models fit: it is what they would predict.
+        place = int(np.searchsorted(classes, train.y[0]))
         sizes = {k: int((part_of_row == k).sum()) for k in left_out}
-        place = int(np.searchsorted(classes, y[rows[0]]))
         return _Fit(None, 0.0, {k: _sure(model, n, place, len(classes)) for k, n in sizes.items()})
     start = time.perf_counter()
-    given = None if groups is None else groups[rows]
-    fitted = fit_with_groups(model, _safe_indexing(X, rows), y[rows], given, name)
+    fitted = fit_with_groups(model, train.X, train.y, train.groups, name, train.weight)
     seconds = time.perf_counter() - start
-    outputs = {
-        k: _raw_output(fitted, _safe_indexing(X, np.flatnonzero(part_of_row == k)), classes)
-        for k in left_out
-    }
+    outputs = {k: _raw_output(fitted, X, classes) for k, X in tests.items()}
     return _Fit(None if left_out else fitted, seconds, outputs)
 
 
@@ -433,12 +462,11 @@ def _raw_output(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray:
     return whole
 
 
-def _assembled(outputs: list[np.ndarray], parts: list[Any]) -> np.ndarray:
+def _assembled(outputs: list[np.ndarray], part_of_row: np.ndarray) -> np.ndarray:
     """Outputs of all rows, each from the fit without its part, shape (n_rows, n_outputs)."""
-    width = max(output.shape[1] for output in outputs)
-    whole = np.empty((sum(len(test) for _, test in parts), width))
-    for output, (_, test) in zip(outputs, parts, strict=True):
-        whole[np.sort(test)] = output
+    whole = np.empty((len(part_of_row), max(output.shape[1] for output in outputs)))
+    for k, output in enumerate(outputs):
+        whole[part_of_row == k] = output
     return whole
 
 
@@ -452,40 +480,65 @@ class _Calibration:
         return output if self.logistic is None else self.logistic.predict_proba(output)
 
 
-def _calibration(held_out: np.ndarray, targets: np.ndarray) -> _Calibration:
-    """How left-out outputs become shares; they are shares already if they sum to 1."""
-    n_classes = targets.shape[1]
-    is_shares = held_out.shape[1] == n_classes and (
-        n_classes == 1 or bool(np.allclose(held_out.sum(axis=1), 1))
-    )
-    if is_shares:
-        return _Calibration()
-    logistic = LogisticRegression(C=100.0, max_iter=1000)
-    return _Calibration(logistic.fit(held_out, targets.argmax(axis=1)))
+def _units(rows: Rows) -> np.ndarray:
+    """Domain of each row, from 0; without groups each distinct row."""
+    if rows.groups is not None:
+        return np.unique(rows.groups, return_inverse=True)[1]
+    X, is_frame = rows.X, hasattr(rows.X, "columns")
+    columns = [rows.y, *([np.asarray(X[name]) for name in X.columns] if is_frame else X.T)]
+    numbers = [
+        column
+        if column.dtype.kind in "fiub"
+        else np.unique(column.astype(str), return_inverse=True)[1]
+        for column in columns
+    ]
+    return np.unique(np.column_stack(numbers), axis=0, return_inverse=True)[1].ravel()
 
 
-def _unit_errors(targets: np.ndarray, predicted: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Mean squared error in each unit (domain or row), shape (n_units,)."""
-    row_errors = ((targets - predicted) ** 2).sum(axis=1)
-    return np.bincount(units, row_errors) / np.bincount(units)
+class _Judge:
+    """Errors of outputs: the squared error of a number, or of the shares of the classes.
 
+    Parameters
+    ----------
+    rows : Rows
+    targets : ndarray of shape (n_rows, n_outputs)
+    """
 
-def _inner_error(
-    fits: dict[Any, _Fit],
-    name: str,
-    k: int,
-    parts: list[Any],
-    targets: np.ndarray,
-    units: np.ndarray,
-    calibration: _Calibration,
-) -> float:
-    """Mean error over the units of the other parts, of fits that saw neither them nor part k."""
-    errors = []
-    for j, (_, test) in enumerate(parts):
-        if j != k:
-            pair = (min(j, k), max(j, k))
-            fit = fits.get((name, pair)) or fits[name, (j,)]  # of two parts, one must be seen
-            rows = np.sort(test)
-            codes = np.unique(units[rows], return_inverse=True)[1]
-            errors.append(_unit_errors(targets[rows], calibration(fit.outputs[j]), codes))
-    return float(np.concatenate(errors).mean())
+    def __init__(self, rows: Rows, targets: np.ndarray):
+        self.rows, self.targets = rows, targets
+        self._weight = np.ones(len(targets)) if rows.weight is None else rows.weight
+        self._unit = rows.unit
+        # A domain counts once, a row as often as it is repeated.
+        counts = np.bincount(self._unit, self._weight)
+        self.unit_weights = counts if rows.groups is None else np.ones(len(counts))
+
+    def unit_errors(self, predicted: np.ndarray, at: Any = slice(None)) -> np.ndarray:
+        """Mean squared error in each unit, shape (n_units,); of the rows ``at`` alone if given."""
+        row_errors = ((self.targets[at] - predicted) ** 2).sum(axis=1)
+        unit, weight = self._unit[at], self._weight[at]
+        n_units = len(self.unit_weights)
+        with np.errstate(invalid="ignore"):  # nan where a unit has none of the rows
+            return np.bincount(unit, weight * row_errors, n_units) / np.bincount(
+                unit, weight, n_units
+            )
+
+    def mean(self, errors: np.ndarray) -> float:
+        """Mean over the units that have an error."""
+        known = ~np.isnan(errors)
+        return float(np.average(errors[known], weights=self.unit_weights[known]))
+
+    def mean_error(self, predicted: np.ndarray, at: np.ndarray) -> float:
+        """Mean error over the units of some rows."""
+        return self.mean(self.unit_errors(predicted, at))
+
+    def calibration(self, held_out: np.ndarray) -> _Calibration:
+        """How left-out outputs become shares; they are shares already if they sum to 1."""
+        n_classes = self.targets.shape[1]
+        is_shares = held_out.shape[1] == n_classes and (
+            n_classes == 1 or bool(np.allclose(held_out.sum(axis=1), 1))
+        )
+        if is_shares:
+            return _Calibration()
+        logistic = LogisticRegression(C=100.0, max_iter=1000)
+        codes = self.targets.argmax(axis=1)
+        return _Calibration(logistic.fit(held_out, codes, sample_weight=self.rows.weight))

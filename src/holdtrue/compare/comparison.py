@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.charts import Chart, Dot, Dots, number, svg
 from holdtrue.charts.axes import draw, new_axes
-from holdtrue.domains.bounds import new_domain_interval
+from holdtrue.domains.bounds import mean_and_spread, new_domain_interval
 from holdtrue.errors import InputError, InputTypeError, did_you_mean, speaks
 from holdtrue.evidence import ContestEvidence
 from holdtrue.path import SelectionPath, data_frame, skill_of
@@ -48,6 +48,8 @@ class Comparison:
         What ``errors`` measure.
     level : float
         Of the intervals.
+    unit_weights : ndarray of shape (n_units,), optional
+        Repetitions of each row, where units are rows with weights.
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class Comparison:
     seconds: np.ndarray
     scoring: str
     level: float = 0.95
+    unit_weights: np.ndarray | None = None
 
     @property
     def is_grouped(self) -> bool:
@@ -95,7 +98,12 @@ class Comparison:
     @property
     def mean_errors(self) -> np.ndarray:
         """Mean error of each model over domains, or rows, shape (n_models,)."""
-        return self.errors.mean(axis=1)
+        return np.average(self.errors, axis=1, weights=self.unit_weights)
+
+    @property
+    def no_model(self) -> float:
+        """Mean error of predicting the mean, or the most frequent class."""
+        return float(np.average(self.null, weights=self.unit_weights))
 
     @property
     def best(self) -> str:
@@ -106,8 +114,8 @@ class Comparison:
     def differences(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean error above that of the best, and its paired standard error, (n_models,) each."""
         paired = self.errors - self.errors[self.names.index(self.best)]
-        n_units = paired.shape[1]
-        return paired.mean(axis=1), paired.std(axis=1, ddof=1) / math.sqrt(n_units)
+        mean, spread, n = mean_and_spread(paired, self.unit_weights)
+        return mean, spread / math.sqrt(n)
 
     @property
     def recommended(self) -> str:
@@ -139,15 +147,16 @@ class Comparison:
         errors = self.errors[self.names.index(name)]
         if self.is_grouped:
             # A share may be 0, a score negative: only squared errors have a logarithm.
-            empty = float(self.null.mean()) if self.scoring == SQUARED_ERROR else None
+            empty = self.no_model if self.scoring == SQUARED_ERROR else None
             low, high = new_domain_interval(errors, self.level, empty)
         else:
-            z, n, mean = float(stats.norm.ppf((1 + self.level) / 2)), len(errors), errors.mean()
+            z = float(stats.norm.ppf((1 + self.level) / 2))
+            mean, spread, n = mean_and_spread(errors, self.unit_weights)
             if self.scoring == SHARE_WRONG:  # Wilson's: 0 wrong of n is not 0 for sure
                 centre = (mean + z**2 / (2 * n)) / (1 + z**2 / n)
                 half = z * math.sqrt(mean * (1 - mean) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
             else:
-                centre, half = mean, z * errors.std(ddof=1) / math.sqrt(n)
+                centre, half = mean, z * spread / math.sqrt(n)
             low, high = float(centre - half), float(centre + half)
         if self.scoring == SHARE_WRONG:
             return max(low, 0.0), min(high, 1.0)
@@ -171,7 +180,7 @@ n_features, seconds, best, recommended
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The columns of `to_frame`, as lists."""
-        means, null = self.mean_errors, float(self.null.mean())
+        means, null = self.mean_errors, self.no_model
         difference, spread = self.differences
         order = np.argsort(means, kind="stable")
         is_loss = null >= 0 and bool((self.errors >= 0).all())
@@ -209,7 +218,7 @@ n_features, seconds, best, recommended
             skill=np.array(table["skill"]),
             n_features=np.array(table["n_features"]),
             seconds=np.array(table["seconds"]),
-            no_model=float(self.null.mean()),
+            no_model=self.no_model,
             recommended=self.recommended,
             scoring=self.scoring,
             level=self.level,
@@ -219,7 +228,7 @@ n_features, seconds, best, recommended
         return SelectionPath(
             order=order,
             names=[self.names[i] for i in order],
-            scores=[float(self.null.mean()), *self.mean_errors[order].tolist()],
+            scores=[self.no_model, *self.mean_errors[order].tolist()],
             chosen_size=1 + order.index(self.names.index(self.recommended)),
             reason=self.reason,
             unit=self.scoring,

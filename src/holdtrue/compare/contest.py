@@ -9,7 +9,7 @@ import json
 import pickle
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,18 @@ import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import indexable
 
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR, Comparison
-from holdtrue.compare.field import NULL, features_used, fit_with_groups, named_models, null_model
+from holdtrue.compare.field import (
+    NULL,
+    Rows,
+    features_used,
+    fit_with_groups,
+    named_models,
+    null_model,
+)
 from holdtrue.errors import (
     InputError,
     InputTypeError,
@@ -31,9 +38,16 @@ from holdtrue.errors import (
     shown,
     speaks,
 )
+from holdtrue.evidence import natural_order
 from holdtrue.progress import progress_bar
 from holdtrue.targets import target_kind
-from holdtrue.validation import check_groups, check_level, class_codes, is_number, target_rows
+from holdtrue.validation import (
+    check_groups,
+    check_level,
+    class_codes,
+    is_number,
+    target_rows,
+)
 
 __all__ = ["compare_models", "held_out_parts"]
 
@@ -49,6 +63,7 @@ def compare_models(
     y: Any,
     *,
     groups: Any = None,
+    sample_weight: Any = None,
     cv: Any = None,
     scoring: Any = None,
     target_type: str = "auto",
@@ -69,6 +84,9 @@ def compare_models(
     groups : array-like of shape (n_samples,), optional
         Domain of each row. New data are new domains: one is left out as a whole, more than 20 in
         20 parts. Models whose ``fit`` takes ``groups`` get those of their rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights are repetitions, in the fits and in the errors; a row of weight 0 is left out. A
+        domain counts once, whatever its weight. Models that do not take weights are refused.
     cv : int, "time" or scikit-learn splitter, optional
         How rows or domains are left out. Default: domain by domain (at most 20 parts), or 10 parts
         of the rows. With "time" the groups are years, dates or others that have an order, and each
@@ -119,23 +137,28 @@ def compare_models(
     n_rows = len(y)
     if n_rows < 4:
         raise InputError(f"needs at least 4 rows. Got {n_rows}.")
-    kind = target_kind(y, target_type)
     labels = None if groups is None else check_groups(groups, n_rows)
+    every = Rows(X, y, labels, sample_weight)
+    rows = every.of_positive_weight()
+    X, y, labels, weight, n_rows = rows.X, rows.y, rows.groups, rows.weight, len(rows.y)
+    kind = target_kind(y, target_type, weight)
     if not kind.is_numeric and y.dtype.kind == "f" and (y % 1).any():
         y = y.astype(str)  # scikit-learn's classifiers refuse 0.5 and 1.5
     classes = None if kind.is_numeric else class_codes(y)[0]
     check_level("level", level)
     field = named_models(models, is_classes=classes is not None)
-    parts = held_out_parts(labels, y, cv, is_classes=classes is not None, random_state=random_state)
+    parts = held_out_parts(every, cv, is_classes=classes is not None, random_state=random_state)
     loss = Loss.of(scoring, classes)
-    unit_of_row, units = _units(labels, parts, n_rows, by_row=scoring is None)
+    by_row = labels is None and scoring is None
+    unit_of_row, units = _units(labels, parts, n_rows, by_row=by_row)
     field_and_null = {**field, NULL: null_model(is_classes=classes is not None)}
-    log = _Checkpoint(checkpoint, (X, y, parts, loss.name), field_and_null)
+    question = (X, y, parts, loss.name, *(() if weight is None else (weight,)))
+    log = _Checkpoint(checkpoint, question, field_and_null)
+    rows = replace(rows, y=y, unit=unit_of_row)
     jobs = [(name, k) for k in range(len(parts)) for name in field_and_null if (name, k) not in log]
     with progress_bar("models on left-out parts", len(jobs)) as tick:
         results = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(_judged)(name, field_and_null[name], X, y, labels, parts[k], unit_of_row, loss)
-            for name, k in jobs
+            delayed(_judged)(name, field_and_null[name], rows, parts[k], loss) for name, k in jobs
         )
         for (name, k), result in zip(jobs, results, strict=True):
             log.add(name, k, result)
@@ -145,34 +168,37 @@ def compare_models(
         name: _unit_errors([log[name, k] for k in range(len(parts))], len(units))[tested]
         for name in field_and_null
     }
-    every = {name: [log[name, k] for k in range(len(parts))] for name in field}
+    of_model = {name: [log[name, k] for k in range(len(parts))] for name in field}
     return Comparison(
         names=tuple(field),
         errors=np.array([errors[name] for name in field]),
         null=errors[NULL],
         units=tuple(str(units[i]) for i in tested) if labels is not None else (),
-        n_features=np.array([np.mean([r.n_features for r in every[name]]) for name in field]),
-        seconds=np.array([np.mean([r.seconds for r in every[name]]) for name in field]),
+        n_features=np.array([np.mean([r.n_features for r in of_model[name]]) for name in field]),
+        seconds=np.array([np.mean([r.seconds for r in of_model[name]]) for name in field]),
         scoring=loss.name,
         level=float(level),
+        unit_weights=weight[tested] if weight is not None and by_row else None,
     )
 
 
 def held_out_parts(
-    groups: np.ndarray | None, y: np.ndarray, cv: Any, *, is_classes: bool, random_state: Any
+    every: Rows, cv: Any, *, is_classes: bool, random_state: Any
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Rows to fit on and rows to judge, for each part that is left out.
 
     Parameters
     ----------
-    groups : ndarray of shape (n_rows,) or None
-        Domains stay together.
-    y : ndarray of shape (n_rows,)
+    every : Rows
+        Domains stay together. Of rows with weight 0 only a splitter knows; indices are those of
+        the other rows.
     cv : int, "time", splitter or None
         None: domain by domain, at most 20 parts; 10 parts of rows without groups.
     is_classes : bool
     random_state : int, RandomState or None
     """
+    used = every.used
+    y, groups = every.y[used], None if every.groups is None else every.groups[used]
     rows = np.zeros((len(y), 1))
     if isinstance(cv, str) and cv == "time":
         return _later_parts(groups)
@@ -200,7 +226,12 @@ def held_out_parts(
         else:
             splitter = KFold(n_parts, shuffle=True, random_state=_seed(random_state))
     else:
-        splitter = check_cv(cv, y, classifier=is_classes)
+        splits = check_cv(cv, every.y, classifier=is_classes).split(
+            np.zeros((len(used), 1)), every.y, every.groups
+        )
+        place = np.cumsum(used) - 1
+        kept = ([place[at[used[at]]] for at in map(np.asarray, split)] for split in splits)
+        return [(train, test) for train, test in kept if len(test)]
     return list(splitter.split(rows, y, groups))
 
 
@@ -209,7 +240,7 @@ def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray
     if groups is None:
         raise InputError('cv="time" needs groups: the year, or another time, of each row.')
     labels, codes = np.unique(groups, return_inverse=True)
-    codes = _place_in_time(labels)[codes]
+    codes = np.argsort(natural_order([str(label) for label in labels]))[codes]
     n_parts = len(labels) - _EARLIER
     if n_parts < 2:
         raise InputError(
@@ -222,15 +253,6 @@ def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray
         (np.flatnonzero(codes < start), np.flatnonzero((codes >= start) & (codes < stop)))
         for start, stop in pairwise(starts)
     ]
-
-
-def _place_in_time(labels: np.ndarray) -> np.ndarray:
-    """Rank of each label: of numbers by their size, of others as they are sorted."""
-    try:
-        values = labels.astype(np.float64)
-    except (TypeError, ValueError):
-        values = labels
-    return np.argsort(np.argsort(values, kind="stable"))
 
 
 def _seed(random_state: Any) -> Any:
@@ -281,6 +303,20 @@ class Loss:
             raise InputTypeError(f"scoring must be a name or a callable. Got {scoring!r}.")
         return cls(f"-{getattr(scoring, '__name__', 'score')}", scoring, classes is not None)
 
+    def score(self, model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> float:
+        """The scorer's value; weights reach it if there are any."""
+        try:
+            return float(
+                self.scorer(model, X, y, **({} if weight is None else {"sample_weight": weight}))
+            )
+        except TypeError as error:
+            if weight is None or "sample_weight" not in str(error):
+                raise
+            raise InputError(
+                f"scoring {self.name.removeprefix('-')!r} does not take sample_weight. Choose "
+                "another, or pass no weights."
+            ) from error
+
     def rows(self, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Loss of each row, shape (n_rows,)."""
         if self.is_classes:
@@ -299,31 +335,20 @@ class _Judged:
 
 
 def _judged(
-    name: str,
-    model: Any,
-    X: Any,
-    y: np.ndarray,
-    groups: np.ndarray | None,
-    part: tuple[np.ndarray, np.ndarray],
-    unit_of_row: np.ndarray,
-    loss: Loss,
+    name: str, model: Any, rows: Rows, part: tuple[np.ndarray, np.ndarray], loss: Loss
 ) -> _Judged:
-    train, test = part
+    train, test = rows.take(part[0]), rows.take(part[1])
     start = time.perf_counter()
-    given = None if groups is None else groups[train]
-    fitted = fit_with_groups(model, _safe_indexing(X, train), y[train], given, name)
+    fitted = fit_with_groups(model, train.X, train.y, train.groups, name, train.weight)
     seconds = time.perf_counter() - start
-    units, codes = np.unique(unit_of_row[test], return_inverse=True)
+    units, codes = np.unique(test.unit, return_inverse=True)
     if loss.scorer is None:
-        row_losses = loss.rows(y[test], fitted.predict(_safe_indexing(X, test)))
-        errors = np.bincount(codes, row_losses) / np.bincount(codes)
+        row_losses = loss.rows(test.y, fitted.predict(test.X))
+        weight = np.ones(len(codes)) if test.weight is None else test.weight
+        errors = np.bincount(codes, weight * row_losses) / np.bincount(codes, weight)
     else:
-        errors = np.array(
-            [
-                -loss.scorer(fitted, _safe_indexing(X, test[codes == u]), y[test[codes == u]])
-                for u in range(len(units))
-            ]
-        )
+        of_units = [test.take(np.flatnonzero(codes == u)) for u in range(len(units))]
+        errors = np.array([-loss.score(fitted, one.X, one.y, one.weight) for one in of_units])
     if not np.isfinite(errors).all():
         raise InputError(
             f"model {name!r} has an error that is not finite on a left-out part. Leave it out, or "

@@ -5,19 +5,24 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import GroupKFold
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, InputTypeError, did_you_mean, speaks
+from holdtrue.validation import check_weights
 
 __all__ = [
     "NULL",
     "GroupTuned",
+    "Rows",
     "default_models",
     "features_used",
     "fit_with_groups",
@@ -91,14 +96,14 @@ class GroupTuned(BaseEstimator):
         self.estimator = estimator
         self.cv_parameter = cv_parameter
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> GroupTuned:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> GroupTuned:
         """Fit the model on splits by group."""
         n_parts = _TUNING_PARTS if groups is None else min(_TUNING_PARTS, len(np.unique(groups)))
         splits: Any = n_parts
         if groups is not None and n_parts >= 2:
             splits = list(GroupKFold(n_parts).split(X, y, groups))
         self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
-        self.estimator_.fit(X, y)
+        self.estimator_.fit(X, y, **taken_by(self.estimator_, sample_weight=sample_weight))
         if is_classifier(self.estimator_):
             self.classes_ = self.estimator_.classes_
         return self
@@ -115,6 +120,42 @@ class GroupTuned(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The data of a contest, row by row."""
+
+    X: Any
+    y: np.ndarray
+    groups: np.ndarray | None
+    weight: Any = None  # ndarray of shape (n_rows,), or none
+    # ndarray of int, shape (n_rows,), or none: domain, row or part whose error the row is part of
+    unit: Any = None
+
+    def take(self, at: np.ndarray) -> Rows:
+        """These rows alone."""
+        own = (self.groups, self.weight, self.unit)
+        taken = (None if of is None else of[at] for of in own)
+        return Rows(_safe_indexing(self.X, at), self.y[at], *taken)
+
+    @property
+    def used(self) -> np.ndarray:
+        """Which rows have a weight above 0, shape (n_rows,)."""
+        return np.ones(len(self.y), bool) if self.weight is None else np.asarray(self.weight) > 0
+
+    def of_positive_weight(self) -> Rows:
+        """The rows whose weight is above 0, the weights checked."""
+        if self.weight is None:
+            return self
+        weight = check_weights(self.weight, len(self.y))
+        rows = replace(self, weight=weight).take(np.flatnonzero(weight))
+        if weight.sum() < 2:
+            raise InputError(
+                f"needs at least 2 rows. Got sample_weight that sums to {weight.sum():g}: weights "
+                "are repetitions, so do not scale them to 1."
+            )
+        return rows
 
 
 def null_model(*, is_classes: bool) -> Any:
@@ -157,8 +198,10 @@ def named_models(models: Any, *, is_classes: bool) -> dict[str, Any]:
     return field
 
 
-def fit_with_groups(model: Any, X: Any, y: Any, groups: Any, name: str | None = None) -> Any:
-    """A fresh copy of the model, fitted; groups go to the steps whose ``fit`` takes them.
+def fit_with_groups(
+    model: Any, X: Any, y: Any, groups: Any, name: str | None = None, sample_weight: Any = None
+) -> Any:
+    """A fresh copy of the model, fitted; groups and weights go to the steps that take them.
 
     Parameters
     ----------
@@ -167,15 +210,20 @@ def fit_with_groups(model: Any, X: Any, y: Any, groups: Any, name: str | None = 
         Rows, target, and their domains or None.
     name : str, optional
         Of the model, for the error if it cannot be fitted. Default: its type.
+    sample_weight : ndarray of shape (n_rows,), optional
+        Refused where the model, or the last step of a pipeline, does not take it.
     """
     model = clone(model)
-    given: dict[str, Any] = {}
     # Where parts are left out of two or three domains, one may be left: its rows are all there is.
-    if groups is not None and len(np.unique(groups)) > 1:
-        if isinstance(model, Pipeline):
-            given = {f"{name}__groups": groups for name, step in model.steps if _takes_groups(step)}
-        elif _takes_groups(model):
-            given = {"groups": groups}
+    if groups is not None and len(np.unique(groups)) < 2:
+        groups = None
+    given = taken_by(model, groups=groups, sample_weight=sample_weight)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if sample_weight is not None and not taken_by(last, sample_weight=sample_weight):
+        raise InputError(
+            f"model {name or type(model).__name__!r} does not take sample_weight. Leave it out, "
+            "or pass rows of whole weights as repeated rows."
+        )
     # What a model says about a fit without some parts is not about the fit that the user gets.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -189,9 +237,20 @@ def fit_with_groups(model: Any, X: Any, y: Any, groups: Any, name: str | None = 
             ) from error
 
 
-def _takes_groups(estimator: Any) -> bool:
-    fit = getattr(estimator, "fit", None)
-    return fit is not None and "groups" in inspect.signature(fit).parameters
+def taken_by(model: Any, **arguments: Any) -> dict[str, Any]:
+    """Arguments, but for None, that ``fit`` takes: the model's, or that of a pipeline's steps."""
+    if isinstance(model, Pipeline):
+        return {
+            f"{name}__{key}": value
+            for name, step in model.steps
+            for key, value in taken_by(step, **arguments).items()
+        }
+    if isinstance(model, BaseSearchCV):  # its splitter takes the groups, what it tunes the rest
+        groups = arguments.pop("groups", None)
+        given = taken_by(model.estimator, **arguments)
+        return given if groups is None else {**given, "groups": groups}
+    parameters = inspect.signature(model.fit).parameters if hasattr(model, "fit") else {}
+    return {k: value for k, value in arguments.items() if value is not None and k in parameters}
 
 
 def features_used(model: Any) -> int:

@@ -72,6 +72,10 @@ class PredictsNumbers(RegressorMixin):
         return True
 
     def _given_classes(self, classes: Any, n_targets: int) -> np.ndarray | None:
+        if classes is not None:
+            raise InputError(
+                f"classes are for a classifier; a number has none. Got classes={shown(classes)}."
+            )
         if n_targets != 1:
             raise InputError(
                 f"expected the moments of one target. Got {n_targets}. Fit one target at a time."

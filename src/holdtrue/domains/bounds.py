@@ -32,6 +32,7 @@ Departures
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -89,11 +90,22 @@ def regret_bound(
     return float(s2.sum()) * factor / float(weight.sum())
 
 
-def mean_interval(errors: np.ndarray, level: float) -> tuple[float, float]:
-    """Student's interval of the mean error over domains; errors are not negative."""
-    n, mean = len(errors), float(errors.mean())
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * float(errors.std(ddof=1)) / math.sqrt(n)
-    return max(mean - half, 0.0), mean + half
+def mean_and_spread(values: np.ndarray, weight: np.ndarray | None) -> tuple[Any, Any, float]:
+    """Mean and standard deviation over the last axis, and n; weights are repetitions."""
+    if weight is None:
+        weight = np.ones(values.shape[-1])
+    n = float(weight.sum())
+    mean = values @ weight / n
+    return mean, np.sqrt((values - mean[..., None]) ** 2 @ weight / (n - 1)), n
+
+
+def mean_interval(
+    errors: np.ndarray, level: float, weight: np.ndarray | None = None
+) -> tuple[float, float]:
+    """Student's interval of the mean error over domains or rows; errors are not negative."""
+    mean, spread, n = mean_and_spread(errors, weight)
+    half = float(stdtrit(n - 1, (1 + level) / 2) * spread / math.sqrt(n))
+    return max(float(mean) - half, 0.0), float(mean) + half
 
 
 def new_domain_interval(

@@ -10,7 +10,7 @@ from holdtrue.charts import Heat, Lines, Series
 from holdtrue.charts.axes import draw, new_axes
 from holdtrue.display import Display
 from holdtrue.errors import InputError, speaks
-from holdtrue.evidence import DomainEvidence
+from holdtrue.evidence import DomainEvidence, natural_order
 from holdtrue.path import SelectionPath
 
 __all__ = ["DomainsDisplay", "effects_chart", "errors_chart", "strongest_effects", "t_chart"]
@@ -72,13 +72,14 @@ def effects_chart(
     chosen, entered = path.chosen.tolist(), list(dict.fromkeys(path.order.tolist()))
     rest = np.argsort(-np.abs(effects).max(axis=1, initial=0.0), kind="stable").tolist()
     rows = list(dict.fromkeys([*chosen, *entered[:_MOST_ENTERED], *rest]))[:max_features]
+    order = natural_order(evidence.domains)
     return Heat(
         title=f"Effect of each feature at each {domain}",
         text="Rows are features, columns domains; a row with both signs is a feature that does "
         "not carry over.",
         rows=[evidence.names[j] for j in rows],
-        columns=evidence.domains,
-        values=effects[rows].tolist(),
+        columns=[evidence.domains[d] for d in order],
+        values=effects[np.ix_(rows, order)].tolist(),
         kept=[j in chosen for j in rows],
     )
 

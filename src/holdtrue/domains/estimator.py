@@ -14,8 +14,6 @@ from holdtrue.domains.base import (
     named_classes,
 )
 from holdtrue.domains.t_greedy import TGreedyBase
-from holdtrue.path import fits_whole
-from holdtrue.sums import Moments
 from holdtrue.targets import target_kind
 from holdtrue.validation import (
     check_weights,
@@ -217,27 +215,6 @@ class TGreedySelector(SelectorMixin, TGreedyBase):
         )
         self.target_type = target_type
 
-    @fits_whole
-    def fit_statistics(
-        self, moments: Moments, *, unlabeled: Moments | None = None, classes: Any = None
-    ) -> TGreedySelector:
-        """Fit from sums: what `fit` with groups does once it has summed the rows.
-
-        Parameters
-        ----------
-        moments : Moments
-            One entry per domain, with the target; for classes, see `TGreedyClassifier`.
-        unlabeled : Moments, optional
-            Of rows without labels, in one domain.
-        classes : array-like, optional
-            Names of the classes, sorted, if the targets are classes coded +1 and -1.
-
-        Returns
-        -------
-        self : TGreedySelector
-        """
-        return self._fit_moments(moments, unlabeled, classes)
-
     def _given_classes(self, classes: Any, n_targets: int) -> np.ndarray | None:
         return None if classes is None and n_targets == 1 else named_classes(classes, n_targets)
 
@@ -288,25 +265,6 @@ class TGreedyRegressor(PredictsNumbers, TGreedyBase):
     True
     """
 
-    @fits_whole
-    def fit_statistics(
-        self, moments: Moments, *, unlabeled: Moments | None = None
-    ) -> TGreedyRegressor:
-        """Fit from sums: what `fit` with groups does once it has summed the rows.
-
-        Parameters
-        ----------
-        moments : Moments
-            One entry per domain, with one target.
-        unlabeled : Moments, optional
-            Of rows without labels, in one domain.
-
-        Returns
-        -------
-        self : TGreedyRegressor
-        """
-        return self._fit_moments(moments, unlabeled, None)
-
 
 class TGreedyClassifier(PredictsClasses, TGreedyBase):
     __doc__ = f"""Linear classifier on features whose effect is steady from domain to domain.
@@ -334,24 +292,3 @@ class TGreedyClassifier(PredictsClasses, TGreedyBase):
     >>> model.fit(data.X, data.y > 0, groups=data.groups).path_.chosen.tolist()
     [0, 2, 1]
     """
-
-    @fits_whole
-    def fit_statistics(
-        self, moments: Moments, *, unlabeled: Moments | None = None, classes: Any = None
-    ) -> TGreedyClassifier:
-        """Fit from sums of classes coded +1 and -1.
-
-        Parameters
-        ----------
-        moments : Moments
-            With one target for two classes (+1 is the second), or one per class (+1 is the class).
-        unlabeled : Moments, optional
-            Of rows without labels, in one domain.
-        classes : array-like, optional
-            The classes' names, sorted. Default: -1 and 1, or 0, 1, ...
-
-        Returns
-        -------
-        self : TGreedyClassifier
-        """
-        return self._fit_moments(moments, unlabeled, classes)

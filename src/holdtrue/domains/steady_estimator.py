@@ -159,12 +159,26 @@ class SteadyRidgeBase(DomainEstimator):
         single = labels is not None and len(domains) == len(labels)
         return self._fit_sums(moments, classes, grouped=labels is not None, single_rows=single)
 
-    def _fit_moments(self, moments: Any, classes: Any) -> Any:
-        """The fit from moments that were summed elsewhere."""
+    @fits_whole
+    def fit_statistics(self, moments: Moments, *, classes: Any = None) -> Any:
+        """Fit from sums: what `fit` with groups does once it has summed the rows.
+
+        Parameters
+        ----------
+        moments : Moments
+            One entry per domain, with the target. Classes are coded +1 and -1: one target for two
+            classes (+1 is the second), else one per class (+1 is the class).
+        classes : array-like, optional
+            The classes' names, sorted. Default: -1 and 1, or 0, 1, ... Not for a regressor.
+
+        Returns
+        -------
+        self : object
+        """
         self._check_parameters()
         check_moments(moments)
         _check_memory(len(moments.domains), moments.n_features)
-        classes = self._given_classes(classes, int(moments.mean_y[0].size))
+        classes = self._given_classes(classes, np.asarray(moments.mean_y)[0].size)
         self._keep_columns(moments)
         return self._fit_sums(moments, classes, grouped=True)
 
@@ -330,21 +344,6 @@ class SteadyRidgeRegressor(PredictsNumbers, SteadyRidgeBase):
     True
     """
 
-    @fits_whole
-    def fit_statistics(self, moments: Moments) -> SteadyRidgeRegressor:
-        """Fit from sums: what `fit` with groups does once it has summed the rows.
-
-        Parameters
-        ----------
-        moments : Moments
-            One entry per domain, with the target.
-
-        Returns
-        -------
-        self : SteadyRidgeRegressor
-        """
-        return self._fit_moments(moments, None)
-
 
 class SteadyRidgeClassifier(PredictsClasses, SteadyRidgeBase):
     __doc__ = f"""Ridge classifier for new domains: hospitals, users, years not seen yet.
@@ -371,23 +370,6 @@ class SteadyRidgeClassifier(PredictsClasses, SteadyRidgeBase):
     >>> model.classes_.tolist(), model.domain_effects_.shape
     ([False, True], (40, 8))
     """
-
-    @fits_whole
-    def fit_statistics(self, moments: Moments, *, classes: Any = None) -> SteadyRidgeClassifier:
-        """Fit from sums of classes coded +1 and -1.
-
-        Parameters
-        ----------
-        moments : Moments
-            With one target for two classes (+1 is the second), or one per class (+1 is the class).
-        classes : array-like, optional
-            The classes' names, sorted. Default: -1 and 1, or 0, 1, ...
-
-        Returns
-        -------
-        self : SteadyRidgeClassifier
-        """
-        return self._fit_moments(moments, classes)
 
 
 def _spreads(fit_intercept: bool, grouped: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:

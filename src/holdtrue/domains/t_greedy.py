@@ -20,6 +20,7 @@ from holdtrue.domains.bounds import guarantees
 from holdtrue.domains.kernel import Domains
 from holdtrue.errors import InputError, caution, check_choice
 from holdtrue.path import fits_whole
+from holdtrue.sums import Moments
 from holdtrue.validation import (
     check_columns,
     check_level,
@@ -115,8 +116,27 @@ class TGreedyBase(result.WalksDomains, DomainEstimator):
             )
         return self._fit_sums(sums, names, classes, unlabelled)
 
-    def _fit_moments(self, moments: Any, unlabeled: Any, classes: Any) -> Any:
-        """The fit from moments that were summed elsewhere."""
+    @fits_whole
+    def fit_statistics(
+        self, moments: Moments, *, unlabeled: Moments | None = None, classes: Any = None
+    ) -> Any:
+        """Fit from sums: what `fit` with groups does once it has summed the rows.
+
+        Parameters
+        ----------
+        moments : Moments
+            One entry per domain, with the target. Classes are coded +1 and -1: one target for two
+            classes (+1 is the second), else one per class (+1 is the class).
+        unlabeled : Moments, optional
+            Of rows without labels, in one domain.
+        classes : array-like, optional
+            The classes' names, sorted. Default: -1 and 1, or 0, 1, ...; a selector takes one target
+            for a number. Not for a regressor.
+
+        Returns
+        -------
+        self : object
+        """
         self._check_parameters()
         labels = check_moments(moments)
         sums = covariances.domains_from_moments(moments)

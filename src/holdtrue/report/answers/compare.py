@@ -9,7 +9,7 @@ import numpy as np
 
 from holdtrue.charts import Chart, Heat, number
 from holdtrue.compare.comparison import contest_chart
-from holdtrue.evidence import ContestEvidence
+from holdtrue.evidence import ContestEvidence, natural_order
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers.words import an, counted
 from holdtrue.report.summary import Summary, Table
@@ -115,13 +115,14 @@ def _rows(evidence: ContestEvidence) -> list[dict[str, Any]]:
 def _by_domain(evidence: ContestEvidence, domain: str) -> Heat:
     """Skill of each model at each domain that was left out."""
     skill = 1 - evidence.domain_errors / evidence.no_model
+    order = natural_order(evidence.domains)
     return Heat(
         title=f"Skill of each model at each {domain}",
         text=f"1 is perfect, 0 as good as no model at an average {domain}, below 0 worse; shown "
         "down to -1.",
         rows=evidence.names,
-        columns=evidence.domains,
-        values=np.maximum(skill, _WORST).tolist(),
+        columns=[evidence.domains[d] for d in order],
+        values=np.maximum(skill[:, order], _WORST).tolist(),
         kept=[name == evidence.recommended for name in evidence.names],
         plus="better than no model",
         minus="worse",
