@@ -160,7 +160,8 @@ def _in_words(error: ValueError) -> ValueError:
     _, is_text, value = str(error).partition("could not convert string to float: ")
     if not is_text:
         return error
-    return InputError(f"expected numbers. Got the text {value}. Encode it or leave it out.")
+    text = value.removeprefix("np.str_(").removesuffix(")") if value.startswith("np.") else value
+    return InputError(f"expected numbers. Got the text {text}. Encode it or leave it out.")
 
 
 def check_magnitude(
@@ -298,6 +299,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
 
 def check_groups(groups: Any, n_rows: int) -> np.ndarray:
     """Domain of each row, shape (n_rows,), none missing."""
+    if isinstance(groups, str):
+        raise InputError(
+            f"groups must have one value per row. Got the text {groups!r}. Pass the column itself, "
+            f"as in groups=frame[{groups!r}]."
+        )
     labels = np.asarray(groups)
     if labels.dtype.kind == "U" and not isinstance(groups, np.ndarray):
         labels = np.asarray(groups, dtype=object)  # numbers beside text must not become text

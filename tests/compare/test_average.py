@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyRegressor
@@ -239,3 +240,10 @@ def test_weights_that_cannot_be_used_are_refused_in_a_sentence(data, models, wei
     X, y, groups = data.X[:700], data.y[:700], data.groups[:700]
     with pytest.raises(ValueError, match=message):
         DomainAverageRegressor(models).fit(X, y, groups=groups, sample_weight=np.full(700, weight))
+
+
+def test_text_to_predict_as_a_number_is_a_sentence(data):
+    frame = pd.DataFrame(data.X)
+    text = np.where(data.y > 0, "ill", "well")
+    with pytest.raises(ValueError, match=r"expected numbers in y. Got the text '(ill|well)'"):
+        DomainAverageRegressor(MODELS).fit(frame, text, groups=data.groups)

@@ -332,3 +332,39 @@ def test_weeks_in_words_are_in_their_order():
         Rows(None, np.arange(30.0), weeks), "time", is_classes=False, random_state=None
     )
     assert [weeks[test[0]] for _, test in parts] == ["week 9", "week 10", "week 11"]
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        (Ridge(), "models must be a dict of name to estimator"),
+        ([Ridge()], r"Got Ridge\(\) without a name. Pass {'mine': Ridge\(\)}"),
+    ],
+)
+def test_models_without_names_are_refused_in_a_sentence(data, models, message):
+    with pytest.raises(TypeError, match=message):
+        compare_models(models, data.X, data.y, groups=data.groups)
+
+
+def test_a_column_of_text_is_named(data):
+    frame = pd.DataFrame(data.X[:, :2], columns=["a", "b"]).assign(town="north")
+    message = "model 'line' cannot be fitted: .* Not numbers: 'town'. Encode them"
+    with pytest.raises(ValueError, match=message):
+        compare_models(MODELS, frame, data.y, groups=data.groups)
+
+
+def test_the_name_of_a_column_is_not_groups(data):
+    with pytest.raises(ValueError, match=r"Got the text 'site'. Pass the column itself"):
+        compare_models(MODELS, data.X, data.y, groups="site")
+
+
+def test_a_scorer_that_fails_is_a_sentence(data):
+    y = np.digitize(data.y, [-1.0, 1.0])
+    models = {"logistic": LogisticRegression()}
+    with pytest.raises(ValueError, match=r"scoring 'roc auc' cannot judge .* Choose another"):
+        compare_models(models, data.X, y, groups=data.groups, scoring="roc_auc")
+
+
+def test_domains_of_one_row_are_said(data):
+    with pytest.warns(UserWarning, match="every domain has a single row"):
+        compare_models(MODELS, data.X[:20], data.y[:20], groups=np.arange(20))

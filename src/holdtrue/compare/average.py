@@ -323,6 +323,8 @@ class _DomainAverage(BaseEstimator):
             return X
         y = target_rows(y)
         check_consistent_length(X, y)
+        if y_numeric and isinstance(y[0], str):
+            raise InputError(f"expected numbers in y. Got the text {shown(y[0])}. Encode it.")
         return X, check_array(y, ensure_2d=False, dtype="numeric") if y_numeric else y
 
 

@@ -30,10 +30,12 @@ from holdtrue.compare.field import (
     named_models,
     null_model,
 )
+from holdtrue.domains.base import SINGLE_ROWS
 from holdtrue.errors import (
     InputError,
     InputTypeError,
     MissingFileError,
+    caution,
     did_you_mean,
     shown,
     speaks,
@@ -145,6 +147,8 @@ def compare_models(
     if not kind.is_numeric and y.dtype.kind == "f" and (y % 1).any():
         y = y.astype(str)  # scikit-learn's classifiers refuse 0.5 and 1.5
     classes = None if kind.is_numeric else class_codes(y)[0]
+    if labels is not None and 2 < len(labels) == len(np.unique(labels)):
+        caution(f"compare_models: {SINGLE_ROWS}")
     check_level("level", level)
     field = named_models(models, is_classes=classes is not None)
     parts = held_out_parts(every, cv, is_classes=classes is not None, random_state=random_state)
@@ -315,6 +319,11 @@ class Loss:
             raise InputError(
                 f"scoring {self.name.removeprefix('-')!r} does not take sample_weight. Choose "
                 "another, or pass no weights."
+            ) from error
+        except ValueError as error:
+            raise InputError(
+                f"scoring {self.name.removeprefix('-')!r} cannot judge the models on a left-out "
+                f"part: {str(error).rstrip('.')}. Choose another scoring."
             ) from error
 
     def rows(self, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import GroupKFold
@@ -16,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.errors import InputError, InputTypeError, did_you_mean, speaks
+from holdtrue.errors import InputError, InputTypeError, did_you_mean, named, speaks
 from holdtrue.validation import check_weights
 
 __all__ = [
@@ -173,8 +174,13 @@ def named_models(models: Any, *, is_classes: bool) -> dict[str, Any]:
         field = default_models(is_classes=is_classes)
     else:
         known = default_models(is_classes=is_classes)
-        names = [models] if isinstance(models, str) else list(models)
+        names = [models] if isinstance(models, str) or hasattr(models, "fit") else list(models)
         for name in names:
+            if not isinstance(name, str):
+                raise InputTypeError(
+                    "models must be a dict of name to estimator, or names of the default field. "
+                    f"Got {name!r} without a name. Pass {{'mine': {name!r}}}."
+                )
             if name not in known:
                 raise InputError(
                     f"no model {name!r} in the default field of {', '.join(known)}. Pass a dict "
@@ -230,11 +236,24 @@ def fit_with_groups(
         try:
             return model.fit(X, y, **given)
         except (ValueError, TypeError) as error:
-            reason = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0].rstrip(".")
             raise InputError(
-                f"model {name or type(model).__name__!r} cannot be fitted: {reason} Leave it out, "
-                "or mend the rows."
+                f"model {name or type(model).__name__!r} cannot be fitted: {reason}.{_text_in(X)} "
+                "Leave the model out, or mend the rows."
             ) from error
+
+
+def _text_in(X: Any) -> str:
+    """Sentence that names the columns of a frame that are not numbers; empty if there are none."""
+    table = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        return ""
+    text = [
+        name
+        for name, dtype in table.schema.items()
+        if not (dtype.is_numeric() or dtype == nw.Boolean)
+    ]
+    return f" Not numbers: {named(text)}. Encode them, or leave them out." if text else ""
 
 
 def taken_by(model: Any, **arguments: Any) -> dict[str, Any]:
