@@ -33,7 +33,7 @@ from holdtrue.compare.field import (
     named_models,
     null_model,
 )
-from holdtrue.domains.base import SINGLE_ROWS
+from holdtrue.domains.base import SINGLE_ROWS, distinct_rows
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.path import fits_whole
@@ -494,7 +494,7 @@ def _units(rows: Rows) -> np.ndarray:
         else np.unique(column.astype(str), return_inverse=True)[1]
         for column in columns
     ]
-    return np.unique(np.column_stack(numbers), axis=0, return_inverse=True)[1].ravel()
+    return distinct_rows(*numbers)
 
 
 class _Judge:

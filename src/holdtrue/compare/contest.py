@@ -415,14 +415,8 @@ class _Checkpoint:
         """Keep a finished fit, in the file too."""
         self._results[name, part] = result
         if self._path is not None:
-            record = {
-                "model": name,
-                "part": part,
-                "units": result.units.tolist(),
-                "errors": result.errors.tolist(),
-                "n_features": result.n_features,
-                "seconds": result.seconds,
-            }
+            record = {"model": name, "part": part, **vars(result)}
+            record |= {"units": result.units.tolist(), "errors": result.errors.tolist()}
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
 

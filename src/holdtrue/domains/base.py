@@ -143,6 +143,14 @@ def coded_targets(y: np.ndarray, *, numeric: bool) -> tuple[np.ndarray | None, n
     return classes, np.where(codes[:, None] == np.arange(first, len(classes)), 1.0, -1.0)
 
 
+def distinct_rows(*columns: Any) -> np.ndarray:
+    """Place of each row among the distinct rows in order, shape (n_rows,).
+
+    Equal rows are held out together, so that weights are repetitions.
+    """
+    return np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel()
+
+
 def named_classes(classes: Any, n_targets: int) -> np.ndarray:
     """Classes of targets coded +1 and -1; by default -1 and 1, or 0, 1, ..."""
     n_classes = 2 if n_targets == 1 else n_targets

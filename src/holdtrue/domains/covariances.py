@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
+from holdtrue.domains.base import distinct_rows
 from holdtrue.domains.kernel import Domains
 from holdtrue.errors import InputError
 from holdtrue.sums import Moments
@@ -310,13 +311,10 @@ def check_can_be_held_out(weight: np.ndarray) -> None:
 def rows_as_domains(X: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, held_out: bool) -> Domains:
     """What a walk needs where every row is its own domain, without any spread within.
 
-    A row of weight w counts as w domains. Where rows are held out, equal ones are held out
-    together, so that weights are repetitions there too.
+    A row of weight w counts as w domains. Where rows are held out, equal ones are one unit.
     """
     zeros = np.broadcast_to(0.0, (Y.shape[1], *X.shape))
-    units = np.arange(len(X))
-    if held_out:
-        units = np.unique(np.column_stack([Y, X]), axis=0, return_inverse=True)[1].ravel()
+    units = distinct_rows(Y, X) if held_out else np.arange(len(X))
     return Domains(X, zeros[0], Y.T, zeros, zeros[:, :, 0], None, weight, weight, units)
 
 

@@ -95,25 +95,28 @@ def _strongest(
 
 
 @part
-def _write_column(i: int, columns: Any, column: np.ndarray) -> None:
-    """``E[X X_i | d]`` about the center; see `kernel.Columns`."""
+def _subtract_column(i: int, delta: float, columns: Any, g: np.ndarray, loss: np.ndarray) -> None:
+    """``g_d -= delta E[X X_i | d]`` and the loss that follows; see `kernel.Columns`."""
     matrices, others, at, kept, factors, shift = columns
-    n, p = column.shape
+    n, p = g.shape
     total = np.zeros(p)
     for c in range(len(kept)):
         for j in range(p):
             total[j] += kept[c] * matrices[c, i, j]
     for d in range(n):
-        row, beside = matrices[at[d], i], shift[d, i]
+        row, beside, before = matrices[at[d], i], shift[d, i], g[d, i]
         among, with_itself, itself = factors[:, d]
         if len(kept):
+            other = others[d, i]
+            square = row[i] * (among * total[i] + with_itself * row[i]) - itself * other[i]
             for j in range(p):
-                column[d, j] = (
-                    row[j] * (among * total[j] + with_itself * row[j]) - itself * others[d, i, j]
-                )
+                column = row[j] * (among * total[j] + with_itself * row[j]) - itself * other[j]
+                g[d, j] -= delta * column
         else:
+            square = with_itself * row[i] + beside * shift[d, i]
             for j in range(p):
-                column[d, j] = with_itself * row[j] + beside * shift[d, j]
+                g[d, j] -= delta * (with_itself * row[j] + beside * shift[d, j])
+        loss[d] += delta * (delta * square - 2 * before)
 
 
 @compiled
@@ -150,7 +153,7 @@ def take_steps(
     features, deltas, t, df, losses = steps
     n, p = g.shape
     total = weight.sum()
-    mu, s2, column = np.empty(p), np.empty(p), np.empty((n, p))
+    mu, s2 = np.empty(p), np.empty(p)
     for k in range(len(features)):
         mu[:] = 0.0
         s2[:] = 0.0
@@ -170,10 +173,6 @@ def take_steps(
             return k
         features[k], deltas[k] = i, mu[i] / e2[i]
         t[k] = mu[i] * math.sqrt(total / s2[i])
-        _write_column(i, columns, column)
-        for d in range(n):
-            loss[d] += deltas[k] * (deltas[k] * column[d, i] - 2 * g[d, i])
-            losses[k, d] = loss[d]
-            for j in range(p):
-                g[d, j] -= deltas[k] * column[d, j]
+        _subtract_column(i, deltas[k], columns, g, loss)
+        losses[k] = loss
     return len(features)

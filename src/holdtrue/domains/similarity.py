@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
 from holdtrue.domains import kernel, plan, result
 from holdtrue.domains.base import working_memory
@@ -22,7 +22,7 @@ from holdtrue.domains.covariances import (
 )
 from holdtrue.errors import InputError, plain, shown, speaks
 from holdtrue.path import fits_whole
-from holdtrue.validation import check_magnitude, feature_names, is_number, numeric_rows
+from holdtrue.validation import check_magnitude, is_number, numeric_rows
 
 _ALPHA = 0.05
 
@@ -261,16 +261,8 @@ class SimilarityLearner(TransformerMixin, result.WalksDomains, BaseEstimator):
             Names to use where the columns of X had none.
         """
         check_is_fitted(self, "coef_")
-        names = getattr(self, "feature_names_in_", input_features)
-        names = feature_names(self) if names is None else names
-        if len(names) != self.n_features_in_ or (
-            input_features is not None and list(names) != list(input_features)
-        ):
-            raise InputError(
-                "input_features is not equal to feature_names_in_: it should "
-                f"have length equal to the {self.n_features_in_} features of the fit, in order."
-            )
-        return np.asarray(names, dtype=object)[self.support_]
+        names: np.ndarray = _check_feature_names_in(self, input_features)
+        return names[self.support_]
 
     @speaks
     def zero_shot_auroc(self, X: Any, y: Any, X_others: Any = None) -> dict[Any, float]:

@@ -53,6 +53,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -60,7 +61,8 @@ from scipy.linalg import lapack
 from holdtrue.sums import Moments
 
 PENALTIES = np.logspace(2, -6, 25)
-_SUMS = ("n_samples", "mean_x", "scatter_xx", "mean_y", "scatter_xy", "scatter_yy")
+SUMS = ("n_samples", "mean_x", "scatter_xx", "mean_y", "scatter_xy", "scatter_yy")
+EQUATIONS = ("xx", "x0", "weight", "xy", "y0", "null_weight", "null_y")
 _SMALL = 24  # columns up to which many eigendecompositions at once are faster than one by one
 _BATCHED = 200  # columns up to which LAPACK is called for many matrices at once
 _CELLS = 2**22  # numbers in one batch of domains
@@ -106,7 +108,7 @@ class DomainSums:
 
     def take(self, at: np.ndarray | slice) -> DomainSums:
         """These domains alone."""
-        return replace(self, **{name: getattr(self, name)[at] for name in _SUMS})
+        return replace(self, **{name: getattr(self, name)[at] for name in SUMS})
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,25 +238,18 @@ def part_equations(
     """
     n_parts = int(part_of.max()) + 1
     p, n_targets = sums.scatter_xy.shape[1:]
-    equations = [
-        Equations(
-            np.zeros((n_parts, p, p)),
-            np.zeros((n_parts, p)),
-            np.zeros(n_parts),
-            np.zeros((n_parts, p, n_targets)),
-            np.zeros((n_parts, n_targets)),
-            np.zeros(n_parts),
-            np.zeros((n_parts, n_targets)),
-            math.isfinite(A),
-        )
-        for A in intercepts
-    ]
+    shapes = ((p, p), (p,), (), (p, n_targets), (n_targets,), (), (n_targets,))
+    equations = []
+    for A in intercepts:
+        zeros = (np.zeros((n_parts, *shape)) for shape in shapes)
+        fields: dict[str, Any] = dict(zip(EQUATIONS, zeros, strict=True))
+        equations.append(Equations(coupled=math.isfinite(A), **fields))
     median = float(np.median(sums.n_samples))
     for part in range(n_parts):
         for at in batches(np.flatnonzero(part_of == part), p):
             of_domains = domain_equations(sums.take(at), median, intercepts, slopes)
             for total, one in zip(equations, of_domains, strict=True):
-                for name in ("xx", "x0", "weight", "xy", "y0", "null_weight", "null_y"):
+                for name in EQUATIONS:
                     getattr(total, name)[part] += getattr(one, name).sum(axis=0)
     return equations
 

@@ -13,11 +13,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from holdtrue.domains.steady import (
+    EQUATIONS,
     PENALTIES,
+    SUMS,
     DomainSums,
     Equations,
     batches,
@@ -143,8 +146,7 @@ def fits_to(
     """
     # Added up anew: what is left of a difference may be the rounding error of a large part.
     xx, x0, weight, xy, y0, null_weight, null_y = (
-        np.tensordot(kept, getattr(equations, name), 1)
-        for name in ("xx", "x0", "weight", "xy", "y0", "null_weight", "null_y")
+        np.tensordot(kept, getattr(equations, name), 1) for name in EQUATIONS
     )
     # Of the moments, and of the inverses in double precision.
     rounding = (4 * sums.eps + 64 * np.finfo(np.float64).eps) * np.einsum("fjj->f", xx)
@@ -179,16 +181,8 @@ def _merged(sums: DomainSums, part_of: np.ndarray, weight: np.ndarray) -> Domain
                 share @ sums.scatter_yy[at] + weight[at] @ dy**2,
             )
         )
-    stacked = [np.array(column) for column in zip(*parts, strict=True)]
-    return replace(
-        sums,
-        n_samples=stacked[0],
-        mean_x=stacked[1],
-        scatter_xx=stacked[2],
-        mean_y=stacked[3],
-        scatter_xy=stacked[4],
-        scatter_yy=stacked[5],
-    )
+    stacked: Any = map(np.array, zip(*parts, strict=True))
+    return replace(sums, **dict(zip(SUMS, stacked, strict=True)))
 
 
 def candidate_weights(losses: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from holdtrue.domains.base import (
     check_moments,
     coded_targets,
     dense_rows,
+    distinct_rows,
     working_memory,
 )
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
@@ -407,12 +408,11 @@ def _check_memory(n_domains: int, n_features: int) -> None:
 
 
 def _row_parts(X: Any, targets: np.ndarray) -> np.ndarray:
-    """Part of each row; equal rows are held out together, so that weights are repetitions."""
-    rows = np.column_stack([targets, dense_rows(X, working_memory())])
-    different, units = np.unique(rows, axis=0, return_inverse=True)
-    if len(different) < 2:
+    """Part of each row; equal rows are in one part."""
+    units = distinct_rows(targets, dense_rows(X, working_memory()))
+    if not units.any():
         raise InputError(
             f"without groups some rows are held out, which needs at least 2 different "
-            f"rows. Got {len(rows)} equal rows."
+            f"rows. Got {len(units)} equal rows."
         )
-    return held_out_parts(len(different))[units.reshape(-1)]
+    return held_out_parts(int(units.max()) + 1)[units]
