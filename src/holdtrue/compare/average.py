@@ -178,33 +178,24 @@ class _DomainAverage(BaseEstimator):
                 fits[job] = fit
                 tick()
         judge = _Judge(rows, targets)
-        names = [name for name in field if name != NULL]
+        names = list(field)[:-1]  # without the null
         self.models_ = {name: fits[name, ()].model for name in names}
         self._calibrations = {}
-        predicted, errors, inner = {}, {}, np.empty((len(each), len(names)))
+        predicted, errors, inner = {}, {}, np.empty((len(each), len(field)))
         for m, name in enumerate(field):
-            held_out = _assembled([fits[name, (k,)].outputs[k] for k in each], part_of_row)
+            held_out = _left_out_outputs(fits, name, part_of_row)
             calibration = self._calibrations[name] = judge.calibration(held_out)
             predicted[name] = calibration(held_out)
             errors[name] = judge.unit_errors(predicted[name])
-            for k in each if name != NULL else ():
-                # Of fits that saw neither part k nor the part that is judged.
-                others = [j for j in each if j != k]
-                pairs = [fits.get((name, (min(j, k), max(j, k)))) for j in others]
-                outputs = [
-                    (pair or fits[name, (j,)]).outputs[j]  # of two parts, one must be seen
-                    for j, pair in zip(others, pairs, strict=True)
-                ]
-                unseen = np.flatnonzero(part_of_row != k)
-                whole = _assembled(outputs, np.searchsorted(others, part_of_row[unseen]))
-                inner[k, m] = judge.mean_error(calibration(whole), unseen)
-        average_of = {name: judge.mean(errors[name]) for name in field}
-        weights = self._weights([average_of[name] for name in names])
+            for k in each:
+                outputs = calibration(_left_out_outputs(fits, name, part_of_row, without=k))
+                inner[k, m] = judge.mean(judge.unit_errors(outputs, part_of_row != k))
+        weights = self._weights([judge.mean(errors[name]) for name in names])
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         nested = np.zeros_like(targets)
         for k in each:
             at = part_of_row == k
-            for name, weight in zip(names, self._weights(inner[k]), strict=True):
+            for name, weight in zip(names, self._weights(inner[k, :-1]), strict=True):
                 nested[at] += weight * predicted[name][at]
         errors[_AVERAGE] = judge.unit_errors(nested)
         total = judge.unit_weights.sum()
@@ -464,11 +455,22 @@ def _raw_output(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray:
     return whole
 
 
-def _assembled(outputs: list[np.ndarray], part_of_row: np.ndarray) -> np.ndarray:
-    """Outputs of all rows, each from the fit without its part, shape (n_rows, n_outputs)."""
-    whole = np.empty((len(part_of_row), max(output.shape[1] for output in outputs)))
-    for k, output in enumerate(outputs):
-        whole[part_of_row == k] = output
+def _left_out_outputs(
+    fits: dict[Any, _Fit], name: str, part_of_row: np.ndarray, without: int | None = None
+) -> np.ndarray:
+    """Outputs of rows by the fit without their part, shape (n_rows, n_outputs).
+
+    ``without`` a part: of the other rows, by fits that have not seen that part either.
+    """
+    parts = part_of_row if without is None else part_of_row[part_of_row != without]
+    outputs = {}
+    for j in np.unique(parts).tolist():
+        pair = () if without is None else (min(j, without), max(j, without))
+        fit = fits.get((name, pair)) if pair else None
+        outputs[j] = (fit or fits[name, (j,)]).outputs[j]  # of two parts, one must be seen
+    whole = np.empty((len(parts), max(output.shape[1] for output in outputs.values())))
+    for j, output in outputs.items():
+        whole[parts == j] = output
     return whole
 
 
@@ -528,10 +530,6 @@ class _Judge:
         """Mean over the units that have an error."""
         known = ~np.isnan(errors)
         return float(np.average(errors[known], weights=self.unit_weights[known]))
-
-    def mean_error(self, predicted: np.ndarray, at: np.ndarray) -> float:
-        """Mean error over the units of some rows."""
-        return self.mean(self.unit_errors(predicted, at))
 
     def calibration(self, held_out: np.ndarray) -> _Calibration:
         """How left-out outputs become shares; they are shares already if they sum to 1."""
