@@ -746,3 +746,24 @@ def test_the_forests_probabilities_are_calibrated(intercept):
     dull, more = slope_and_loss()
     assert dull > slope
     assert more > loss
+
+
+def test_the_temperature_does_not_rise_because_a_row_is_missing_from_its_class():
+    # Trees without a split say of a row out of bag that its class is rare, because it lacks the
+    # row: taken for an error of the trees, that would make the temperature 0.67.
+    y = np.arange(200) < 8
+    forest = GingerForestClassifier(100, max_depth=0, random_state=0).fit(np.zeros((200, 1)), y)
+    assert forest.temperature_ < 0.6
+    forest.fit(np.zeros((200, 1)), y, groups=np.arange(200) // 2)
+    assert forest.temperature_ < 0.6
+
+
+def test_the_temperature_is_that_of_all_trees():
+    # A row is out of the bags of 7 trees of 20: so few are noisier than all, not less sure.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 8))
+    y = rng.random(600) < 1 / (1 + np.exp(-2 * X[:, 0] - X[:, 1]))
+    many = GingerForestClassifier(200, random_state=0).fit(X, y).temperature_
+    forests = [GingerForestClassifier(20, random_state=seed).fit(X, y) for seed in range(3)]
+    few = [forest.temperature_ for forest in forests]
+    assert np.mean(few) < 1.25 * many

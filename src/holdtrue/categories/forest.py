@@ -31,6 +31,12 @@ Departures
    them a handful of rows, all of them right, would ask for certainty. Above ``T_0 = 1/2`` the prior
    of T is narrower, of deviation .5: averages of shrunk trees are too timid by about a half on
    every table, and where rows out of bag say little they say T > 1 as often as not.
+3. A row out of bag is missing from its own class, which is therefore rarer than for a new row. Its
+   shares are held against a prior that misses it too (with groups, its group): with 15 rows of a
+   class the trees seem too sure otherwise.
+4. Only m of the B trees have not seen a row. Their average is noisier than that of all trees, and
+   noise asks for a larger T. ``log T`` is taken as linear in 1/m: what it rises by from m trees to
+   halves of them (every other tree), times ``1 - m/B``, is taken away; T is never raised.
 """
 
 from __future__ import annotations
@@ -45,6 +51,7 @@ from scipy.special import log_softmax, softmax
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.leaf_terms import SHRUNK
 from holdtrue.categories.leaves import FeatureDraws
+from holdtrue.categories.shrunk import prior
 from holdtrue.categories.tree import Sample, Tree
 
 # Rows that a tree of a forest sees: as many as a bootstrap sample has distinct ones.
@@ -52,6 +59,7 @@ _SHARE = 1 - math.exp(-1)
 _WIDEST = 3.0  # of log T: a factor of 20
 _USUAL = math.log(0.5)  # log T_0 (departure 2)
 _TIMID = 0.5
+_ROWS_FOR_HALVES = 2000  # on which halves of a forest are compared
 
 
 # --- bags ---------------------------------------------------------------------------------------
@@ -205,18 +213,47 @@ def calibrated(
 
 
 def out_of_bag_calibration(
-    sample: Sample, grown: list[GrownTree], shares: list[np.ndarray], prior: np.ndarray
+    bags: Bags, grown: list[GrownTree], shares: list[np.ndarray], whole_prior: np.ndarray
 ) -> Calibration:
-    """Calibration of least log loss of rows predicted by the trees that have not seen them."""
-    total = np.zeros((len(sample.label), sample.n_classes))
-    n_trees = np.zeros(len(sample.label))
-    for each, share in zip(grown, shares, strict=True):
-        total[each.rows] += each.weight[:, None] * share[each.node]
-        n_trees[each.rows] += each.weight
-    out = n_trees > 0
-    return calibrated(
-        total[out] / n_trees[out, None],
-        prior,
-        sample.label[out],
-        sample.weight[out].astype(np.float64),
+    """Calibration of least log loss of rows predicted by the trees that have not seen them.
+
+    Parameters
+    ----------
+    bags : Bags
+    grown : list of GrownTree
+    shares : list of ndarray of shape (n_nodes, n_classes)
+        Of the nodes of each tree.
+    whole_prior : ndarray of shape (n_classes,)
+        Of all rows.
+    """
+    sample, group = bags.sample, bags.group
+    weight = sample.weight.astype(np.float64)
+    totals = np.zeros((2, len(weight), sample.n_classes))  # over every other tree
+    n_trees = np.zeros((2, len(weight)))
+    for at, (each, share) in enumerate(zip(grown, shares, strict=True)):
+        totals[at % 2, each.rows] += each.weight[:, None] * share[each.node]
+        n_trees[at % 2, each.rows] += each.weight
+    left_out = np.eye(sample.n_classes)[sample.label]
+    if group is not None:
+        of_group = np.zeros((int(group.max()) + 1, sample.n_classes))
+        np.add.at(of_group, (group, sample.label), weight)
+        left_out = of_group[group]
+    # Without the row its class is rarer than for a new row (departure 3).
+    other_rows = np.bincount(sample.label, weight, sample.n_classes) - left_out
+
+    def fitted(halves: list[int], rows: np.ndarray) -> Calibration:
+        average = totals[halves].sum(axis=0)[rows] / n_trees[halves].sum(axis=0)[rows, None]
+        average *= whole_prior / prior(other_rows[rows])
+        return calibrated(average, whole_prior, sample.label[rows], weight[rows])
+
+    calibration = fitted([0, 1], np.flatnonzero(n_trees.sum(axis=0)))
+    rows = np.flatnonzero(n_trees.all(axis=0))  # (departure 4)
+    if not len(rows):
+        return calibration
+    rows = rows[:: -(-len(rows) // _ROWS_FOR_HALVES)]
+    log_t = [math.log(fitted(halves, rows).temperature) for halves in ([0], [1], [0, 1])]
+    rise = max((log_t[0] + log_t[1]) / 2 - log_t[2], 0.0)
+    share_out = float(n_trees.sum() / (weight.sum() * len(grown)))
+    return calibration._replace(
+        temperature=calibration.temperature * math.exp(-rise * (1 - share_out))
     )

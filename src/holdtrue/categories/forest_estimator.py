@@ -70,9 +70,9 @@ class _Forest(Grown):
         )
         self.support_ = self.path_.support(n_features)
         self.ranking_ = self.path_.ranking(n_features)
-        self._learn_predictions(sample, grown)
+        self._learn_predictions(bags, grown)
 
-    def _learn_predictions(self, sample: Sample, grown: list[GrownTree]) -> None:
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
         """Set what the nodes of the trees predict, and how their average is calibrated."""
         raise NotImplementedError
 
@@ -209,11 +209,11 @@ class GingerForestClassifier(ClassifierMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _learn_predictions(self, sample: Sample, grown: list[GrownTree]) -> None:
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
         self._shares = [class_shares(tree, self.unseen) for tree in self.trees_]
-        self._prior = prior(np.bincount(sample.label, sample.weight))
+        self._prior = prior(np.bincount(bags.sample.label, bags.sample.weight))
         self.temperature_, self._anchor = out_of_bag_calibration(
-            sample, grown, self._shares, self._prior
+            bags, grown, self._shares, self._prior
         )
 
     @speaks
@@ -319,7 +319,7 @@ class GingerForestRegressor(RegressorMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _learn_predictions(self, sample: Sample, grown: list[GrownTree]) -> None:
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
         self._means = [node_means(tree) for tree in self.trees_]
 
     @speaks
