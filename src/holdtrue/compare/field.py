@@ -136,8 +136,8 @@ class Rows:
 
     def take(self, at: np.ndarray) -> Rows:
         """These rows alone."""
-        own = (self.groups, self.weight, self.unit)
-        taken = (None if of is None else of[at] for of in own)
+        optional = (self.groups, self.weight, self.unit)
+        taken = (None if of is None else of[at] for of in optional)
         return Rows(_safe_indexing(self.X, at), self.y[at], *taken)
 
     @property
