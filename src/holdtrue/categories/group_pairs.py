@@ -59,7 +59,7 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     if loss != "error" and min(_products(table)) > _MOST_PRODUCTS:
         return 0.0
     by_value, by_group, n_groups, _ = table.totals
-    total = by_value.sum(axis=0)
+    total = by_group.sum(axis=0)
     n, N = row_sums(by_value), float(total.sum())
     s, t = pair(strength)
     if loss == "error":

@@ -212,7 +212,7 @@ def _log_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
     if table.is_long:
         from holdtrue.categories.group_loops import FEW, log_sums
 
-        n_rows, n_pairs = int(table.totals.by_value.sum()), len(table.value)
+        n_rows, n_pairs = int(table.totals.by_group.sum()), len(table.value)
         cells = np.empty((3, n_rows // FEW + n_pairs))
         rows_by_rest = np.zeros(_SMALL_REST)
         known = table.value, table.group, table.sums, table.totals.by_value, priors

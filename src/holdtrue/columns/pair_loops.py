@@ -42,6 +42,23 @@ def add_cells(
 
 
 @compiled
+def take_cells(cells: np.ndarray, n_groups: int, pairs: np.ndarray, counts: np.ndarray) -> Any:
+    """Number of pairs with rows; they are written as by `count_placed`."""
+    n_pairs = 0
+    for cell in range(len(cells)):
+        is_met = False
+        for k in range(cells.shape[1]):
+            is_met = is_met or cells[cell, k] > 0
+        if is_met:
+            pairs[0, n_pairs] = cell // n_groups
+            pairs[1, n_pairs] = cell - pairs[0, n_pairs] * n_groups
+            for k in range(cells.shape[1]):
+                counts[n_pairs, k] = cells[cell, k]
+            n_pairs += 1
+    return n_pairs
+
+
+@compiled
 def place_by_value(
     codes: np.ndarray,
     group: np.ndarray,
@@ -199,8 +216,10 @@ def pair_counts(
         cells = room(n_values * n_groups, n_classes, np.int32)
         cells.fill(0)
         add_cells(codes, group, label, n_groups, cells)
-        met = np.flatnonzero(sum(cells.T))
-        return np.stack(np.divmod(met, n_groups)).astype(np.int32), cells[met]
+        n_most = min(len(cells), len(codes))
+        pairs, counts = room(2, n_most, np.int32), room(n_most, n_classes, np.int32)
+        n_pairs = take_cells(cells, n_groups, pairs, counts)
+        return pairs[:, :n_pairs], counts[:n_pairs]
     stops = np.cumsum(np.bincount(codes, minlength=n_values))
     places = np.append(0, stops[:-1])
     n_bits = (n_classes - 1).bit_length()

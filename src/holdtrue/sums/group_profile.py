@@ -129,7 +129,7 @@ class GroupProfile:
         classes : tuple or None
         max_bins : int
         """
-        value, group = np.ascontiguousarray(pairs.T)
+        value, group = map(np.ascontiguousarray, pairs.T)
         by_value = GroupTable.from_codes(value, group, sums)
         missing = is_missing(values)
         if not has_bins(kind) or missing.all():
