@@ -703,3 +703,11 @@ def test_the_spread_of_equal_losses_is_zero_at_twenty_million_rows():
 def test_one_group_has_no_standard_error():
     met = grouped.meet(np.array([0, 1]), np.array([0, 0]), np.array([[1, 0], [0, 1]]))
     assert math.isnan(grouped.estimate_groups("log_loss", met).standard_error)
+
+
+def test_pairs_of_large_groups_do_not_overflow():
+    # Two groups of 100,000 and 99,999 rows, of one class each: the lead, 1, is below their swing.
+    counts = np.array([[100_000, 0], [0, 99_999]], dtype=np.int32)
+    value, leaders = np.array([0, 0]), np.array([[0, 1]])
+    found = group_pairs.tie_pairs_sum(value, counts, leaders, np.array([1.0]), shared=False)
+    assert found.tolist() == [199_999.0**2 / 8]

@@ -18,6 +18,7 @@ from holdtrue.categories import kernel, numeric
 from holdtrue.categories.criteria import NUMERIC_CRITERIA
 from holdtrue.categories.score import Scoring, score_column
 from holdtrue.sums import packing
+from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.sums.profile import distinct_rows, moment_sums
 
 
@@ -339,3 +340,38 @@ def test_a_deep_head_is_refused_and_not_followed():
         Counts.from_bytes(profile_of(["a"], [0]).to_bytes())
     with pytest.raises(ValueError, match=r"expected bytes. Got str"):
         Counts.from_bytes("abc")
+
+
+@pytest.mark.parametrize("moments", [False, True], ids=["classes", "numbers"])
+@pytest.mark.parametrize("missing", [False, True])
+def test_values_of_groups_in_any_order_have_the_same_readings(moments, missing):
+    rng = np.random.default_rng(0)
+    values = [*range(40), *[None] * missing]
+    pairs = np.argwhere(rng.random((len(values), 7)) < 0.4)
+    pairs = np.concatenate([pairs, np.stack([np.arange(len(values)), np.full(len(values), 7)]).T])
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    sums = rng.integers(1, 9, size=(len(pairs), 5))
+    sums = sums.astype(float) if moments else sums
+    order = rng.permutation(len(values))
+    place = np.argsort(order)
+    moved = np.argsort(place[pairs[:, 0]], kind="stable")
+    shuffled = np.stack([place[pairs[moved, 0]], pairs[moved, 1]], axis=1)
+    classes = None if moments else tuple("abcde")
+    ways = [
+        GroupProfile.from_pairs("integer", pa.array(v), p, s, classes, 8)
+        for v, p, s in (
+            (values, pairs, sums), ([values[i] for i in order], shuffled, sums[moved]),
+        )
+    ]  # fmt: skip
+    for with_missing in (True, False):
+        tables = [way.tables(with_missing=with_missing) for way in ways]
+        assert [table.n_bins for table in tables[0]] == [0, 2, 4, 8]
+        for one, two in zip(*tables, strict=True):
+            expected, found = (
+                {(v, g): row.tolist() for v, g, row in zip(t.value, t.group, t.sums, strict=True)}
+                for t in (one, two)
+            )
+            assert found.keys() == expected.keys()
+            for pair, row in expected.items():
+                assert found[pair] == pytest.approx(row)
+            assert one.seen() == two.seen()

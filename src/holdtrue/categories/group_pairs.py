@@ -183,7 +183,7 @@ def tie_pairs_sum(
     """
     n_values = len(leaders)
     pairs = np.arange(len(value))
-    x = counts[pairs, leaders[value, 0]] - counts[pairs, leaders[value, 1]]
+    x = counts[pairs, leaders[value, 0]] - counts[pairs, leaders[value, 1]].astype(np.float64)
     size = np.bincount(value, np.abs(x), n_values)
     swing = np.bincount(value, x * x, n_values) / np.where(size > 0, size, 1.0)
     several = np.bincount(value, minlength=n_values) > 1
