@@ -706,8 +706,8 @@ def test_one_group_has_no_standard_error():
 
 
 def test_pairs_of_large_groups_do_not_overflow():
-    # Two groups of 100,000 and 99,999 rows, of one class each: the lead, 1, is below their swing.
-    counts = np.array([[100_000, 0], [0, 99_999]], dtype=np.int32)
+    # Two groups of 65,536 and 65,535 rows, of one class each: the lead, 1, is below their swing.
+    counts = np.array([[65_536, 0], [0, 65_535]], dtype=np.int32)
     value, leaders = np.array([0, 0]), np.array([[0, 1]])
     found = group_pairs.tie_pairs_sum(value, counts, leaders, np.array([1.0]), shared=False)
-    assert found.tolist() == [199_999.0**2 / 8]
+    assert found.tolist() == [131_071.0**2 / 8]
