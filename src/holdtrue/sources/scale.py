@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy import sparse
 
 # Columns are equal where 1 - |r| is less.
 _TIE = 1e-9
@@ -74,32 +75,41 @@ def first_of_equals(Z: np.ndarray) -> np.ndarray:
         Standardised.
     """
     n_rows, p = Z.shape
-    first = np.arange(p)
+    pairs = [np.empty((2, 0), dtype=np.intp)]
     probes = np.sin(np.square(np.arange(1.0, 2 * n_rows + 1))).reshape(2, n_rows)
     probes /= np.linalg.norm(probes, axis=1)[:, None] * math.sqrt(n_rows)
     marks = np.abs(probes.astype(Z.dtype) @ Z)
     order = np.argsort(marks[0])
     if p and not marks[0, order[0]]:  # constants equal no other column
         order = order[marks[:, order].any(axis=0)]
-    first_mark, second_mark = marks[0, order], marks[1]
     # Unit vectors with 1 - |r| < tie are at most sqrt(2 tie) apart, and so are their marks.
     apart = math.sqrt(2 * _TIE) + 8 * float(np.finfo(Z.dtype).eps)
-    start, shift = np.flatnonzero(np.diff(first_mark) <= apart), 1
-    while len(start):
-        pairs = order[start], order[start + shift]
-        close = start[np.abs(second_mark[pairs[0]] - second_mark[pairs[1]]) <= apart]
-        for at in range(0, len(close), _PAIRS_AT_ONCE):
-            part = close[at : at + _PAIRS_AT_ONCE]
-            i, j = order[part], order[part + shift]
-            left, right = Z[:, i].astype(np.float64), Z[:, j].astype(np.float64)
-            products = np.abs(np.einsum("ij,ij->j", left, right))
-            products /= np.linalg.norm(left, axis=0) * np.linalg.norm(right, axis=0)
-            equal = 1 - products < _TIE
-            low, high = np.minimum(i, j)[equal], np.maximum(i, j)[equal]
-            np.minimum.at(first, high, low)
-        shift += 1
-        start = start[: np.searchsorted(start, len(order) - shift)]
-        start = start[first_mark[start + shift] - first_mark[start] <= apart]
-    while (first[first] != first).any():
-        first = first[first]
-    return first
+    shift, sorted_marks = 1, marks[0, order]
+    while len(start := np.flatnonzero(sorted_marks[shift:] - sorted_marks[:-shift] <= apart)):
+        close = start[np.abs(np.diff(marks[1, order[[start, start + shift]]], axis=0)[0]) <= apart]
+        equal = close[_are_equal(Z, order[close], order[close + shift])]
+        pairs.append(order[[equal, equal + shift]])
+        if shift == 1 and len(equal):  # of a row of copies the first will do
+            order = np.delete(order, equal + 1)
+            sorted_marks = marks[0, order]
+        else:
+            shift += 1
+    ends = np.hstack(pairs)
+    if not ends.size:
+        return np.arange(p)
+    graph = sparse.coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(p, p))
+    family = sparse.csgraph.connected_components(graph, directed=False)[1]
+    _, first, place = np.unique(family, return_index=True, return_inverse=True)
+    return first[place]
+
+
+def _are_equal(Z: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Whether columns i and j are equal up to sign, pair by pair."""
+    equal = np.empty(len(i), dtype=bool)
+    for start in range(0, len(i), _PAIRS_AT_ONCE):
+        part = slice(start, start + _PAIRS_AT_ONCE)
+        left, right = (Z[:, columns[part]].astype(np.float64) for columns in (i, j))
+        products = np.abs(np.einsum("ij,ij->j", left, right))
+        norms = np.linalg.norm(left, axis=0) * np.linalg.norm(right, axis=0)
+        equal[part] = norms - products < _TIE * norms
+    return equal

@@ -112,6 +112,7 @@ class _Searches:
 
     def _standardise_lost(self, variance: np.ndarray) -> None:
         """Standardise columns that have lost digits from the start; then their variance is 1."""
+        variance[:, ~self.Z.any(axis=0)] = np.inf  # constants under any weights
         search, column = np.nonzero(variance < _LOST)
         values = np.empty((len(column), len(self.raw)))
         for f in np.unique(search):
