@@ -603,3 +603,11 @@ def test_a_constant_target_is_predicted():
     model = GreedyTLRegressor([("s", lambda X: X[:, 0])]).fit(X, np.full(10, 2.5))
     assert model.path_.chosen_size == 0
     np.testing.assert_allclose(model.predict(X), 2.5)
+
+
+def test_an_estimate_without_the_only_group_of_a_class_says_that_it_says_little(task):
+    model = GreedyTLClassifier(task.sources)
+    model.fit(task.X, task.y, groups=task.y)
+    assert "which says little with 1 group of a class" in model.path_.reason
+    model.fit(task.X, task.y, groups=np.arange(20) // 2)
+    assert "says little" not in model.path_.reason

@@ -583,3 +583,43 @@ def test_a_folder_without_models_is_refused(tmp_path):
         SourcePool.from_folder(tmp_path)
     with pytest.raises(ValueError, match="is not a folder"):
         SourcePool.from_folder(tmp_path / "none")
+
+
+# --- what users pass ----------------------------------------------------------------------------
+
+
+def test_a_model_fitted_on_named_columns_reads_these_of_a_wider_frame():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 4)), columns=list("abcd"))
+    y = frame["b"] > 0
+    model = LogisticRegression().fit(frame[["d", "b"]], y)
+    pool = SourcePool([("own", model)])
+    np.testing.assert_allclose(pool.scores(frame)[:, 0], model.decision_function(frame[["d", "b"]]))
+    fitted = GreedyTLClassifier(pool, passthrough=False).fit(frame, y)
+    assert fitted.score(frame, y) > 0.9
+    with pytest.raises(ValueError, match=r"\('own'\) was fitted on column 'd', which X does not"):
+        pool.scores(frame[["a", "b"]])
+
+
+def test_a_mapping_of_names_to_sources_is_a_pool():
+    pool = SourcePool({"first": lambda X: X[:, 0], "second": lambda X: X[:, 1]})
+    assert pool.names == ["first", "second"]
+
+
+def test_a_column_is_a_name_or_a_whole_number():
+    with pytest.raises(ValueError, match=r"columns must be names or whole numbers\. Got 4\.0"):
+        SourcePool.from_columns([4.0])
+    assert SourcePool.from_columns(np.array([4, 5])).columns == [4, 5]
+
+
+def test_what_a_source_says_when_it_fails_is_one_line():
+    def failing(X):
+        raise ValueError("expected 6:\n  got 3\n  index 1.")
+
+    with pytest.raises(ValueError, match=r"failed: ValueError: expected 6: got 3 index 1\.$"):
+        SourcePool([("bad", failing)]).scores(np.ones((3, 3)))
+
+
+def test_a_callable_that_expects_a_frame_is_told_that_it_got_an_array():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=r"It was given an array, not the frame\.$"):
+        SourcePool([("bad", lambda X: X["a"])]).scores(frame)

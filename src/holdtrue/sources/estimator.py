@@ -211,10 +211,12 @@ class _GreedyTL(SourceEstimator):
                     if is_chosen
                 ]
                 reason += f" with the choice of {' and '.join(chosen)} repeated"
-            fewest = min(int((targets > 0).sum()) for targets in task.targets.T)
-            fewest = min(fewest, int((task.targets[:, 0] < 0).sum()))
+            unit = np.arange(len(task.weight)) if task.groups is None else task.groups
+            sides = [*(task.targets > 0).T, task.targets[:, 0] < 0]
+            fewest = min(len(np.unique(unit[side])) for side in sides)
             if task.truncated and fewest <= _FEWEST:
-                reason += f", which says little with {fewest} row{'s' * (fewest > 1)} of a class"
+                few = left_out[:-1] if fewest == 1 else left_out
+                reason += f", which says little with {fewest} {few} of a class"
         if "without_sources" in self.loo_errors_ and candidates.n_sources:
             verdict = "sources help" if self.guard_ else "sources do not help"
             without = self.loo_errors_["without_sources"]

@@ -34,7 +34,10 @@ class Allowed(NamedTuple):
 
 
 class Output:
-    """One column of scores: the model that makes it, and which of its columns it is."""
+    """One column of scores: the model that makes it, and which of its columns it is.
+
+    ``columns`` are the names of the columns that the model was fitted on, where it knows them.
+    """
 
     def __init__(
         self,
@@ -44,14 +47,14 @@ class Output:
         *,
         position: int = 0,
         width: int = 1,
-        wants_names: bool = False,
+        columns: Sequence[str] | None = None,
     ):
         self.name = name
         self.model = model
         self.fingerprint = fingerprint
         self.position = position
         self.width = width
-        self.wants_names = wants_names
+        self.columns = columns
 
 
 class Column:
@@ -106,7 +109,7 @@ def model_outputs(name: str, model: Any) -> list[Output]:
     options: dict[str, Any] = {
         "fingerprint": lambda: _fingerprint(model),
         "width": len(names),
-        "wants_names": hasattr(model, "feature_names_in_"),
+        "columns": getattr(model, "feature_names_in_", None),
     }
     return [Output(each, score, position=j, **options) for j, each in enumerate(names)]
 
@@ -192,8 +195,8 @@ def _content(value: Any, seen: dict[int, int]) -> Any:
 
 
 def sentence(error: BaseException | str) -> str:
-    """What an error says, with a full stop."""
-    return f"{str(error).strip().rstrip('.')}."
+    """What an error says, in one line with a full stop."""
+    return f"{' '.join(str(error).split()).rstrip(' .')}."
 
 
 # --- files ---

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
-from holdtrue.errors import InputError, caution, check_choice, speaks
+from holdtrue.errors import InputError, caution, check_choice, did_you_mean, speaks
 from holdtrue.progress import progress_bar
 from holdtrue.sources.cache import ScoreCache
 from holdtrue.sources.formats import (
@@ -23,6 +24,7 @@ from holdtrue.sources.formats import (
     model_outputs,
     pickle_outputs,
     scored,
+    sentence,
     skops_outputs,
 )
 from holdtrue.sources.onnx_files import onnx_outputs
@@ -49,13 +51,14 @@ class SourcePool:
 
     Parameters
     ----------
-    sources : iterable of (name, source) or of sources
+    sources : iterable of (name, source) or of sources, or mapping of name to source
         A source is one of
 
         - a fitted estimator: its ``decision_function``, else the log-odds of ``predict_proba``,
-          else ``predict``. With K > 2 classes it gives K sources, ``"name: class"``;
-        - a callable: rows in, one score per row out. The rows are read-only; one that fails because
-          of that is run on a copy;
+          else ``predict``. With K > 2 classes it gives K sources, ``"name: class"``. One that was
+          fitted on named columns reads these of a frame, whatever others there are;
+        - a callable: an array of rows in, one score per row out. The rows are read-only; one that
+          fails because of that is run on a copy;
         - the path of a file: ``.onnx`` (needs ``holdtrue[onnx]``), ``.skops`` (needs
           ``holdtrue[skops]``), or ``.pkl``, ``.pickle`` and ``.joblib`` with ``allow_pickle``.
     allow_pickle : bool, default=False
@@ -144,9 +147,11 @@ class SourcePool:
         >>> SourcePool.from_columns(["cars_2019", "dogs"]).names
         ['cars_2019', 'dogs']
         """
-        if isinstance(columns, str):
-            columns = [columns]
-        return cls([(str(column), Column(column)) for column in columns])
+        keys = [columns] if isinstance(columns, str) else list(columns)
+        for key in keys:
+            if not isinstance(key, (str, numbers.Integral)):
+                raise InputError(f"columns must be names or whole numbers. Got {key!r}.")
+        return cls([(str(key), Column(key)) for key in keys])
 
     @classmethod
     @speaks
@@ -405,8 +410,14 @@ class PoolOn:
 
     def _batches(self, output: Output) -> np.ndarray:
         n_rows = self.X.shape[0]
-        named = output.wants_names and hasattr(self.given, "columns")
-        rows = self.given if named else self.X
+        is_frame = hasattr(self.given, "columns")
+        rows = self.X
+        if is_frame and output.columns is not None:
+            known = [str(name) for name in self.given.columns]
+            if missing := [name for name in output.columns if name not in known]:
+                hint = did_you_mean(missing[0], known) or ""
+                raise Refused(f"was fitted on column {missing[0]!r}, which X does not have.{hint}")
+            rows = _safe_indexing(self.given, list(output.columns), axis=1)
         all_scores = np.empty((n_rows, output.width))
         for batch in gen_batches(n_rows, _BATCH):
             part = rows if n_rows <= _BATCH else _safe_indexing(rows, batch)
@@ -426,8 +437,10 @@ class PoolOn:
             except Refused:
                 raise
             except Exception as error:
-                reason = str(error).rstrip(".")
-                raise Refused(f"failed: {type(error).__name__}: {reason}.") from error
+                problem = f"failed: {type(error).__name__}: {sentence(error)}"
+                if is_frame and rows is self.X:
+                    problem += " It was given an array, not the frame."
+                raise Refused(problem) from error
             expected = (batch.stop - batch.start, output.width)
             if scores.shape == expected[:1] and output.width == 1:
                 scores = scores[:, None]
@@ -450,7 +463,7 @@ def _listed(sources: Any) -> list[Any]:
     try:
         if hasattr(sources, "predict"):  # a Pipeline can be listed, but into its steps
             raise TypeError
-        return list(sources)
+        return list(sources.items() if isinstance(sources, Mapping) else sources)
     except TypeError as error:
         raise InputError(
             f"expected a list of (name, source). Got {type(sources).__name__}."
