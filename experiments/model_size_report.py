@@ -390,6 +390,9 @@ threshold from which an input counts as crowded was set to save time, and was no
   than half of the squares has no say (8 -> 5 fits above 2, 24 -> 18 above 1.5; the mean alone has 4
   and 13). It costs 1.3 % on the heavy-tailed problems and 0.1 % on the eight, and gains 0.5 % on the
   generated ones.
+- **Inputs of two or three values**, two limits: drawn at their values instead of between them. On
+  five generated binary inputs `bayes` had been up to five times `new_error_` and is .7 to 1.1 of it;
+  errors of predictions differ by less than 1 % (prostate, boston, wages, generated).
 
 Most variants lie within 2 % of one another, which is about what the draws can tell apart.
 

@@ -393,6 +393,17 @@ def test_the_share_beside_the_mean_without_a_row_that_outweighs_the_others_by_ha
     assert together == pytest.approx([3.0, 2.75, 3.0, 2.75, 0.5])
 
 
+@pytest.mark.parametrize("n_values", [2, 3])
+def test_the_estimate_of_an_input_of_few_values_is_that_of_new_rows_with_the_same_values(n_values):
+    # Between the values nothing is known; a curve over the whole range would seem to err hugely.
+    rng = np.random.RandomState(0)
+    x = rng.randint(n_values, size=(30, 1)).astype(float)
+    y = x[:, 0] + 0.3 * rng.standard_normal(30)
+    model = NestedRegressor(random_state=0).fit(x, y)
+    assert model.n_terms_ > 1
+    assert model.criteria_["bayes"].min() == pytest.approx(model.new_error_, rel=0.25)
+
+
 # --- left-out rows ------------------------------------------------------------------------------
 
 

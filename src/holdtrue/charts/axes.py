@@ -114,13 +114,8 @@ def _dots(chart: Dots, ax: Any) -> Any:
         )
     line = [dot.reference for dot in chart.dots for _ in range(2)]
     ends = [row + side for row in range(len(chart.dots)) for side in (-0.5, 0.5)]
-    dashed = {
-        "color": "black",
-        "linewidth": 1,
-        "zorder": 1,
-        "label": plain_text(chart.reference_label),
-    }
-    ax.plot(line, ends, "--", **dashed)
+    label = plain_text(chart.reference_label)
+    ax.plot(line, ends, "--", color="black", linewidth=1, zorder=1, label=label)
     scale = layout.dot_scale(chart)
     for row, dot in enumerate(chart.dots):
         if dot.note:

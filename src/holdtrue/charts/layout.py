@@ -120,16 +120,12 @@ class Scale:
 
 def line_scales(chart: Lines) -> tuple[Scale, Scale] | None:
     """Horizontal and vertical scale; None if there is nothing to draw."""
-    drawable = {
-        id(series): [(x, y) for x, y in zip(series.x, series.y, strict=True) if is_drawable(x, y)]
-        for series in chart.series
-    }
-    points = [point for pairs in drawable.values() for point in pairs]
+    points = [point for series in chart.series for point in _drawable(series)]
     main = [series for series in chart.series if series.look in ("main", "points", "thin")]
-    wanted = [y for series in main or chart.series for _, y in drawable[id(series)]]
+    wanted = [y for series in main or chart.series for _, y in _drawable(series)]
     if not wanted:
         return None
-    xs, ys = [x for x, _ in points], [y for _, y in points]
+    xs, ys = ([*values] for values in zip(*points, strict=True))
     if chart.chosen is not None and is_drawable(chart.chosen):
         xs.append(chart.chosen)
     if chart.ticks:
@@ -147,6 +143,10 @@ def line_scales(chart: Lines) -> tuple[Scale, Scale] | None:
         return horizontal, Scale(*ends, log=True)
     edge = 0.06 * (high - low)
     return horizontal, Scale(low - edge, high + edge)
+
+
+def _drawable(series: Series) -> list[tuple[float, float]]:
+    return [point for point in zip(series.x, series.y, strict=True) if is_drawable(*point)]
 
 
 def off_scale(series: Series, scale: Scale) -> list[tuple[float, bool]]:

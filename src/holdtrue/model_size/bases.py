@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -104,6 +105,7 @@ class Basis:
 # --- Functions of single inputs on an interval, and their products ------------------------------
 
 
+@dataclass(eq=False)
 class IntervalBasis(Basis):
     """Products of a family's functions, each input mapped from its range to the family's interval.
 
@@ -120,22 +122,12 @@ class IntervalBasis(Basis):
         Functions of single inputs up to that degree instead of all products.
     """
 
-    def __init__(
-        self,
-        name: str,
-        interval: Any,
-        input_names: list[str],
-        *,
-        even: bool = False,
-        hold_wild: bool = False,
-        max_degree: int | None = None,
-    ):
-        self.name = name
-        self.interval = interval
-        self.input_names = input_names
-        self.even = even
-        self.hold_wild = hold_wild
-        self.max_degree = max_degree
+    name: str
+    interval: Any
+    input_names: list[str]
+    even: bool = False
+    hold_wild: bool = False
+    max_degree: int | None = None
 
     @property
     def family(self) -> Family:
@@ -248,9 +240,7 @@ class GaussianBasis(IntervalBasis):
         spread = np.sqrt(share @ (points - self.middle) ** 2)
         self.spread = np.where(spread > 0, spread, 1.0) * np.sqrt(max(points.shape[1], 1))
         points = np.unique(self.coordinates(rows.X), axis=0)
-        if len(points) > self._MOST:
-            points = points[np.linspace(0, len(points) - 1, self._MOST).astype(int)]
-        self.centres = points
+        self.centres = points = _thinned(points, self._MOST)
         e, U = np.linalg.eigh(self._kernel(points))
         kept = e > 1e-10 * e[-1]
         self.projection = np.ascontiguousarray((U[:, kept] / np.sqrt(e[kept]))[:, ::-1])
@@ -388,9 +378,7 @@ class RadialBasis(Basis):
     def fit(self, rows: Rows, max_terms: int) -> RadialBasis:
         inputs = np.unique(rows.inputs(), axis=0)
         self.low, self.high = inputs.min(axis=0), inputs.max(axis=0)
-        if len(inputs) > self._MOST:
-            inputs = inputs[np.linspace(0, len(inputs) - 1, self._MOST).astype(int)]
-        points = self.coordinates(inputs)
+        points = self.coordinates(_thinned(inputs, self._MOST))
         self.width = float(np.median(pdist(points))) / 2 if len(points) > 1 else 1.0
         chosen: list[int] = []
         distance = -cdist(points, points.mean(axis=0)[None]).ravel()  # the middle comes first
@@ -475,6 +463,13 @@ class TransformerBasis(Basis):
                 "transformer whose columns are numbers for every row."
             )
         return _with_constant(values[:, : self.max_terms - 1], count)
+
+
+def _thinned(points: np.ndarray, most: int) -> np.ndarray:
+    """The points, or that many of them, evenly spaced in their order."""
+    if len(points) <= most:
+        return points
+    return points[np.linspace(0, len(points) - 1, most).astype(int)]
 
 
 def _with_constant(values: np.ndarray, count: int | None = None) -> np.ndarray:

@@ -12,6 +12,7 @@ from holdtrue.model_size.folds import sorted_rows
 
 _N_DRAWS = 1000
 _FEW_UNLABELED = 30
+_FEW_VALUES = 3
 _BATCH = 10_000
 
 
@@ -65,8 +66,7 @@ def fit_candidates(
         terms = basis.terms(coordinates)
         C_half = None
         if basis.explains:
-            enough = _FEW_UNLABELED if averaged else 1
-            elsewhere = _elsewhere(basis, coordinates, rows, enough, rng)
+            elsewhere = _elsewhere(basis, coordinates, rows, rng, averaged=averaged)
             batches = gen_batches(len(elsewhere), _BATCH)
             C_half = kernel.moment_factor(basis.terms(elsewhere[batch]) for batch in batches)
         candidates[name] = Candidate(basis, terms, C_half)
@@ -77,16 +77,21 @@ def _elsewhere(
     basis: bases.Basis,
     coordinates: np.ndarray,
     rows: bases.Rows,
-    enough: int,
     rng: np.random.RandomState,
+    *,
+    averaged: bool,
 ) -> np.ndarray:
     """Coordinates where predictions will be made: the unlabelled rows, drawn ones if too few."""
     given = basis.coordinates(rows.unlabeled)
-    if len(given) >= enough:
+    if len(given) >= (_FEW_UNLABELED if averaged else 1):
         return given
     if len(given) and isinstance(basis, bases.TransformerBasis):
         return np.concatenate([given, coordinates])  # it may refuse inputs that are drawn
     order = sorted_rows(rows.X, rows.y)
     ends = basis.bounds(np.concatenate([coordinates, given]))
-    drawn = kernel.parzen_sample(coordinates[order], rows.weight[order], *ends, _N_DRAWS, rng)
+    # New rows will have the few values of an input too: what a curve does between them, which
+    # nothing tells, must not count as its error.
+    smooth = [not averaged or len(np.unique(column)) > _FEW_VALUES for column in coordinates.T]
+    weight = rows.weight[order]
+    drawn = kernel.parzen_sample(coordinates[order], weight, *ends, _N_DRAWS, rng, np.array(smooth))
     return np.concatenate([given, drawn])

@@ -398,7 +398,8 @@ def leave_one_out(fit: NestedFit) -> np.ndarray:
 
 def aic(remp: np.ndarray, d: np.ndarray, n: float) -> np.ndarray:
     """Akaike's information criterion, ``n ln Remp + 2k`` with k = d + 1 (the noise is one)."""
-    return n * _log(remp) + 2 * (d + 1)
+    with np.errstate(divide="ignore"):  # ln 0 = -inf
+        return n * np.log(remp) + 2 * (d + 1)
 
 
 def aicc(remp: np.ndarray, d: np.ndarray, n: float) -> np.ndarray:
@@ -415,11 +416,6 @@ def adjusted_r2(remp: np.ndarray, d: np.ndarray, n: float, variance: float) -> n
     return left / variance if variance > 0 else left
 
 
-def _log(values: np.ndarray) -> np.ndarray:
-    """Logarithm with ``ln 0 = -inf``, without a warning."""
-    return np.where(values > 0, np.log(np.where(values > 0, values, 1.0)), -np.inf)
-
-
 # --- The draws that they rest on -----------------------------------------------------------------
 
 
@@ -430,6 +426,7 @@ def parzen_sample(
     high: np.ndarray,
     n_draws: int,
     rng: np.random.RandomState,
+    smooth: np.ndarray | None = None,
 ) -> np.ndarray:
     """Draws from a Gaussian kernel density of the points, shape (n_draws, n_inputs).
 
@@ -443,10 +440,14 @@ def parzen_sample(
     weight : ndarray of shape (n_rows,)
     low, high : ndarray of shape (n_inputs,)
         Ends of the range.
+    smooth : ndarray of bool, shape (n_inputs,), optional
+        The inputs that have a bandwidth; draws of the others are values of the points.
     """
     n, n_inputs = float(weight.sum()), points.shape[1]
     mean = weight @ points / n
     std = np.sqrt(weight @ (points - mean) ** 2 / (n - 1))
+    if smooth is not None:
+        std = std * smooth
     share = np.cumsum(weight) / n
     rows = np.searchsorted(share, rng.uniform(size=n_draws), side="right")
     noise = rng.standard_normal((n_draws, n_inputs))
