@@ -130,6 +130,11 @@ def shown(value: Any) -> str:
     return repr(plain(value))
 
 
+def first_line(error: BaseException) -> str:
+    """First line of a message that another library wrote."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def named(names: Iterable[Any], limit: int = 10) -> str:
     """Names in a message: the first few, and how many more; "none" for none."""
     texts = [repr(name) for name in names]

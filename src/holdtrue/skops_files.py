@@ -1,7 +1,7 @@
 """Models in skops files: written whole, and read only if every type in them is known.
 
-A skops file is a zip archive of arrays and a schema that names types. What it declares is looked at
-before anything is built: its size when unpacked, and the name of every type.
+A skops file is a zip archive of arrays and a schema that names types. Before anything is
+built its unpacked size and the name of every type are checked.
 """
 
 from __future__ import annotations

@@ -323,7 +323,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _refuse_unclear(name: str, what: str, labels: np.ndarray) -> None:
-    """Refuse labels of which some are missing, or that are text and numbers mixed."""
+    """Refuse missing labels, and text mixed with numbers."""
     if labels.dtype != object:
         missing = labels != labels
     else:

@@ -116,7 +116,7 @@ def without_examples(note: str) -> str:
 
 
 def number_columns(data: Data, names: Sequence[str]) -> list[Any]:
-    """Columns that are read as numbers, of which none is filled in."""
+    """Columns read as numbers, missing values not filled in."""
     from holdtrue.tables.column_summary import feature_columns
 
     return [

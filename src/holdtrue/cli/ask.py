@@ -22,7 +22,7 @@ from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
 if TYPE_CHECKING:
     from holdtrue.tables.site_sums import SiteSums
 
-_IN_TIME = 5  # domains of which the later ones are predicted from the earlier ones
+_IN_TIME = 5  # least number of domains for --domain-order time
 _YEARS = (1500, 2200)
 
 
@@ -69,7 +69,7 @@ class Data:
         return notes
 
     def time_notes(self, domain: str | None, domain_order: str = "any") -> list[tuple[str, str]]:
-        """A word on domains in time: left out in any order, or predicted from those before."""
+        """Note on domains in time: left out in any order, or predicted from earlier ones."""
         check_choice("--domain-order", domain_order, ("any", "time"))
         if domain_order == "time":
             if domain is None:
@@ -100,7 +100,7 @@ class Data:
         ]
 
     def date_notes(self, kept: Sequence[str]) -> list[tuple[str, str]]:
-        """A word on dates that predict: rows to come have later ones."""
+        """Note on dates that predict: new rows will have later ones."""
         kinds = {name: str(self.table.types[name]) for name in kept}
         dates = [repr(name) for name in kept if kinds[name].startswith(("date", "timestamp"))]
         if not dates:

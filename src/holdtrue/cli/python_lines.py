@@ -16,7 +16,7 @@ _WIDTH = 88
 
 
 class Name(NamedTuple):
-    """An expression that stands for itself, among values that are written as Python writes them."""
+    """A Python expression, to be written as it is instead of as a value."""
 
     text: str
 
@@ -77,7 +77,7 @@ def _written(value: Any) -> str:
 def without_folders(argument: str) -> str:
     """An absolute path as seen from the working folder, or its name alone if it lies elsewhere.
 
-    A report is passed on: it does not tell where its maker keeps files.
+    Reports are passed on and should not show the folders of their author.
     """
     option, equals, path = (
         argument.rpartition("=") if argument.startswith("-") else ("", "", argument)

@@ -97,7 +97,7 @@ def sums(
 
 
 def _contents(sums: SiteSums) -> list[str]:
-    """What the sums tell, line by line."""
+    """What the sums contain, line by line."""
     names: dict[str, list[str]] = {}
     for column in (sums.site.target, *sums.site.columns):
         names.setdefault(column.contents, []).append(column.name)

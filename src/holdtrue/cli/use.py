@@ -36,8 +36,8 @@ def predict(
     """Predict the rows of a table with a model that --save has kept.
 
     One line for every row, in the order of the table: the prediction, and the probabilities of
-    classes where the model has them. Columns may come in any order; what was not there when the
-    model was fitted is counted and told.
+    classes where the model has them. Columns may come in any order; values that were not there
+    when the model was fitted are counted.
 
     **Examples**
 

@@ -157,6 +157,11 @@ def type_kind(kind: Any) -> str:
     return "category"
 
 
+def value_type(kind: Any) -> Any:
+    """Type of the values, where an Arrow type keeps codes of them."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def is_plain(kind: Any) -> bool:
     """Whether an Arrow type holds numbers, texts, dates or truth values: not lists and the like."""
     return not (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdtrue.columns.values import columns_of, is_plain, refused, type_kind
+from holdtrue.columns.values import columns_of, is_plain, refused, type_kind, value_type
 from holdtrue.engine import Join, Split, engine_failure
 from holdtrue.errors import EngineError, InputError, SpokenError
 
@@ -43,7 +43,7 @@ class DaskEngine:
         """As in `Engine`."""
         from dask import delayed
 
-        types = {name: _decoded(self.types[name]) for name in columns}
+        types = {name: value_type(self.types[name]) for name in columns}
         cut = delayed(_Partition(types, split, n_buckets), nout=n_buckets, pure=False)
         join_pieces = delayed(_Bucket(join), pure=False)
         try:
@@ -120,17 +120,11 @@ class _Partition:
         return self.split(number, pa.table(arrays, names=list(self.types)))
 
 
-def _decoded(kind: Any) -> Any:
-    import pyarrow as pa
-
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def _in_type(name: str, column: Any, kind: Any) -> Any:
     """A column of a partition in the type that the frame declares; others are refused."""
     import pyarrow as pa
 
-    stored = _decoded(column.type) if hasattr(column, "type") else None
+    stored = value_type(column.type) if hasattr(column, "type") else None
     given = "values of several types" if stored is None else str(stored)
     numbers = {"integer", "number"}
     if stored is not None and is_plain(stored):

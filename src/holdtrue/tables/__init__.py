@@ -1,4 +1,4 @@
-"""Tables in: files and frames, of which one column or one batch is in memory at a time."""
+"""Tables from files and frames, read one column or one batch at a time."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

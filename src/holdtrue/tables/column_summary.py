@@ -18,7 +18,8 @@ from holdtrue.columns.counting import label_order
 from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import InputError, check_choice, shown
 from holdtrue.records import Record
-from holdtrue.tables.table import Table, one_array
+from holdtrue.tables.source import one_array
+from holdtrue.tables.table import Table
 from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
 from holdtrue.validation import is_number
 
@@ -61,7 +62,7 @@ class FeatureColumn(Record):
 
 @dataclass(frozen=True)
 class Encoding:
-    """What the first pass says about the second."""
+    """How the second pass encodes a table, decided by the first."""
 
     kind: TargetKind
     classes: tuple[Any, ...] | None
@@ -157,7 +158,7 @@ def encoding_of(
 
 
 def check_options(target_type: str, max_levels: int) -> None:
-    """Refuse options that no table makes right."""
+    """Refuse options that are wrong for any table."""
     check_choice("target_type", target_type, TARGET_TYPES)
     _check_max_levels(max_levels)
 
@@ -173,8 +174,8 @@ def _check_max_levels(max_levels: Any) -> None:
 class ColumnSummary:
     """Counts of a category's values, or mean and range of numbers, over the batches so far.
 
-    ``n_joined`` and ``withheld`` are of a summary that came from a site: how many values it does
-    not name, and why it tells nothing of the column.
+    ``n_joined`` and ``withheld`` are set in summaries that come from a site: the number of values
+    without a name, and why the column is left out.
     """
 
     kind: str  # as `stored_kind` says
@@ -405,7 +406,7 @@ def checked_features(columns: tuple[FeatureColumn, ...]) -> list[str]:
 
 
 def _check_domains(domain: str, summary: ColumnSummary) -> None:
-    """Refuse one domain, and too many to be told apart."""
+    """Refuse a single domain, and more than can be counted."""
     if summary.too_many:
         raise InputError(
             f"the domain {domain!r} must have at most {MAX_VALUES:,} values. Got more. Name a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
 from collections.abc import Iterator
@@ -11,17 +12,19 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from holdtrue.errors import InputError
+from holdtrue.columns.values import value_type
+from holdtrue.errors import InputError, first_line
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns, check_unpacked
 from holdtrue.tables.ipc import unpacked_bytes
+from holdtrue.tables.source import batch_of
 from holdtrue.tables.spill import Spill, widened
 
-# Arrow's are of these kinds.
+# What Arrow raises at damaged files.
 _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)
 _FEW_ROWS = 1024
-_MAX_DICTIONARY = 2**20  # bytes from which writers go on without
-_MAX_BYTES_A_ROW = 2  # of a dictionary, beside about as many of the codes
+_MAX_DICTIONARY = 2**20  # bytes; writers give up larger dictionaries
+_MAX_BYTES_A_ROW = 2  # of a dictionary; the codes take about as many
 _PANDAS_INDEX = re.compile("__index_level_[0-9]+__")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _UNPACK = "Write it again without compression"
@@ -43,13 +46,14 @@ class ParquetFiles:
         self.paths = paths or ([root] if root.is_file() else _parquet_paths(root))
         self._footers = [self._footer(path) for path in self.paths]
         self._folders, partition = self._partitions()
-        self.types = {**self._stored_types(), **partition}
+        schemas = [footer.schema_arrow for footer in self._footers]
+        self.types = {**_common_types(self.paths, schemas), **partition}
         self.n_rows = sum(footer.metadata.num_rows for footer in self._footers)
         if not self.n_rows:
             raise InputError(f"{root.name} has no rows.")
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """A column in its type; texts of which few differ as a dictionary."""
+        """A column in its type; text with few distinct values as a dictionary."""
         chunks: list[pa.Array] = []
         kind = self.types[name]
         encoded = pa.types.is_string(kind) and self._is_short(name)
@@ -103,10 +107,10 @@ class ParquetFiles:
                 columns = [
                     _repeated(folder[name], batch.num_rows, kind)
                     if name in folder
-                    else widened(batch.column(name), kind)
+                    else batch.column(name)
                     for name, kind in kinds.items()
                 ]
-                yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
+                yield batch_of(columns, kinds)
 
     def _open(self, path: Path, dictionaries: list[str]) -> Any:
         import pyarrow.parquet as pq
@@ -145,10 +149,6 @@ class ParquetFiles:
                         "the file is damaged. Fetch or write it again."
                     )
         return InputError(f"{path.name} cannot be read ({first_line(error)}).")
-
-    def _stored_types(self) -> dict[str, Any]:
-        """Types that hold the values of all files."""
-        return _common_types(self.paths, [footer.schema_arrow for footer in self._footers])
 
     def _partitions(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Values of each file's folders, and the columns' types."""
@@ -211,7 +211,7 @@ class ArrowFiles:
         self._files = [_ArrowFile(path) for path in paths]
         self.n_rows = sum(file.n_rows for file in self._files)
         types = _common_types(paths, [file.schema for file in self._files])
-        self.types = {name: _plain(kind) for name, kind in types.items()}
+        self.types = {name: value_type(kind) for name, kind in types.items()}
         if not self.n_rows:
             raise InputError(f"{paths[0].name} has no rows.")
 
@@ -224,10 +224,8 @@ class ArrowFiles:
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""
-        schema = pa.schema(list(kinds.items()))
         for batch in self._stored(list(kinds)):
-            columns = [widened(batch.column(name), kind) for name, kind in kinds.items()]
-            whole = pa.RecordBatch.from_arrays(columns, schema=schema)
+            whole = batch_of([batch.column(name) for name in kinds], kinds)
             for start in range(0, whole.num_rows, rows):
                 yield whole.slice(start, rows)
 
@@ -241,11 +239,7 @@ class _ArrowFile:
 
     def __init__(self, path: Path):
         self.path = path
-        try:
-            n_unpacked = unpacked_bytes(path, is_stream=False)
-        except (ValueError, OSError, struct.error):
-            n_unpacked = 0  # Arrow says what is wrong
-        check_unpacked(path.name, n_unpacked, path.stat().st_size, _UNPACK)
+        _check_buffers(path, is_stream=False)
         try:
             # Not a memory map: a file that is cut off while it is mapped ends the process.
             self._source = pa.OSFile(str(path))
@@ -283,17 +277,13 @@ class _ArrowFile:
 def read_arrow_stream(path: Path) -> tuple[Spill, dict[str, Any]]:
     """All rows of an Arrow IPC stream, and the type of every column."""
     spill = Spill()
-    try:
-        n_unpacked = unpacked_bytes(path, is_stream=True)
-    except (ValueError, OSError, struct.error):
-        n_unpacked = 0  # Arrow says what is wrong
-    check_unpacked(path.name, n_unpacked, path.stat().st_size, _UNPACK)
+    _check_buffers(path, is_stream=True)
     try:
         with pa.ipc.open_stream(pa.OSFile(str(path))) as reader:
             names = list(reader.schema.names)
             for batch in reader:
                 batch.validate(full=True)
-                columns = [widened(column, _plain(column.type)) for column in batch.columns]
+                columns = [widened(column, value_type(column.type)) for column in batch.columns]
                 spill.append(pa.RecordBatch.from_arrays(columns, names))
     except _ERRORS as error:
         raise InputError(
@@ -305,7 +295,16 @@ def read_arrow_stream(path: Path) -> tuple[Spill, dict[str, Any]]:
     if not spill.n_rows:
         raise InputError(f"{path.name} has no rows.")
     spill.finish()
-    return spill, _column_types(reader.schema)
+    schema = reader.schema
+    return spill, {name: value_type(schema.field(name).type) for name in column_names(schema)}
+
+
+def _check_buffers(path: Path, *, is_stream: bool) -> None:
+    """Refuse an Arrow file whose buffers unpack to far more than a table does."""
+    n_unpacked = 0
+    with contextlib.suppress(ValueError, OSError, struct.error):  # Arrow says what is wrong
+        n_unpacked = unpacked_bytes(path, is_stream=is_stream)
+    check_unpacked(path.name, n_unpacked, path.stat().st_size, _UNPACK)
 
 
 def column_names(schema: Any) -> list[str]:
@@ -328,7 +327,10 @@ def _common_types(paths: list[Path], schemas: list[Any]) -> dict[str, Any]:
             if known == kind:
                 continue
             try:
-                fields = [pa.schema([(name, _plain(known))]), pa.schema([(name, _plain(kind))])]
+                fields = [
+                    pa.schema([(name, value_type(known))]),
+                    pa.schema([(name, value_type(kind))]),
+                ]
                 types[name] = pa.unify_schemas(fields, promote_options="permissive").field(0).type
             except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
                 raise InputError(
@@ -344,17 +346,3 @@ def _width(kind: Any) -> int:
         return max(1, kind.bit_width // 8)
     except ValueError:  # texts and lists
         return 1
-
-
-def _column_types(schema: Any) -> dict[str, Any]:
-    return {name: _plain(schema.field(name).type) for name in column_names(schema)}
-
-
-def _plain(kind: Any) -> Any:
-    """The type of the values, where a type keeps codes of them."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def first_line(error: Exception) -> str:
-    """First line of a message that another library wrote."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from holdtrue.tables.source import Computed
+
 # Not those of the calendar module, which depend on the locale.
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -41,6 +43,10 @@ class DatePart(NamedTuple):
         if self.part not in _LABELS:
             return numbers
         return pc.take(pa.array(_LABELS[self.part]), numbers)
+
+    def computed(self) -> Computed:
+        """The part as a column of a table."""
+        return Computed(self.column, self.type, lambda dates, _: self.of(dates))
 
     def _numbers(self, dates: Any) -> Any:
         if self.part == "weekday":

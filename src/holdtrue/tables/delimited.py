@@ -11,15 +11,17 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from holdtrue.errors import InputError
+from holdtrue.errors import InputError, first_line
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns
+from holdtrue.tables.source import one_array
 from holdtrue.tables.spill import Spill
 from holdtrue.tables.text import BLOCK, Block, TextFile, columns_at, likely_zeros
 
@@ -33,7 +35,7 @@ _CASTS = {
     ("date", "timestamp"),
     ("long", "text"),
 }
-# Kinds that Arrow alone cannot read, or cannot tell from another.
+# Kinds that Arrow does not read, or confuses with another.
 _BY_HAND = ("long", "precise", "pointless", "comma")
 # Bytes of a block for every column, so that a block of a wide table has some rows.
 _BYTES_PER_COLUMN = 1 << 12
@@ -234,7 +236,7 @@ class Delimited:
                 include_columns=[labels[j] for j in places],
             ),
         )
-        return [_one(column) for column in table.columns]
+        return [one_array(column) for column in table.columns]
 
     def _texts(self, block: Block, places: Any) -> list[Any]:
         """Texts of a block; a block that cannot be parsed is refused."""
@@ -255,7 +257,7 @@ class Delimited:
                     ) from error
             raise InputError(
                 f"{file.path.name} cannot be read after line "
-                f"{file.line(block.offset):,} ({str(error).splitlines()[0]})."
+                f"{file.line(block.offset):,} ({first_line(error)})."
             ) from error
 
     def _look(self, column: _Column, texts: Any, block: Block) -> None:
@@ -263,9 +265,8 @@ class Delimited:
         if column.wanted in ("text", "category"):
             return
         if column.wanted is not None:
-            place = text_types.first_misfit(
-                texts, "comma" if column.kind == "comma" else column.wanted
-            )
+            wanted = "comma" if column.kind == "comma" else column.wanted
+            place = text_types.first_unfit(texts, partial(text_types.check_readable, wanted=wanted))
             if place is not None:
                 lines = [line for line, _ in block.file.records(block, self.separator)]
                 where = f"in line {lines[place]:,}" if place < len(lines) else "further down"
@@ -321,8 +322,3 @@ def _names(path: Path, fields: list[str]) -> list[str]:
             )
         seen[name] = j
     return names
-
-
-def _one(column: Any) -> Any:
-    """A chunked array as one array."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from holdtrue.columns.parts import arrow_reader
-from holdtrue.errors import InputError, did_you_mean
+from holdtrue.errors import InputError, did_you_mean, first_line
 from holdtrue.tables.spill import Spill
 
 # Nothing outside the file is read, written or loaded, whatever a query asks for.
@@ -36,7 +36,7 @@ def read_duckdb(path: Path, table: str | None) -> tuple[Spill, dict[str, Any]]:
         connection = duckdb.connect(str(path), read_only=True, config=_LOCKED)
     except duckdb.Error as error:
         raise InputError(
-            f"{path.name} cannot be opened as a DuckDB file ({_first(error)}). Close the "
+            f"{path.name} cannot be opened as a DuckDB file ({first_line(error)}). Close the "
             "program that writes it, or open it with the version of DuckDB that wrote it."
         ) from error
     with connection:
@@ -54,7 +54,9 @@ def read_duckdb(path: Path, table: str | None) -> tuple[Spill, dict[str, Any]]:
             for batch in reader:
                 spill.append(batch)
         except (duckdb.Error, OSError) as error:
-            raise InputError(f"DuckDB refuses the query on {path.name}: {_first(error)}") from error
+            raise InputError(
+                f"DuckDB refuses the query on {path.name}: {first_line(error)}"
+            ) from error
     spill.finish()
     if not spill.n_rows:
         raise InputError(f"{table or path.name} has no rows.")
@@ -90,7 +92,7 @@ def _query(path: Path, connection: Any, table: str | None) -> str:
         statements = connection.extract_statements(table)
     except duckdb.Error as error:
         raise InputError(
-            f"{table!r} is not a SELECT that DuckDB understands: {_first(error)}"
+            f"{table!r} is not a SELECT that DuckDB understands: {first_line(error)}"
         ) from error
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise InputError(f"table must be the name of a table or one SELECT. Got {table!r}.")
@@ -100,8 +102,3 @@ def _query(path: Path, connection: Any, table: str | None) -> str:
 def quoted(name: str) -> str:
     """A name as SQL writes it, whatever characters it holds."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _first(error: Exception) -> str:
-    """First line of a message of DuckDB's."""
-    return str(error).splitlines()[0]

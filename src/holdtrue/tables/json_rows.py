@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.errors import InputError
+from holdtrue.errors import InputError, first_line
 from holdtrue.tables.files import check_same_columns
 from holdtrue.tables.spill import Spill
 from holdtrue.tables.text import BLOCK, MAX_RECORD, Block, TextFile
@@ -28,7 +28,7 @@ def looks_like_json(start: bytes) -> bool:
 
 
 class JsonRows:
-    """Reader of objects, one a line or in an array; a key that an object lacks is missing.
+    """Reader of objects, one a line or in an array; a missing key is a missing value.
 
     A column that has numbers or truth values in some objects and texts in others is text.
 
@@ -182,7 +182,7 @@ class JsonRows:
         if not mixed - self._mixed:
             first = next(self._lines(block))[0]
             raise InputError(
-                f"{first} and what follows it cannot be read ({str(error).splitlines()[0]})."
+                f"{first} and what follows it cannot be read ({first_line(error)})."
             ) from error
         self._mixed |= mixed
 

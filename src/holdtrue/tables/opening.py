@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from holdtrue.columns.values import columns_of
-from holdtrue.errors import InputError, SpokenError, check_choice, speaks
+from holdtrue.errors import InputError, SpokenError, check_choice, first_line, speaks
 from holdtrue.tables import text_types
-from holdtrue.tables.columnar import ArrowFiles, ParquetFiles, first_line, read_arrow_stream
+from holdtrue.tables.columnar import ArrowFiles, ParquetFiles, read_arrow_stream
 from holdtrue.tables.delimited import Delimited
 from holdtrue.tables.duck import read_duckdb
 from holdtrue.tables.excel import sheet_as_csv
@@ -25,10 +25,11 @@ from holdtrue.tables.files import (
     found_files,
 )
 from holdtrue.tables.json_rows import JsonRows, looks_like_json
-from holdtrue.tables.spill import Spill, widened
-from holdtrue.tables.table import Source, Table, as_text, one_array
+from holdtrue.tables.source import Source, batch_of
+from holdtrue.tables.spill import Spill
+from holdtrue.tables.table import Table
 from holdtrue.tables.text import TextFile
-from holdtrue.tables.written import AsWritten
+from holdtrue.tables.written import Reading, as_written
 
 
 @speaks
@@ -50,9 +51,9 @@ def open_table(
     whole numbers, numbers, ISO dates and times, true/false, or else text, whatever order the rows
     are in. Whole numbers with a leading zero and those beyond 64 bits are text. Missing are an
     empty field and what pandas takes for it (NA, N/A, NaN, null, None, ...), and ``?``, ``-`` and
-    ``.`` in a column of which all other values are numbers, dates or truth values. Text of which
-    all values are numbers or dates as people write them (``$1,000``, ``Jun 12 1998``) is read as
-    such; the table's ``readings`` tell of which columns.
+    ``.`` in a column whose other values are all numbers, dates or truth values. Text is read as
+    numbers or dates where every value is one as people write them (``$1,000``, ``Jun 12 1998``);
+    the table's ``readings`` list these columns.
 
     Parts of dates are columns, too, that can be named: ``day.year``, ``day.month``,
     ``day.weekday`` and ``day.hour``.
@@ -118,6 +119,7 @@ def _open_files(
     if label not in ("CSV", "JSON"):
         _only_for("encoding", encoding, "text files")
     source: Source
+    readings: dict[str, Reading] = {}
     left, path = wanted, files.paths[0]
     if label == "Parquet":
         source = ParquetFiles(files.root, files.paths if files.root != path else None)
@@ -126,10 +128,10 @@ def _open_files(
     else:
         try:
             if label in ("CSV", "Excel"):
-                source, left = _delimited(files.paths, label, wanted, table, encoding)
+                source, readings, left = _delimited(files.paths, label, wanted, table, encoding)
             elif label == "JSON":
                 rows = _Spilled(*JsonRows(files.paths, encoding=encoding).read())
-                source = AsWritten(rows, _as_stored(wanted))
+                source, readings = as_written(rows, _as_stored(wanted))
             elif label == "DuckDB":
                 source = _Spilled(*read_duckdb(path, table))
             else:
@@ -143,35 +145,31 @@ def _open_files(
             ) from error
     several = f", {len(files.paths)} files" if len(files.paths) > 1 else ""
     name = f"{files.name} ({label}{', folder' if path.is_dir() else several})"
-    return Table(source, name, files, _known(left, source.types))
+    return Table(source, name, files, _known(left, source.types), readings)
 
 
 def _delimited(
     paths: list[Path], label: str, wanted: dict[str, str], table: str | None, encoding: str | None
-) -> tuple[AsWritten, dict[str, str]]:
+) -> tuple[Source, dict[str, Reading], dict[str, str]]:
     """Columns of CSV files, or of the sheets of Excel files, which are written as CSV first.
 
-    And the types of those that are still to be turned into what the caller wants.
+    Also how columns of text were read, and the types of those that are still to be converted.
     """
-    if label == "CSV":
-        separator = "\t" if ".tsv" in paths[0].suffixes else None
-        reader = Delimited(paths, types=wanted, encoding=encoding, separator=separator)
-        spilled = _Spilled(*reader.read())
-    else:
-        folder = TemporaryFolder()
-        copies = [sheet_as_csv(path, table, folder.path) for path in paths]
-        reader = Delimited(copies, types=wanted, separator=",")
-        spilled = _Spilled(*reader.read())
-    source = AsWritten(spilled, _as_stored(wanted))
+    separator = "\t" if ".tsv" in paths[0].suffixes else None
+    if label == "Excel":
+        folder, separator = TemporaryFolder(), ","
+        paths = [sheet_as_csv(path, table, folder.path) for path in paths]
+    reader = Delimited(paths, types=wanted, encoding=encoding, separator=separator)
+    source, readings = as_written(_Spilled(*reader.read()), _as_stored(wanted))
     for name, (kind, misfit) in reader.misfits.items():
         what = "dates" if kind == "date" else "numbers"
-        if name not in source.readings or source.readings[name].what != what:
+        if name not in readings or readings[name].what != what:
             raise misfit
-    return source, {name: kind for name, (kind, _) in reader.misfits.items()}
+    return source, readings, {name: kind for name, (kind, _) in reader.misfits.items()}
 
 
 def _as_stored(wanted: Mapping[str, str]) -> list[str]:
-    """Columns in which texts are not looked at for numbers and dates."""
+    """Columns whose text is not searched for numbers and dates."""
     return [name for name, kind in wanted.items() if kind in ("text", "category", "bool")]
 
 
@@ -187,7 +185,7 @@ def _format(path: Path, encoding: str | None) -> str:
 
 
 def first_names(source: str) -> list[str]:
-    """Names of the columns, as far as the beginning of a file tells them; none if it cannot."""
+    """Names of the columns, from the beginning of a file; none if it cannot be read."""
     try:
         path = found_files(Path(source)).paths[0] if source != STANDARD_INPUT else None
         label = None if path is None else _format(path, None)
@@ -217,7 +215,7 @@ def _known(wanted: Mapping[str, str], types: Mapping[str, Any]) -> dict[str, str
 
 
 class _Spilled:
-    """Columns that were read once and kept."""
+    """Columns kept in a `Spill`."""
 
     def __init__(self, spill: Spill, types: dict[str, Any]):
         self._spill, self.types, self.n_rows = spill, types, spill.n_rows
@@ -247,10 +245,4 @@ class _Frame:
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         for start in range(0, self.n_rows, rows):
-            columns = []
-            for name, kind in kinds.items():
-                column = self._columns[name][start : start + rows]
-                if isinstance(column, np.ndarray):
-                    column = as_text(name, column)
-                columns.append(one_array(widened(column, kind)))
-            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
+            yield batch_of([self._columns[name][start : start + rows] for name in kinds], kinds)

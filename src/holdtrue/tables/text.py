@@ -10,7 +10,8 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -40,7 +41,7 @@ class Block(NamedTuple):
     file: TextFile
 
     def reader(self) -> Any:
-        """The content as a file of Arrow's, in memory that its threads can free by themselves."""
+        """The content as an Arrow file, in memory that Arrow's threads can free."""
         buffer = pa.allocate_buffer(len(self.content))
         with pa.FixedSizeBufferWriter(buffer) as writer:
             writer.write(self.content)
@@ -115,7 +116,9 @@ class TextFile:
                 else:
                     try:
                         chunk = decoder.decode(raw, final=not raw).encode("utf-8", "surrogatepass")
-                    except UnicodeError as error:  # without a place if a byte order mark lacks
+                    except (
+                        UnicodeError
+                    ) as error:  # without a place where the byte order mark is missing
                         at = self._n_mark + n_read + getattr(error, "start", 0)
                         raise InputError(
                             f"{self.path.name} is not {self.encoding}: "
@@ -216,36 +219,26 @@ class TextFile:
         separator : str, optional
             Default: of comma, semicolon, tab and bar the one that is found most often.
         """
-        for content, is_whole in self._beginnings():
-            if b"\0" in content[:BLOCK]:
+        content, next_look = b"", 0
+        for chunk in chain(self.chunks(), [b""]):
+            content += chunk
+            if b"\0" in chunk:
                 raise InputError(
                     f"{self.path.name} is not a table: it holds bytes that are not text. "
                     f"Pass {FILES}."
                 )
-            if content.strip():
+            # A header that is not whole is looked at again when the text has doubled.
+            if content.strip() and (len(content) >= next_look or not chunk):
                 fields, used, end = self._first_record(content, separator)
-                if end < len(content) or is_whole:
+                if end < len(content) or not chunk:
                     return fields, used, end
-        if not content.strip():
-            raise InputError(f"{self.path.name} is empty. Expected a header line.")
-        raise InputError(
-            f"the header of {self.path.name} is longer than {MAX_RECORD >> 20} MB. Look for a "
-            "quote that is not closed."
-        )
-
-    def _beginnings(self) -> Iterator[tuple[bytes, bool]]:
-        """Beginnings of the text, each twice as long as the last, and whether that is all of it."""
-        parts: list[bytes] = []
-        n_bytes, next_look = 0, 1
-        for chunk in self.chunks():
-            if n_bytes >= next_look:
-                yield b"".join(parts), False
-                next_look = 2 * n_bytes
-                if n_bytes > MAX_RECORD:
-                    return
-            parts.append(chunk)
-            n_bytes += len(chunk)
-        yield b"".join(parts), True
+                next_look = 2 * len(content)
+            if len(content) > MAX_RECORD:
+                raise InputError(
+                    f"the header of {self.path.name} is longer than {MAX_RECORD >> 20} MB. Look "
+                    "for a quote that is not closed."
+                )
+        raise InputError(f"{self.path.name} is empty. Expected a header line.")
 
     def _first_record(self, content: bytes, separator: str | None) -> tuple[list[str], str, int]:
         """Fields of the first record of a text that is not blank, the separator, and its end."""
@@ -291,45 +284,32 @@ def last_end(content: bytes, end_of_line: bytes, separator: str | None) -> int:
     cut = content.rfind(end_of_line) + 1
     if separator is None or not cut or b'"' not in content:
         return cut
-    quote_before = _quote_before(content, separator)
-    while cut and (quote := quote_before(cut - 1)) is not None:
-        cut = content.rfind(end_of_line, 0, quote) + 1
+    starts, stops = _quoted_spans(content, separator)
+    while cut:
+        last = int(np.searchsorted(starts, cut - 1)) - 1  # the last quote that opens before
+        if last < 0 or cut > stops[last]:
+            break
+        cut = content.rfind(end_of_line, 0, int(starts[last])) + 1
     return cut
 
 
-def _quote_before(content: bytes, separator: str) -> Callable[[int], int | None]:
-    """Function that says where the quotes open that a place is inside of; None if it is outside.
-
-    The content begins with a record.
-    """
+def _quoted_spans(content: bytes, separator: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where the quoted fields start and stop; the content begins with a record."""
     characters = np.frombuffer(content, dtype=np.uint8)
     quotes = np.flatnonzero(characters == _QUOTE)
     ends = np.array([ord(separator), *b'\r\n"'], dtype=np.uint8)
     opening, closing = quotes[::2], quotes[1::2]
     before = characters[opening[opening > 0] - 1]
     after = characters[closing[closing + 1 < len(characters)] + 1]
+    if not (np.isin(before, ends).all() and np.isin(after, ends).all()):
+        spans = np.array(_quoted(content, separator)[0]).reshape(-1, 2)
+        return spans[:, 0], spans[:, 1]
     # Quotes that open after a separator and close before one, or are doubled, come in pairs.
-    if np.isin(before, ends).all() and np.isin(after, ends).all():
-        is_doubled = np.zeros(len(opening), dtype=bool)
-        is_doubled[1:] = opening[1:] - closing[: len(opening) - 1] == 1
-        starts = opening[~is_doubled]
-
-        def is_inside(place: int) -> bool:
-            return bool(np.searchsorted(quotes, place) % 2)
-
-    else:
-        spans = _quoted(content, separator)[0]
-        starts = np.array([start for start, _ in spans])
-        stops = np.array([stop for _, stop in spans])
-
-        def is_inside(place: int) -> bool:
-            last = int(np.searchsorted(starts, place)) - 1
-            return last >= 0 and place < int(stops[last])
-
-    def opened(place: int) -> int | None:
-        return int(starts[np.searchsorted(starts, place) - 1]) if is_inside(place) else None
-
-    return opened
+    last = len(content) if len(opening) > len(closing) else closing[-1] + 1
+    is_new = opening[1:] - closing[: len(opening) - 1] > 1  # the quote before was not its double
+    return opening[np.append(True, is_new)], np.append(
+        closing[: len(opening) - 1][is_new] + 1, last
+    )
 
 
 def _quoted(content: bytes, separator: str) -> tuple[list[tuple[int, int]], int | None]:

@@ -21,6 +21,7 @@ numbers beyond 64 bits is text too, as a float would take neighbours for one.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 import pyarrow as pa
@@ -176,28 +177,33 @@ def without_marks(texts: pa.Array) -> pa.Array:
     return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
 
 
-def meets(texts: pa.Array, wanted: str) -> bool:
-    """Whether the texts can be read as the caller wants, one of `WANTED`, or comma."""
+def check_readable(texts: pa.Array, wanted: str) -> None:
+    """Raise pyarrow.ArrowInvalid where a text is not what the caller wants, or not a comma."""
     if wanted == "date":
-        return classified(texts)[0] in _DATES
-    try:
-        yes_or_no(texts) if wanted == "bool" else converted(texts, wanted)
-    except pa.ArrowInvalid:
-        return False
-    return True
+        if classified(texts)[0] not in _DATES:
+            raise pa.ArrowInvalid("not a date")
+    elif wanted == "bool":
+        yes_or_no(texts)
+    else:
+        converted(texts, wanted)
 
 
-def first_misfit(texts: pa.Array, wanted: str) -> int | None:
-    """Place of the first text that cannot be read as the caller wants; None if all can."""
-    start, stop = 0, len(texts)
-    if meets(texts, wanted):
+def first_unfit(values: pa.Array, check: Callable[[pa.Array], object]) -> int | None:
+    """Place of the first value at which ``check`` raises pyarrow.ArrowInvalid; None if it never."""
+
+    def fits(start: int, stop: int) -> bool:
+        try:
+            check(values.slice(start, stop - start))
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    start, stop = 0, len(values)
+    if fits(start, stop):
         return None
-    while stop - start > 1:  # the first misfit lies in texts[start:stop]
+    while stop - start > 1:  # the first that does not fit lies in values[start:stop]
         middle = (start + stop) // 2
-        if meets(texts.slice(start, middle - start), wanted):
-            start = middle
-        else:
-            stop = middle
+        start, stop = (middle, stop) if fits(start, middle) else (start, middle)
     return start
 
 

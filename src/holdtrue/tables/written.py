@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdtrue.tables.date_parts import MONTHS
+from holdtrue.tables.source import Computed, ComputedColumns, Source
 from holdtrue.tables.spill import widened
-from holdtrue.tables.table import Source
 from holdtrue.tables.text_types import MARKS, MISSING, classified, converted, without_marks
 
 _SAMPLE = 64
@@ -59,66 +59,45 @@ class Reading:
     meant: str
 
 
-class AsWritten:
-    """Columns of another source, those that are written numbers and dates as such.
+def as_written(source: Source, leave: Collection[str] = ()) -> tuple[Source, dict[str, Reading]]:
+    """The source with written numbers and dates as such, and how these columns were read.
 
-    ``leave`` are columns that the caller has given a type; ``readings`` tell how the others were
-    read, by name.
+    ``leave`` are columns whose type the caller has given.
     """
+    texts = {
+        name: kind
+        for name, kind in source.types.items()
+        if pa.types.is_string(kind) and name not in leave
+    }
+    computed: dict[str, Computed] = {}
+    readings: dict[str, Reading] = {}
+    sample = next(source.batches(texts, _SAMPLE)).columns if texts else []
+    for name, some in zip(texts, sample, strict=True):
+        if not _may_be_written(some.to_pylist()):
+            continue
+        distinct = source.column(name).unique()
+        if pa.types.is_dictionary(distinct.type):
+            distinct = distinct.dictionary_decode()
+        values = without_marks(distinct).drop_null()
+        readers = _readers(values)
+        meanings = [read(values) for read in readers]
+        # 1/2/1999 may be two dates: read only if another value shows which part is the day.
+        is_one = all(meant.equals(meanings[0]) for meant in meanings)
+        # Plain numbers in quotes are text: JSON and Excel have numbers, too.
+        is_plain = readers == [_numbers] and not _is_marked(values)
+        if readers and len(values) and is_one and not is_plain:
+            kind = meanings[0].type
+            computed[name] = Computed(name, kind, partial(_meant, readers[0], kind))
+            what = "dates" if pa.types.is_temporal(kind) else "numbers"
+            readings[name] = Reading(what, values[0].as_py(), str(meanings[0][0].as_py()))
+    return ComputedColumns(source, computed) if computed else source, readings
 
-    def __init__(self, source: Source, leave: Collection[str] = ()):
-        self._source, self.n_rows, self.types = source, source.n_rows, dict(source.types)
-        self.readings: dict[str, Reading] = {}
-        self._read: dict[str, Callable[[Any], Any]] = {}
-        texts = {
-            name: kind
-            for name, kind in source.types.items()
-            if pa.types.is_string(kind) and name not in leave
-        }
-        if not texts:
-            return
-        sample = next(source.batches(texts, _SAMPLE))
-        for name, some in zip(texts, sample.columns, strict=True):
-            if not _may_be_written(some.to_pylist()):
-                continue
-            distinct = source.column(name).unique()
-            if pa.types.is_dictionary(distinct.type):
-                distinct = distinct.dictionary_decode()
-            values = without_marks(distinct).drop_null()
-            readers = _readers(values)
-            meanings = [read(values) for read in readers]
-            # 1/2/1999 may be two dates: not guessed unless another value tells day from month.
-            is_one = all(meant.equals(meanings[0]) for meant in meanings)
-            # Texts of plain numbers are meant as texts: JSON and Excel have numbers, too.
-            is_plain = readers == [_numbers] and not _is_marked(values)
-            if readers and len(values) and is_one and not is_plain:
-                self._read[name] = readers[0]
-                self.types[name] = meanings[0].type
-                what = "dates" if pa.types.is_temporal(self.types[name]) else "numbers"
-                self.readings[name] = Reading(what, values[0].as_py(), str(meanings[0][0].as_py()))
 
-    def column(self, name: str) -> Any:
-        """The whole column."""
-        column = self._source.column(name)
-        if name not in self._read:
-            return column
-        kind = self.types[name]
-        return pa.chunked_array([self._values(name, chunk) for chunk in column.chunks], type=kind)
-
-    def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        """Batches of at most ``rows`` rows, of these columns in these types."""
-        stored = {n: pa.string() if n in self._read else kind for n, kind in kinds.items()}
-        for batch in self._source.batches(stored, rows):
-            columns = [
-                widened(self._values(name, column), kinds[name]) if name in self._read else column
-                for name, column in zip(stored, batch.columns, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
-
-    def _values(self, name: str, texts: Any) -> Any:
-        if pa.types.is_dictionary(texts.type):
-            return self._values(name, texts.dictionary).take(texts.indices)
-        return widened(self._read[name](without_marks(texts)), self.types[name])
+def _meant(read: Callable[[Any], Any], kind: Any, texts: Any, n_before: int = 0) -> Any:
+    """Values that the texts stand for."""
+    if pa.types.is_dictionary(texts.type):
+        return _meant(read, kind, texts.dictionary).take(texts.indices)
+    return widened(read(without_marks(texts)), kind)
 
 
 def _may_be_written(texts: list[str | None]) -> bool:

@@ -167,7 +167,7 @@ def _twins(evidence: ColumnEvidence) -> list[tuple[str, tuple[str, bool]]]:
 
 
 def _twin_notes(evidence: ColumnEvidence) -> list[tuple[str, str]]:
-    """Columns that tell the same as others, and those that add little to them."""
+    """Columns that repeat others, and columns that add little to them."""
     others: dict[tuple[bool, str], list[str]] = {}
     for name, (other, is_same) in _twins(evidence):
         others.setdefault((is_same, other), []).append(name)
