@@ -52,6 +52,20 @@ def test_a_coarser_column_adds_little_and_does_not_tell_the_same():
     assert twins(rank_columns(frame, y)) == {"old": ("age", False)}
 
 
+def test_columns_whose_values_never_repeat_are_paired_by_their_order_alone():
+    # Each value of one is then one value of any other.
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        a, b = rng.normal(size=(2, 400))
+        y = a + 0.3 * b + 0.3 * rng.normal(size=400)
+        frame = pd.DataFrame({"a": a, "b": b, "text": b.astype(str)})
+        assert twins(rank_columns(frame, y)) == {}
+    frame["cold a"] = np.exp(-a)
+    a[:3] = frame.loc[:2, "cold a"] = np.nan
+    pair = twins(rank_columns(frame.assign(a=a), y))
+    assert {*pair, *(twin[0] for twin in pair.values())} == {"a", "cold a"}
+
+
 def test_columns_that_work_together_are_not_paired():
     # Either tells half of the time which way to look, and together they tell all.
     rng = np.random.default_rng(0)

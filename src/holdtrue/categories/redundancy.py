@@ -26,6 +26,7 @@ from holdtrue.categories.encoding import (
 from holdtrue.categories.encoding_pairs import Half, joint_gain
 from holdtrue.categories.folds import deal_folds
 from holdtrue.categories.score import ColumnEstimate, score_order
+from holdtrue.columns.bins import has_bins
 from holdtrue.columns.counting import Groups, Target, is_present
 from holdtrue.evidence import SAME
 from holdtrue.tables import Table
@@ -108,13 +109,20 @@ def same_columns(
 
 
 def _is_renamed(first: Half, second: Half) -> bool:
-    """Whether each value of one column is one value of the other."""
+    """Whether each value of one column is one value of the other.
+
+    Where values hardly repeat that is so of any two columns, and their order must agree too.
+    """
     counted = first.counted, second.counted
     n_first, n_second = (int(is_present(one.total).sum()) for one in counted)
     if n_first != n_second:
         return False
     keys = counted[0].codes.astype(np.int64) * len(counted[1].values) + counted[1].codes
-    return len(np.unique(keys)) == n_first
+    pairs = np.unique(keys)
+    if len(pairs) != n_first or 2 * n_first <= len(keys):
+        return len(pairs) == n_first
+    steps = np.diff(pairs % len(counted[1].values))[:-1]  # the last may lead to the missing value
+    return all(has_bins(one.kind) for one in counted) and len(set(np.sign(steps))) == 1
 
 
 def _cells(table: Table, name: str, at: np.ndarray) -> Any:
