@@ -49,7 +49,7 @@ class InputError(SpokenError, ValueError):
 
 
 class InputTypeError(SpokenError, TypeError):
-    """A thing of the wrong type."""
+    """A value of the wrong type."""
 
 
 class MissingPackageError(SpokenError, ImportError):

@@ -18,7 +18,7 @@ import numpy as np
 from holdtrue.errors import InputError, check_choice
 
 TARGET_TYPES = ("auto", "classes", "numeric")
-# A target with more classes is refused: it is hardly ever meant, and tables grow with it.
+# A target with more classes is refused: it is rarely intended, and tables grow with it.
 MAX_CLASSES = 100
 # Whole numbers with more different values, or with fewer rows for each, are quantities.
 _MAX_WHOLE_CLASSES = 20
@@ -73,7 +73,7 @@ def target_kind(y: Any, target_type: str = "auto", weight: np.ndarray | None = N
 
 
 def check_class_count(n_classes: int) -> None:
-    """Refuse more classes than anyone means."""
+    """Refuse too many classes."""
     if n_classes > MAX_CLASSES:
         raise InputError(
             f"the target must have at most {MAX_CLASSES} classes. Got {n_classes:,}. If it is a "

@@ -58,7 +58,7 @@ def answered(
 
 @contextmanager
 def kept_warnings() -> Iterator[list[tuple[str, str]]]:
-    """Keep the warnings of a fit away from the terminal; they are notes of the answer."""
+    """Collect the warnings of a fit as notes of the answer, instead of printing them."""
     notes: list[tuple[str, str]] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

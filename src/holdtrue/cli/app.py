@@ -82,7 +82,10 @@ def _usage_sentence(error: Any, who: str) -> str:
 
 
 def _with_standard_output(arguments: Sequence[str]) -> list[str]:
-    """Let ``--json`` and ``--csv`` stand alone: a name must end as the option says, or be -."""
+    """Arguments in which ``--json`` and ``--csv`` without a file name write to standard output.
+
+    A name must end in .json or .csv, or be -.
+    """
     completed: list[str] = []
     for place, argument in enumerate(arguments):
         completed.append(argument)

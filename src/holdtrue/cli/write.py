@@ -31,7 +31,7 @@ _TERMINAL_ROWS = 20
 
 @dataclass(frozen=True)
 class Outputs:
-    """Outputs that were asked for, checked when this is made: before any work."""
+    """Outputs that were asked for; checked on construction, before any work."""
 
     # out, json, csv: names of files; ``"-"`` is standard output. ``out`` is HTML, Markdown or JSON
     # by its ending.

@@ -1,1 +1,1 @@
-"""From numbers to what people look at."""
+"""Answers as summaries, and summaries as HTML, Markdown, CSV or terminal text."""

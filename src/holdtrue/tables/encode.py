@@ -220,7 +220,7 @@ def rows_of(
 
 
 def check_memory(domain: str, n_domains: int, n_features: int) -> None:
-    """Refuse sums that fill the memory."""
+    """Refuse sums that do not fit in memory."""
     n_bytes = 8 * n_domains * n_features**2
     if n_bytes > _MAX_BYTES:
         raise InputError(

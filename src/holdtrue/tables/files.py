@@ -1,4 +1,4 @@
-"""Which files a name stands for, what they are, and how much may be unpacked from them.
+"""Files that a name stands for, their format, and how much may be unpacked from them.
 
 A name is a path, a pattern such as ``data/*.parquet``, or ``-`` for standard input. What comes from
 a pipe is copied to a file first: readers go over a table more than once.

@@ -179,7 +179,7 @@ class TextFile:
         yield Block(rest, at, self)
 
     def _endless(self, content: bytes, at: int, separator: str | None) -> ValueError:
-        """What is wrong with a record that is longer than any should be."""
+        """The error about a record that is too long."""
         opened = _quoted(content, separator)[1] if separator is not None else None
         line = self.line(at) + content.count(self._end_of_line, 0, opened or 0)
         hint = "Look for a quote that is not closed." if opened is not None else "Break the line."
@@ -263,9 +263,9 @@ class TextFile:
         return fields, separator, end
 
     def records(self, block: Block, separator: str) -> Iterator[tuple[int, list[str]]]:
-        """Line number and fields of each record of a block, slowly: to find what is wrong.
+        """Line number and fields of each record of a block; slow, for error messages.
 
-        Up to a field of more than 128 kB, which Python's reader refuses.
+        Stops at a field of more than 128 kB, which Python's reader refuses.
         """
         first = self.line(block.offset)
         lines = block.content.splitlines(keepends=True)

@@ -44,7 +44,7 @@ def listed(names: Sequence[str], limit: int = 6) -> str:
 
 
 def itemised(items: Sequence[str], limit: int = 8) -> str:
-    """Clauses in a row: the first few, and how many more."""
+    """Clauses joined by semicolons: the first few, and how many more."""
     more = f"; and {len(items) - limit} more" if len(items) > limit else ""
     return "; ".join(items[:limit]) + more
 
