@@ -271,11 +271,6 @@ def test_nothing_of_an_engine_is_loaded_for_other_frames():
 # --- a cluster of processes -----------------------------------------------------------------------
 
 
-def slow(part):
-    time.sleep(0.05)
-    return part
-
-
 @pytest.fixture
 def bounded():
     """Ends a test that waits for ever, on a machine however busy."""
@@ -297,6 +292,11 @@ def check_survival(bounded, many_buckets, mixed_frame, assert_same_ranking, monk
     """
     many_buckets()
     frame = mixed_frame(1500)[["id", "x", "count", "site", "sold"]]
+
+    def slow(part):  # defined here, because workers cannot import this module
+        time.sleep(0.05)
+        return part
+
     parts = in_parts(frame, 6).map_partitions(slow, meta=frame.iloc[:0])
     numbers = ["x", "count", "site"]
     wanted = Moments.from_frame(frame[numbers], target="x", domain="site")
@@ -343,6 +343,26 @@ def test_a_worker_killed_in_each_pass_changes_nothing(check_survival):
 def test_workers_killed_at_random_times_change_nothing_five_times_of_five(check_survival, seed):
     with two_workers() as client:
         check_survival(random.Random(seed), client)
+
+
+@pytest.mark.usefixtures("bounded")
+def test_workers_without_holdtrue_are_said_to_lack_it(tmp_path, mixed_frame):
+    absent = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'holdtrue':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+    )
+    (tmp_path / "absent.py").write_text(absent)
+    where = {"n_workers": 1, "preload": str(tmp_path / "absent.py"), "dashboard_address": ":0"}
+    with (
+        LocalCluster(**where) as cluster,
+        Client(cluster),
+        pytest.raises(RuntimeError, match="rank_columns: a worker of Dask has no holdtrue"),
+    ):
+        rank_columns(in_parts(mixed_frame(60)[["x", "sold"]], 2), "sold")
 
 
 @pytest.mark.usefixtures("bounded")

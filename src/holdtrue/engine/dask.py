@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from holdtrue.columns.values import columns_of, is_plain, refused, type_kind, value_type
@@ -65,6 +66,10 @@ def _computed(tasks: list[Any]) -> Any:
     client = getattr(get_scheduler(collections=tasks), "__self__", None)
     if client is None:  # threads or processes of this machine
         return compute(*tasks)
+    homes = client.run(find_spec, "holdtrue", on_error="return")
+    if any(home is None or isinstance(home, ImportError) for home in homes.values()):
+        # Such a worker would die of its first task, and Dask wait for another.
+        raise ModuleNotFoundError("No module named 'holdtrue'")
     futures = client.compute(tasks)
     for future in futures:
         _wait(client, future)
@@ -87,7 +92,8 @@ def _wait(client: Any, future: Any) -> None:
             elif time.monotonic() - seen > limit:
                 raise EngineError(
                     f"Dask has had no worker for {limit:.0f} seconds. Nothing was written. Start "
-                    "workers, and start again."
+                    "workers, and start again. Workers that die at once may lack a package that "
+                    "the frame needs: see their logs."
                 ) from None
 
 
