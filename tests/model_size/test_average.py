@@ -404,6 +404,23 @@ def test_the_estimate_of_an_input_of_few_values_is_that_of_new_rows_with_the_sam
     assert model.criteria_["bayes"].min() == pytest.approx(model.new_error_, rel=0.25)
 
 
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_no_basis_of_the_average_has_more_terms_than_asked_for(curve, n_features):
+    X = np.column_stack([curve.X, np.cos(curve.X)])[:, :n_features]
+    model = NestedRegressor(max_terms=2, random_state=0).fit(X, curve.y)
+    assert all(len(each.posterior.mean) <= 2 for each in model._average.curves.values())
+    constant = NestedRegressor(max_terms=1, random_state=0).fit(X, curve.y)
+    np.testing.assert_allclose(constant.predict(X), curve.y.mean())
+
+
+def test_values_that_many_targets_have_are_not_called_wild():
+    # One row on the wrong side of a jump from 0 to 1. Any warning would fail.
+    x = np.linspace(0, 1, 40)[:, None]
+    y = (x[:, 0] > 0.5).astype(float)
+    y[5] = 1.0
+    NestedRegressor(random_state=0).fit(x, y)
+
+
 # --- left-out rows ------------------------------------------------------------------------------
 
 

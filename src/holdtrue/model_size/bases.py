@@ -242,10 +242,13 @@ class GaussianBasis(IntervalBasis):
         points = np.unique(self.coordinates(rows.X), axis=0)
         self.centres = points = _thinned(points, self._MOST)
         e, U = np.linalg.eigh(self._kernel(points))
-        kept = e > 1e-10 * e[-1]
-        self.projection = np.ascontiguousarray((U[:, kept] / np.sqrt(e[kept]))[:, ::-1])
-        self.names = ["1", *(f"smooth{k + 1}" for k in range(int(kept.sum())))]
+        kept = np.flatnonzero(e > 1e-10 * e[-1])[::-1][: max_terms - 1]
+        self.projection = np.ascontiguousarray(U[:, kept] / np.sqrt(e[kept]))
+        self.names = ["1", *(f"smooth{k + 1}" for k in range(len(kept)))]
         return self
+
+    def wide(self, n_features: int, max_terms: int) -> int:
+        return 1 + self._MOST
 
     def _kernel(self, points: np.ndarray) -> np.ndarray:
         if not points.shape[1]:

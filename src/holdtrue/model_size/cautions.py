@@ -12,6 +12,7 @@ RUNAWAY = ("aic", "aicc", "adjusted_r2", "bic", "cpm", "fpe", "gcv", "ric")
 _SMALL = 100
 _WILD_TARGET = 20.0  # robust deviations from the curve
 _FEW_TARGETS = 0.05
+_MANY_ALIKE = 0.1
 
 
 def runaway_criterion(criterion: str, n_samples: float) -> str | None:
@@ -68,6 +69,9 @@ def wild_targets(rows: Rows, fitted: np.ndarray) -> str | None:
     wild = (rows.y < low) | (rows.y > high) | _takes_half(rows)
     # The small residuals of a nearly exact fit have outliers too, which are harmless.
     wild |= distance > max(_WILD_TARGET * deviation, 0.5 * (ninth - tenth))
+    # A value that many rows have, such as 0 of 0 and 1, is no slip of the pen.
+    _, value_of = np.unique(rows.y, return_inverse=True)
+    wild &= np.bincount(value_of, rows.weight)[value_of] < _MANY_ALIKE * rows.weight.sum()
     # Where there are many, they have a cause, such as a jump that the curve rounds off.
     if not 0 < rows.weight[wild].sum() <= max(1.0, _FEW_TARGETS * rows.weight.sum()):
         return None
