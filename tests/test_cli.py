@@ -968,7 +968,7 @@ def test_only_and_drop_take_names_with_commas(sales, holdtrue):
     found = said(holdtrue(*asked, "--only", "when.hour", "--only", "shop"))
     assert sorted(columns_of(found)) == ["shop", "when.hour"]
     told = holdtrue.refuses("rank", sales / "a.csv", "-t", "late", "--only", "shp")
-    assert told == "no column 'shp' (--only). Did you mean 'shop'?"
+    assert told == "no column 'shp' in a.csv. Did you mean 'shop'?"
 
 
 def test_weights_are_repetitions(tmp_path, holdtrue):
@@ -1093,7 +1093,7 @@ def test_nested_columns_are_left_out_and_named(tmp_path, holdtrue):
 
 def test_a_pattern_without_quotes_is_told_so(sales, holdtrue):
     told = holdtrue.refuses("rank", sales / "a.csv", sales / "b.csv", "-t", "late")
-    assert told.startswith("takes one FILE. For several files of one table put a pattern in quotes")
+    assert told.startswith(f"takes one FILE. Got {str(sales / 'b.csv')!r} too. For several files")
 
 
 def completed(line, folder):

@@ -235,23 +235,23 @@ def test_columns_without_a_value_leave_nothing_to_choose_from(ask):
         ("rank", "--alpha", "0", "alpha must lie between 0 and 1"),
         ("rank", "--alpha", "1.5", "alpha must lie between 0 and 1"),
         ("rank", "--alpha", "nan", "alpha must lie between 0 and 1"),
-        ("rank", "--alpha", "small", "'--alpha'"),
-        ("rank", "--top", "0", "'--top'"),
-        ("rank", "--seed", "-1", "'--seed'"),
-        ("rank", "--seed", "1e3", "'--seed'"),
+        ("rank", "--alpha", "small", "--alpha must be"),
+        ("rank", "--top", "0", "--top must be"),
+        ("rank", "--seed", "-1", "--seed must be"),
+        ("rank", "--seed", "1e3", "--seed must be"),
         ("select", "--rule", "moderate", "Did you mean 'moderated'?"),
         ("select", "--stop", "held_out", "Did you mean 'held_out_domain'?"),
         ("select", "--target-type", "number", "--target-type must be one of"),
         ("select", "--alpha", "2", "alpha must be"),
-        ("select", "--max-steps", "0", "'--max-steps'"),
+        ("select", "--max-steps", "0", "--max-steps must be"),
         ("transfer", "--lam", "much", "--lam must be a number or loo. Got 'much'"),
         ("transfer", "--lam", "-1", "lam must be"),
         ("transfer", "--lam", "inf", "lam must be"),
         ("transfer", "--target-type", "x", "--target-type must be one of"),
-        ("transfer", "--candidates", "0", "n_candidates must be"),
+        ("transfer", "--candidates", "0", "--candidates must be"),
         ("size", "--basis", "fourie", "Did you mean 'fourier'?"),
         ("size", "--criterion", "deee", "Did you mean 'dee'?"),
-        ("size", "--max-terms", "1000", "max_terms must be"),
+        ("size", "--max-terms", "1000", "--max-terms must be"),
     ],
 )
 def test_a_wrong_value_is_refused_and_the_right_ones_are_told(command, option, value, told, ask):
@@ -428,3 +428,36 @@ def test_a_cache_that_is_a_file_is_refused(holdtrue, tmp_path):
     (tmp_path / "shelf").mkdir()
     asked = ("transfer", "t.csv", "-t", "y", "-s", "shelf", "--cache", "t.csv")
     assert "--cache must be a folder. Got 't.csv'." in holdtrue.refuses(*asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("rank --min-skill x", "--min-skill must be a number. Got 'x'."),
+        ("rank --alpha=x", "--alpha must be a number. Got 'x'."),
+        ("rank --min-skill 2", "--min-skill must be at least 0 and below 1"),
+        ("rank --top 0", "--top must be a whole number of at least 1. Got '0'."),
+        ("rank --criterion x", "--criterion must be one of 'log_loss',"),
+        ("rank --drop zz", "no column 'zz' in a.csv. It has "),
+        ("rank --json a.txt", "--json must end in .json, or stand alone. Got 'a.txt'."),
+        ("rank --no-values no", "takes one FILE. Got 'no' too."),
+        ("rank --nonsense", "no option --nonsense. See"),
+        ("rank --table x", "--table is for DuckDB and Excel files only."),
+        ("select -d site --keep none", "no feature 'none' (--keep). There are 'x'"),
+        ("select -d site --max-steps no", "--max-steps must be a whole number of at least 1."),
+        ("compare --models mean --scoring roc_auc", "scoring by -roc auc cannot judge model"),
+        ("compare --models mean --model none.skops", "no file 'none.skops' (--model)."),
+        ("compare --models mean --checkpoint .", "--checkpoint must be a file."),
+        ("transfer -s . --candidates 0", "--candidates must be a whole number of at least 1."),
+        (
+            "size --x x --max-terms 99",
+            "with 12 rows. Pass --max-terms 11 or less, or leave it out.",
+        ),
+    ],
+)
+def test_a_wrong_value_is_told_by_the_name_of_its_option(asked, told, holdtrue, tmp_path):
+    rows = [f"{k},{k % 5 + k / 9},{'AB'[k % 2]}" for k in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y,site", *rows]) + "\n")
+    command, *options = asked.split()
+    target = "--y" if command == "size" else "-t"
+    assert told in holdtrue.refuses(command, "a.csv", target, "y", *options)

@@ -96,7 +96,7 @@ def test_the_floor_is_that_of_the_option(sites, holdtrue):
         (["--type", "plan=text"], "--type goes with holdtrue sums, at each site."),
         (["--average"], "--average needs rows, and sums have none."),
         (["north.sums"], "north.sums and north.sums hold the same sums. Name each site once."),
-        (["gone.sums"], "gone.sums cannot be read (No such file or directory)."),
+        (["gone.sums"], "no file 'gone.sums'. Pass files that holdtrue sums wrote."),
         (["north.parquet"], "north.parquet is not a file that holdtrue sums wrote"),
         (["--drop", "plam"], "no column 'plam' in north.sums. Did you mean 'plan'?"),
         (["other.sums"], "other.sums differs from north.sums: a column 'Plan' more; no column"),

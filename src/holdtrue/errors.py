@@ -112,7 +112,7 @@ def did_you_mean(given: Any, choices: Iterable[str]) -> str:
     wanted = str(given).lower()
     by_lower = {str(choice).lower(): choice for choice in choices}
     close = difflib.get_close_matches(wanted, by_lower, n=1)
-    if not close and wanted:  # a part of a name is close too, the shortest first
+    if not close and len(wanted) > 2:  # a part of a name is close too, the shortest first
         close = sorted((name for name in by_lower if wanted in name), key=len)[:1]
     return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -68,17 +70,38 @@ def _holdtrue(
 def _usage_sentence(error: Any, who: str) -> str:
     """A mistake in the options, as one sentence of ``who``, the command."""
     who = error.ctx.command_path if error.ctx else who
-    option = getattr(error, "option_name", None)
+    arguments = sys.argv[1:]
+    option, param = getattr(error, "option_name", None), getattr(error, "param", None)
     if isinstance(option, str) and hasattr(error, "possibilities"):
         known = [name for param in error.ctx.command.get_params(error.ctx) for name in param.opts]
-        sentence = f"no option {option}.{did_you_mean(option, known)}"
+        close = did_you_mean(option.strip("-"), [name.strip("-") for name in known])
+        sentence = f"no option {option}." + close.replace(" '", " '--")
     elif error.ctx and "file" in error.ctx.params and "extra argument" in error.format_message():
-        sentence = "takes one FILE. For several files of one table put a pattern in quotes: "
-        sentence += "'data/*.csv'."
+        more = error.format_message().rpartition(" (")[2].rstrip(").")
+        sentence = (
+            f"takes one FILE. Got {more!r} too. For several files of one table put a pattern "
+        )
+        sentence += "in quotes: 'data/*.csv'."
+        for output in ("--json", "--csv"):
+            if (output, more) in pairwise(arguments):
+                sentence = f"{output} must end in .{output[2:]}, or stand alone. Got {more!r}."
+    elif type(error) is typer.BadParameter and param is not None:
+        typed = [*pairwise(arguments), *(a.partition("=")[::2] for a in arguments)]
+        given = [value for name, value in typed if name in param.opts and value]
+        sentence = f"{param.opts[0]} must be {_expected(param)}. Got {(given or [''])[0]!r}."
     else:
         sentence = error.format_message()
         sentence += "" if sentence.endswith((".", "?")) else "."
     return f"{who}: {sentence[0].lower()}{sentence[1:]} See {who} --help."
+
+
+def _expected(param: Any) -> str:
+    """What an option must be that takes a number, in words; only such refuse a value."""
+    bounds = param if hasattr(param, "min") else getattr(param, "type", None)  # new typer, or old
+    low, high = getattr(bounds, "min", None), getattr(bounds, "max", None)
+    words = "a number" if isinstance(param.default, float) else "a whole number"
+    words += "" if low is None else f" of at least {low}"
+    return words + ("" if high is None else f" and at most {high:,}")
 
 
 def _with_standard_output(arguments: Sequence[str]) -> list[str]:
@@ -139,7 +162,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             is_mistake = isinstance(
                 error, (SpokenError, ValueError, TypeError, OSError, ImportError, MemoryError)
             )
-            print_error(f"{who}: {_sentence(error) if is_mistake else _bug(error)}")
+            told = _with_option_names(_sentence(error), options) if is_mistake else _bug(error)
+            print_error(f"{who}: {told}")
             raise typer.Exit(2 if is_mistake else 1) from None
         finally:
             silent.reset(silenced)
@@ -222,6 +246,16 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
     return str(error) or type(error).__name__
+
+
+def _with_option_names(sentence: str, options: Iterable[str]) -> str:
+    """A sentence about parameters with the options that set them: ``max_terms=3`` in Python."""
+    for name in options:
+        option = f"--{name.replace('_', '-')}"
+        if sentence.startswith((f"{name} must ", f"{name} is for ")):
+            sentence = sentence.replace(name, option, 1).replace(", or None.", ", or leave it out.")
+        sentence = re.sub(rf"\b{name}=(?=[\w'])", f"{option} ", sentence)
+    return sentence
 
 
 def _bug(error: BaseException) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdtrue.columns.values import holds_numbers, python_values
-from holdtrue.errors import FileError, InputError, check_choice, did_you_mean
+from holdtrue.errors import FileError, InputError, MissingFileError, check_choice
 from holdtrue.tables import Fingerprint, Table, open_table
 from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
 
@@ -328,9 +328,7 @@ class Ask:
                         f"{name!r} is the column of {option_of[name]} and cannot be in {option}. "
                         "Leave it out there, or name another."
                     )
-                if not table.has(name):
-                    close = did_you_mean(name, table.names)
-                    raise InputError(f"no column {name!r} ({option}).{close}")
+                table.check_name(name)
         return drop, only
 
     def check_missing(
@@ -369,6 +367,8 @@ class Ask:
         written: dict[bytes, str] = {}
         digest = hashlib.sha256()
         for name in files:
+            if not Path(name).exists():
+                raise MissingFileError(f"no file {name!r}. Pass files that holdtrue sums wrote.")
             try:
                 data = Path(name).read_bytes()
             except OSError as error:

@@ -178,7 +178,7 @@ def transfer(
     lam: Annotated[str, typer.Option(help="Strength of the penalty, or loo to choose it.")] = "1",
     candidates: Annotated[
         int | None,
-        typer.Option(help="Random candidates to look at in each step: 59 for GreedyTL-59."),
+        typer.Option(help="Random candidates to look at in each step: 59 for GreedyTL-59.", min=1),
     ] = None,
     passthrough: Annotated[
         bool, typer.Option(help="Whether the columns are candidates beside the sources.")

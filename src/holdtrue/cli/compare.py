@@ -59,6 +59,8 @@ def answer(
         raise InputError("--weights in compare needs --domain. Leave it out, or name a domain.")
     if not 0 < alpha < 1:
         raise InputError(f"--alpha must lie between 0 and 1. Got {alpha:g}.")
+    if checkpoint is not None and Path(checkpoint).is_dir():
+        raise InputError(f"--checkpoint must be a file. Got the folder {checkpoint!r}.")
     names = None if models is None else [name.strip() for name in models.split(",")]
     field = named_models(names, is_classes=not kind.is_numeric)
     own_field = own_models(model or [], field)

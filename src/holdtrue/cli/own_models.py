@@ -11,7 +11,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from holdtrue.cli.ask import Data
-from holdtrue.errors import InputError, MissingPackageError, did_you_mean
+from holdtrue.errors import InputError, MissingFileError, MissingPackageError, did_you_mean
 from holdtrue.skops_files import UnfitFile, load_skops
 
 
@@ -25,6 +25,8 @@ def own_models(files: Sequence[str], field: Collection[str]) -> dict[str, Any]:
             raise InputError(f"models of --model must have different names. Got {listed}.")
         if name in field:
             raise InputError(f"{name!r} is a model of the field (--model). Rename {file}.")
+        if not Path(file).is_file():
+            raise MissingFileError(f"no file {file!r} (--model). Pass a model in a .skops file.")
         try:
             models[name] = load_skops(file)
         except UnfitFile as error:

@@ -29,7 +29,7 @@ from holdtrue.domains import (
     TGreedyClassifier,
     TGreedyRegressor,
 )
-from holdtrue.errors import InputError, did_you_mean
+from holdtrue.errors import InputError, did_you_mean, named
 from holdtrue.evidence import DomainEvidence, PenaltyEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers import columns_notes, select_summary
@@ -157,7 +157,8 @@ def _selected(
     features = moments.feature_names or ()
     for name in keep or ():
         if name not in features:
-            raise InputError(f"no feature {name!r} (--keep).{did_you_mean(name, features)}")
+            close = did_you_mean(name, features) or f" There are {named(features)}."
+            raise InputError(f"no feature {name!r} (--keep).{close}")
     settings |= {"fixed_features": keep or None}
     with kept_warnings() as fit_notes:
         model: Any

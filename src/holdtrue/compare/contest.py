@@ -357,7 +357,17 @@ def _judged(
         errors = np.bincount(codes, weight * row_losses) / np.bincount(codes, weight)
     else:
         of_units = [test.take(np.flatnonzero(codes == u)) for u in range(len(units))]
-        errors = np.array([-loss.score(fitted, one.X, one.y, one.weight) for one in of_units])
+        try:
+            scores = [loss.score(fitted, one.X, one.y, one.weight) for one in of_units]
+        except (AttributeError, TypeError, ValueError) as error:
+            if isinstance(error, SpokenError):
+                raise
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise InputError(
+                f"scoring by {loss.name} cannot judge model {name!r}: {reason}. Choose another "
+                "scoring, or leave the model out."
+            ) from error
+        errors = -np.array(scores)
     if not np.isfinite(errors).all():
         raise InputError(
             f"model {name!r} has an error that is not finite on a left-out part. Leave it out, or "
