@@ -8,7 +8,7 @@ take the columns of X for sources.
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,38 @@ __all__ = [
 ]
 
 TAUS = tuple(10.0**power for power in range(-3, 4))
+
+
+class Target(NamedTuple):
+    """One target, ±1, with the candidates, weights, and the share of a row to leave out."""
+
+    candidates: Candidates
+    y: np.ndarray
+    weight: np.ndarray
+    one: np.ndarray
+
+    def source_scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of the sources that run, and their places among the candidates.
+
+        Without sources columns of X stand for them. A source that was left out has no say: its
+        zeros would count as an opinion.
+        """
+        candidates = self.candidates
+        if not candidates.n_sources:
+            return candidates.matrix().astype(np.float64), np.arange(len(candidates))
+        all_sources = np.arange(candidates.n_sources)
+        running = np.setdiff1d(all_sources, list(candidates.on.skipped)).astype(int)
+        if not len(running):
+            raise InputError(
+                f"needs a source that runs. Got {candidates.n_sources}, all left out. "
+                "Pass on_error='raise' to the SourcePool to see the first error."
+            )
+        places = candidates.n_features + running
+        return candidates.columns(places).astype(np.float64), places
+
+    def features(self) -> np.ndarray:
+        """Columns of X that are candidates."""
+        return self.candidates.columns(np.arange(self.candidates.n_features)).astype(np.float64)
 
 
 class TransferRival(ClassPredictions, SourceEstimator):
@@ -88,7 +120,8 @@ class TransferRival(ClassPredictions, SourceEstimator):
         penalties = []
         for t, target in enumerate(task.targets.T):
             weight = task.class_weights(rows.weight, t)
-            intercepts[t], weights, *penalty = self._fit_target(candidates, target, weight, one)
+            on = Target(candidates, target, weight, one)
+            intercepts[t], weights, *penalty = self._fit_target(on)
             penalties.append(penalty)
             raw[candidates.indices, t] = weights
             mean = weight @ columns / weight.sum()
@@ -108,37 +141,9 @@ class TransferRival(ClassPredictions, SourceEstimator):
         value = getattr(self, name)
         return grid if isinstance(value, str) else (float(value),)
 
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[Any, ...]:
-        """Intercept, raw weights of the candidates, and the penalties λ and τ that were used.
-
-        ``one`` is the share of a row that is left out.
-        """
+    def _fit_target(self, on: Target) -> tuple[Any, ...]:
+        """Intercept, raw weights of the candidates, and the penalties λ and τ that were used."""
         raise NotImplementedError
-
-
-def source_scores(candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the sources that run and their places among the candidates; columns of X if none.
-
-    A source that was left out has no say: its zeros would count as an opinion.
-    """
-    if not candidates.n_sources:
-        return candidates.matrix().astype(np.float64), np.arange(len(candidates))
-    all_sources = np.arange(candidates.n_sources)
-    running = np.setdiff1d(all_sources, list(candidates.on.skipped)).astype(int)
-    if not len(running):
-        raise InputError(
-            f"needs a source that runs. Got {candidates.n_sources}, all left out. "
-            "Pass on_error='raise' to the SourcePool to see the first error."
-        )
-    places = candidates.n_features + running
-    return candidates.columns(places).astype(np.float64), places
-
-
-def feature_columns(candidates: Candidates) -> np.ndarray:
-    """Columns of X that are candidates."""
-    return candidates.columns(np.arange(candidates.n_features)).astype(np.float64)
 
 
 class RegularizedLeastSquares(TransferRival):
@@ -161,9 +166,7 @@ class RegularizedLeastSquares(TransferRival):
     lam_ : list of float
         The penalty of each target.
     source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
-        As in `GreedyTLClassifier`.
-    n_features_in_, feature_names_in_
-        As in `GreedyTLClassifier`.
+        And ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
 
     Examples
     --------
@@ -187,9 +190,8 @@ class RegularizedLeastSquares(TransferRival):
         self.lam = lam
         self.passthrough = passthrough
 
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[Any, ...]:
+    def _fit_target(self, on: Target) -> tuple[Any, ...]:
+        candidates, y, weight, one = on
         n = weight.sum()
         Z, mean, scale = standardised(candidates.matrix().astype(np.float64), weight)
         centre = weight @ y / n
@@ -216,9 +218,7 @@ class BestSource(TransferRival):
     Attributes
     ----------
     source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
-        As in `GreedyTLClassifier`.
-    n_features_in_, feature_names_in_
-        As in `GreedyTLClassifier`.
+        And ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
 
     Examples
     --------
@@ -230,10 +230,9 @@ class BestSource(TransferRival):
     True
     """
 
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[Any, ...]:
-        scores, places = source_scores(candidates)
+    def _fit_target(self, on: Target) -> tuple[Any, ...]:
+        candidates, y, weight, _ = on
+        scores, places = on.source_scores()
         right = weight @ (np.where(scores > 0, 1.0, -1.0) == y[:, None])
         Z, _, _ = standardised(scores, weight)
         correlation = (np.sqrt(weight) * y) @ Z
@@ -255,9 +254,7 @@ class AverageKT(TransferRival):
     Attributes
     ----------
     source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
-        As in `GreedyTLClassifier`.
-    n_features_in_, feature_names_in_
-        As in `GreedyTLClassifier`.
+        And ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
 
     Examples
     --------
@@ -268,16 +265,14 @@ class AverageKT(TransferRival):
     True
     """
 
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[Any, ...]:
+    def _fit_target(self, on: Target) -> tuple[Any, ...]:
         if len(self.classes_) > 2:
             raise InputError(
                 "needs 2 classes, because all classes would get the same score. "
                 f"Got {len(self.classes_)} classes."
             )
-        _, places = source_scores(candidates)
-        weights = np.zeros(len(candidates))
+        _, places = on.source_scores()
+        weights = np.zeros(len(on.candidates))
         weights[places] = 1.0 / len(places)
         return 0.0, weights
 
@@ -307,9 +302,7 @@ class MultiKT(TransferRival):
     lam_, tau_ : list of float
         Of each target.
     source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
-        As in `GreedyTLClassifier`.
-    n_features_in_, feature_names_in_
-        As in `GreedyTLClassifier`.
+        And ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
 
     References
     ----------
@@ -345,14 +338,12 @@ class MultiKT(TransferRival):
         if not (is_number(self.norm) and self.norm in (1, 2)):
             raise InputError(f"norm must be 1 or 2. Got {shown(self.norm)}.")
 
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[Any, ...]:
-        scores, places = source_scores(candidates)
+    def _fit_target(self, on: Target) -> tuple[Any, ...]:
+        candidates, y, weight, one = on
+        scores, places = on.source_scores()
         root = np.sqrt(weight)[:, None]
         S, s_mean, s_scale = standardised(scores, weight)
-        features = feature_columns(candidates)
-        F, f_mean, f_scale = standardised(features, weight)
+        F, f_mean, f_scale = standardised(on.features(), weight)
         S, F = S / root, F / root
         n = weight.sum()
         lams, taus = self._tried("lam", LAMBDAS), self._tried("tau", TAUS)
@@ -402,9 +393,7 @@ class DAM(TransferRival):
     lam_, tau_ : list of float
         Of each target.
     source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
-        As in `GreedyTLClassifier`.
-    n_features_in_, feature_names_in_
-        As in `GreedyTLClassifier`.
+        And ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
 
     References
     ----------
@@ -433,17 +422,15 @@ class DAM(TransferRival):
         self.lam = lam
         self.tau = tau
 
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[Any, ...]:
-        scores, _ = source_scores(candidates)
+    def _fit_target(self, on: Target) -> tuple[Any, ...]:
+        candidates, y, weight, one = on
+        scores, _ = on.source_scores()
         n, root = weight.sum(), np.sqrt(weight)
         S = standardised(scores, weight)[0] / root[:, None]
         distance = weight @ (S - y[:, None]) ** 2 / n
         gamma = np.exp(-(distance - distance.min()))
         opinion = S @ (gamma / gamma.sum())
-        features = feature_columns(candidates)
-        F, mean, scale = standardised(features, weight)
+        F, mean, scale = standardised(on.features(), weight)
         lams, taus = self._tried("lam", LAMBDAS), self._tried("tau", TAUS)
 
         def blend(tau: float) -> tuple[np.ndarray, float]:
@@ -485,9 +472,7 @@ class ForwardRegression(TransferRival):
     Attributes
     ----------
     source_weights_, feature_weights_, coef_, intercept_, source_names_, classes_
-        As in `GreedyTLClassifier`.
-    n_features_in_, feature_names_in_
-        As in `GreedyTLClassifier`.
+        And ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
 
     Examples
     --------
@@ -517,9 +502,8 @@ class ForwardRegression(TransferRival):
         check_count("max_selected", self.max_selected, "or None")
         check_tol(self.tol)
 
-    def _fit_target(
-        self, candidates: Candidates, y: np.ndarray, weight: np.ndarray, one: np.ndarray
-    ) -> tuple[Any, ...]:
+    def _fit_target(self, on: Target) -> tuple[Any, ...]:
+        candidates, y, weight, _ = on
         total = len(candidates)
         most = total if self.max_selected is None else int(self.max_selected)
         search = Search(most, float(self.tol), candidates.matrix(), np.arange(total))
