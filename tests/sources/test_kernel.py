@@ -317,6 +317,14 @@ def test_candidates_that_rounding_could_let_win_are_scored_again(lam):
         assert fit.order.tolist() == float64_picks(Z, y, lam, 5)
 
 
+def lazily(Z, *problem):
+    """GreedyTL-59 with columns handed over as they are drawn."""
+    search = kernel.SampledSearch(*problem)
+    while len(wanted := search.wanted()):
+        search.step(wanted, Z[:, wanted])
+    return search.result()
+
+
 # --- many searches together ----------------------------------------------------------------------
 
 
@@ -342,18 +350,21 @@ def test_searches_that_go_together_are_those_that_go_alone(seed, drawn, kind):
     def made():
         return None if drawn is None else draws.CandidateDraws(np.random.RandomState(1), p, drawn)
 
+    def alone(Z, *problem):
+        return kernel.greedy(Z, *problem) if drawn is None else lazily(Z, *problem, made())
+
     for most, tol in ((p, 1e-4), (5, 0.0)):
         fits = together.greedy_together(raw, Z, Y, weights, lams, most, tol, made())
         for f, fit in enumerate(fits):
             own = scale.standardised(raw.astype(float), weights[f])[0]
-            alone = kernel.greedy(own, Y[f], weights[f].sum(), lams[f], most, tol, made())
-            assert fit.order.tolist() == alone.order.tolist()
-            assert fit.reason == alone.reason
-            np.testing.assert_allclose(fit.q, alone.q, rtol=1e-6)
-            np.testing.assert_allclose(fit.weights, alone.weights, rtol=1e-5, atol=1e-9)
+            one = alone(own, Y[f], weights[f].sum(), lams[f], most, tol)
+            assert fit.order.tolist() == one.order.tolist()
+            assert fit.reason == one.reason
+            np.testing.assert_allclose(fit.q, one.q, rtol=1e-6)
+            np.testing.assert_allclose(fit.weights, one.weights, rtol=1e-5, atol=1e-9)
             chosen = own[:, fit.order]
             np.testing.assert_allclose(
-                fit.predictions(chosen), alone.predictions(chosen), rtol=1e-6, atol=1e-8
+                fit.predictions(chosen), one.predictions(chosen), rtol=1e-6, atol=1e-8
             )
 
 
@@ -387,20 +398,6 @@ def sampled(Z, y, size, seed=0, k=10, seen=None):
             seen.update(wanted.tolist())
         search.step(wanted, Z[:, wanted])
     return search.result()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_columns_in_memory_and_columns_made_when_drawn_give_the_same_picks(seed):
-    Z, y = problem(m=14, p=200, seed=seed)
-    for k, tol in ((10, 0.0), (200, 1e-3)):
-        drawn = draws.CandidateDraws(np.random.RandomState(seed), 200, 20)
-        search = kernel.SampledSearch(y, 14.0, 1.0, k, tol, drawn)
-        while len(wanted := search.wanted()):
-            search.step(wanted, Z[:, wanted])
-        lazy, stored = search.result(), kernel.greedy(Z, y, 14.0, 1.0, k, tol, drawn)
-        assert lazy.order.tolist() == stored.order.tolist()
-        np.testing.assert_allclose(lazy.q, stored.q)
-        assert lazy.reason == stored.reason
 
 
 def test_drawing_all_candidates_is_the_exact_search():

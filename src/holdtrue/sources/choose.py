@@ -196,11 +196,11 @@ def fit_each(
         if search.matrix is None:
             pairs = zip(targets, together, strict=True)
             fits = [_sampled(candidates, target, problem, search) for target, problem in pairs]
-        elif len(together) == 1:
+        elif len(together) == 1 and search.draws is None:
             weight = weights[0]
             even = (weight == 1).all()
             Z = search.evenly if even else standardised(search.matrix, weight)[0]
-            fits = [greedy(Z, targets[0], float(weight.sum()), lams[0], *limits)]
+            fits = [greedy(Z, targets[0], float(weight.sum()), lams[0], *limits[:2])]
         else:
             fits = greedy_together(
                 search.matrix, search.evenly, np.array(targets), np.array(weights), lams, *limits

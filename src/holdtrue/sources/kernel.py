@@ -30,7 +30,7 @@ Where to find it
 (1), columns of variance 1         module `scale`
 (2), Algorithm 1                   `greedy`; many at a time: module `together`
 (2) from C = ZᵀZ and b = Zᵀy       `greedy_from_gram`
-GreedyTL-59                        `SampledSearch`, `greedy` with draws
+GreedyTL-59                        `SampledSearch`, module `together`
 Theorem 1                          module `draws`
 (1), on the scale of the columns   module `choose`
 Theorems 2 and 3, Corollary 1      module `bounds`
@@ -231,7 +231,6 @@ def greedy(
     lam: float,
     max_selected: int,
     tol: float,
-    draws: CandidateDraws | None = None,
 ) -> GreedyFit:
     """Candidates picked one by one, each the one that most lowers the regularised error of (2).
 
@@ -251,8 +250,6 @@ def greedy(
         λ of (2). Zero gives forward regression.
     max_selected : int
     tol : float
-    draws : CandidateDraws, optional
-        Candidates that each step looks at. Default: all.
     """
     n_columns = Z.shape[1]
     Lam = n_samples * lam
@@ -270,17 +267,10 @@ def greedy(
     a = rows.residual.astype(kind) @ screen
     score, v = np.empty_like(a), np.empty_like(a)
     add = saxpy if kind == np.float32 else daxpy
-    is_free = np.ones(n_columns, dtype=bool)
     most = min(max_selected, n_columns)
     while (size := len(rows.order)) < most:
-        if draws is None:
-            np.multiply(a, a, out=score)
-            np.divide(score, den, out=score)
-        else:
-            looked_at = draws.free(size, is_free)
-            score = a.take(looked_at)
-            score *= score
-            score /= den.take(looked_at)
+        np.multiply(a, a, out=score)
+        np.divide(score, den, out=score)
         i = int(score.argmax())
         best = float(score[i])
         if reason := stopped(best / n_samples, 0.0, size):
@@ -292,12 +282,9 @@ def greedy(
         if score[score.argmax()] >= least:
             score[i] = best
             near = np.flatnonzero(score >= least)
-            near = near if draws is None else np.sort(looked_at[near])
             near = near[np.isfinite(den[near])]
             exact_a, exact_den = rows.terms(Z[:, near].astype(np.float64, copy=False))
             i = int(near[lowest_of_ties(exact_a**2 / exact_den)])
-        elif draws is not None:
-            i = int(looked_at[i])
         if reason := stopped(rows.score(Z[:, i].astype(np.float64)) / n_samples, tol, size):
             break
         u = rows.enter(i)
@@ -309,10 +296,9 @@ def greedy(
             # A column that depends on those chosen has nothing left to add.
             den[den <= _DEPENDENT * n_samples] = np.inf
         den[i] = np.inf
-        is_free[i] = False
     else:
         reason = reached(max_selected, n_columns)
-    return rows.result(lam, reason if draws is None else of_drawn(reason, draws.size))
+    return rows.result(lam, reason)
 
 
 def greedy_from_gram(
@@ -359,7 +345,7 @@ def greedy_from_gram(
 
 
 class SampledSearch:
-    """GreedyTL-59: as `greedy` with draws, for columns that are made when they are drawn.
+    """GreedyTL-59 for columns that are made when they are drawn.
 
     The caller asks which candidates the next step looks at, and hands over their columns, until
     none is wanted.
@@ -368,7 +354,9 @@ class SampledSearch:
     ----------
     y : ndarray of shape (n_rows,)
         Standardised.
-    n_samples, lam, max_selected, tol, draws : as in `greedy`
+    n_samples, lam, max_selected, tol : as in `greedy`
+    draws : CandidateDraws
+        Candidates that each step looks at.
     """
 
     def __init__(

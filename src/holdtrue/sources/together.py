@@ -62,7 +62,9 @@ def greedy_together(
     weights : ndarray of shape (n_searches, n_rows)
     lams : sequence of float
         Above 0.
-    max_selected, tol, draws : as in `kernel.greedy`
+    max_selected, tol : as in `kernel.greedy`
+    draws : CandidateDraws, optional
+        Candidates that each step looks at, as in `kernel.SampledSearch`. Default: all.
     """
     lam = np.array(lams)
     fits: dict[int, GreedyFit] = {}
