@@ -162,8 +162,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             is_mistake = isinstance(
                 error, (SpokenError, ValueError, TypeError, OSError, ImportError, MemoryError)
             )
-            told = _with_option_names(_sentence(error), options) if is_mistake else _bug(error)
-            print_error(f"{who}: {told}")
+            sentence = _with_option_names(_sentence(error), options) if is_mistake else _bug(error)
+            print_error(f"{who}: {sentence}")
             raise typer.Exit(2 if is_mistake else 1) from None
         finally:
             silent.reset(silenced)

@@ -35,6 +35,7 @@ from holdtrue.errors import (
     InputError,
     InputTypeError,
     MissingFileError,
+    SpokenError,
     caution,
     did_you_mean,
     shown,
