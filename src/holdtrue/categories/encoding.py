@@ -343,17 +343,22 @@ def encode_values(chosen: Chosen, output: str) -> np.ndarray:
     """
     if not chosen.averaged:
         return encode(chosen.table, chosen.strength, output)[np.append(chosen.place, -1)]
-    result = np.zeros(1)
+    by_reading: dict[int, list[Way]] = {}
     for way in chosen.averaged:
-        numbers = encode(way.table, way.strength, output)
-        of_values = numbers[np.append(way.place, -1)]
+        by_reading.setdefault(way.n_bins, []).append(way)
+    result = np.zeros(1)
+    for n_bins, ways in by_reading.items():
+        place, table = ways[0].place, ways[0].table
+        encoded = [way.weight * encode(table, way.strength, output) for way in ways]
+        numbers = np.sum(encoded, axis=0)
+        of_values = numbers[np.append(place, -1)]
         if chosen.rank is not None:
-            n_rows = _row_counts(way.table, "squared_error" if output == "mean" else "log_loss")
-            middle = (np.cumsum(n_rows) - n_rows / 2)[: way.n_bins]
-            inside = np.flatnonzero((way.place >= 0) & (way.place < way.n_bins))
+            n_rows = _row_counts(table, "squared_error" if output == "mean" else "log_loss")
+            middle = (np.cumsum(n_rows) - n_rows / 2)[:n_bins]
+            inside = np.flatnonzero((place >= 0) & (place < n_bins))
             for column, known in zip(of_values.T, numbers.T, strict=True):
-                column[inside] = np.interp(chosen.rank[inside], middle, known[: way.n_bins])
-        result = result + way.weight * of_values
+                column[inside] = np.interp(chosen.rank[inside], middle, known[:n_bins])
+        result = result + of_values
     return result
 
 
