@@ -183,12 +183,9 @@ def _lines(
     """The same in Python; nothing where rows are repeated."""
     if data.weight:
         return ""
-    imports = {"holdtrue": ["compare_models"], "holdtrue.tables": ["open_table", "rows_of"]}
     models: Any = names
     lines, contests = [], []
     if files:
-        imports["holdtrue.compare.field"] = ["named_models"]
-        imports["holdtrue.skops_files"] = ["load_skops"]
         is_classes = not data.target_kind(target, target_type).is_numeric
         lines = [f"models = named_models({names!r}, is_classes={is_classes})"]
         loads = {Path(file).stem: f"load_skops({without_folders(file)!r})" for file in files}
@@ -205,13 +202,11 @@ def _lines(
     groups = {} if domain is None else {"groups": Name("rows.groups")}
     judged: dict[str, Any] = {**groups, "target_type": target_type, **options}
     for k, columns in raw.items():
-        imports["pyarrow as pa"] = []
         batches = f"pa.Table.from_batches(table.batches({columns!r}))"
         given = (Name(f"{{{k!r}: {loads[k]}}}"), Name(f"{batches}.to_pandas()"), Name("rows.y"))
         contests.append(call(compare_models, *given, **judged))
     contests.insert(0, call(compare_models, models, Name("rows.X"), Name("rows.y"), **judged))
     return program(
-        imports,
         opened_line(ask, [target, *([domain] if domain else [])]),
         *narrowed_lines(ask, data),
         f"rows = {rows}",

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import holdtrue
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.errors import shown
 from holdtrue.tables import open_table
 
 _WIDTH = 88
+# What programs may use: modules under a short name, and names by their module.
+_SHORT = {"np": "numpy", "pa": "pyarrow"}
+_NAMES = {
+    "holdtrue": holdtrue.__all__,
+    "holdtrue.compare.field": ["named_models"],
+    "holdtrue.skops_files": ["load_skops"],
+    "holdtrue.tables": ["moments_of", "open_table", "rows_of"],
+}
 
 
 class Name(NamedTuple):
@@ -21,13 +31,15 @@ class Name(NamedTuple):
     text: str
 
 
-def program(imports: dict[str, list[str]], *lines: str) -> str:
-    """The whole program; ``imports`` are names by module."""
-    heads = [
-        f"from {module} import {', '.join(sorted(names))}" if names else f"import {module}"
-        for module, names in imports.items()
-    ]
-    return "\n".join([*heads, "", *lines])
+def program(*lines: str) -> str:
+    """The lines, after imports of the names that they use."""
+    code = "\n".join(lines)
+    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    imports = [f"import {module} as {name}" for name, module in _SHORT.items() if name in used]
+    for module, names in _NAMES.items():
+        if needed := sorted(used & set(names)):
+            imports.append(f"from {module} import {', '.join(needed)}")
+    return "\n".join([*imports, "", code])
 
 
 def opened_line(ask: Ask, complete: Sequence[str]) -> str:

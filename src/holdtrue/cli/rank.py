@@ -153,7 +153,6 @@ def _lines(ask: Ask, data: Data, target: str, groups: str | None, **options: Any
     options |= {"sample_weight": Name("weights")} if data.weight else {}
     ranked = call(rank_columns, Name("table"), target, groups=groups, **options)
     return program(
-        {"holdtrue": ["rank_columns"], "holdtrue.tables": ["open_table"]},
         opened_line(ask, [target, *([groups] if groups else [])]),
         *only,
         f"print({ranked})",

@@ -324,7 +324,6 @@ def _lines(ask: Ask, data: Data, target: str, domain: str, model: Any, target_ty
     )
     classes = ", classes=sums.classes" if hasattr(model, "classes_") else ""
     return program(
-        {"holdtrue": [type(model).__name__], "holdtrue.tables": ["moments_of", "open_table"]},
         opened_line(ask, [target, domain]),
         *narrowed_lines(ask, data),
         f"sums = {sums}",

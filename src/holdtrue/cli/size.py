@@ -134,7 +134,6 @@ def _lines(
     options = ", groups=groups[known]" if groups else ""
     options += ", X_unlabeled=X[has_x & np.isnan(y)]" if unlabelled else ""
     return program(
-        {"numpy as np": [], "holdtrue": ["NestedRegressor"], "holdtrue.tables": ["open_table"]},
         opened_line(ask, [groups] if groups else []),
         *([labels_line("groups", groups)] if groups else []),
         f"X = np.column_stack([table.column(name) for name in {x!r}]).astype(float)",

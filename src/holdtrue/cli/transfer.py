@@ -152,11 +152,6 @@ def _lines(
     pool = pool.replace("SourcePool(", "SourcePool.from_folder(", 1)
     roles = [target, *([groups] if groups else [])]
     return program(
-        {
-            "numpy as np": [],
-            "holdtrue": [type(model).__name__, "SourcePool"],
-            "holdtrue.tables": ["open_table"],
-        },
         opened_line(ask, roles),
         f"names = [name for name in table.names if name not in {[*roles, *data.dropped]!r}]",
         "X = np.column_stack([table.column(name) for name in names])",
