@@ -99,9 +99,11 @@ def _dots(chart: Dots, ax: Any) -> Any:
         if not rows:
             continue
         dots, colour = [chart.dots[row] for row in rows], layout.MARKS[mark]
-        for row, dot in zip(rows, dots, strict=True):
-            if layout.is_drawable(dot.low, dot.high):
-                ax.hlines(row, dot.low, dot.high, color=colour, linewidth=2, alpha=0.5)
+        bars = [
+            row for row in rows if layout.is_drawable(chart.dots[row].low, chart.dots[row].high)
+        ]
+        lows, highs = [chart.dots[row].low for row in bars], [chart.dots[row].high for row in bars]
+        ax.hlines(bars, lows, highs, color=colour, linewidth=2, alpha=0.5)
         ax.scatter(
             [dot.value for dot in dots],
             rows,
