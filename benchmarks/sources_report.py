@@ -105,10 +105,9 @@ def report_estimate(rows: list[dict[str, Any]], folder: Path) -> str:
             " OMPCV has as many folds. All columns are in memory: GreedyTL-59 then saves nothing"
             " that it would save on models to be run, but for columns that no step can draw."
             " k = tol: no limit but the tolerance. Asked: OMPCV 6× and 2.5×, OMP 1×, GreedyTL-59 no"
-            " slower, `lam='loo'` below 1 s. One other process ran on the second core; a run on a"
-            " busy machine had 7.5× and 4.2× for OMPCV. What `estimate=False` lacks at the first"
-            " size is checks of the input, the search for equal columns and the path; at the"
-            " second it is ahead.",
+            " slower, `lam='loo'` below 1 s. All left-out rows are searched together, one step of"
+            " each at a time. What `estimate=False` lacks at the first size is checks of the input,"
+            " the search for equal columns and the path; at the second it is ahead.",
         ]
     )
 
