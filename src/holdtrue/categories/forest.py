@@ -92,15 +92,8 @@ class Bags(NamedTuple):
         at = np.flatnonzero(same)
         first[at + 1] = (sample.cells[order[at + 1]] != sample.cells[order[at]]).any(axis=1)
         starts = np.flatnonzero(first)
-        kept = order[starts]
-        return cls(
-            sample._replace(
-                cells=sample.cells[kept],
-                label=sample.label[kept],
-                weight=np.add.reduceat(sample.weight[order], starts),
-            ),
-            None if group is None else group[kept],
-        )
+        kept, weight = order[starts], np.add.reduceat(sample.weight[order], starts)
+        return cls(sample.at(kept)._replace(weight=weight), None if group is None else group[kept])
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn without replacement, as the weight of each row in the bag."""

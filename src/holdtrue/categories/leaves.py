@@ -282,20 +282,12 @@ def by_group(sample: Sample, group: np.ndarray) -> tuple[Sample, np.ndarray]:
     """Sample without rows of weight 0, and its groups; rows of a group lie together."""
     rows = np.argsort(group, kind="stable")
     rows = rows[sample.weight[rows] > 0]
-    ordered = sample._replace(
-        cells=sample.cells[rows], label=sample.label[rows], weight=sample.weight[rows]
-    )
-    return ordered, np.unique(group[rows], return_inverse=True)[1]
+    return sample.at(rows), np.unique(group[rows], return_inverse=True)[1]
 
 
 def without_empty_rows(sample: Sample) -> Sample:
     """The sample without rows of weight 0."""
-    if sample.weight.all():
-        return sample
-    rows = np.flatnonzero(sample.weight)
-    return sample._replace(
-        cells=sample.cells[rows], label=sample.label[rows], weight=sample.weight[rows]
-    )
+    return sample if sample.weight.all() else sample.at(np.flatnonzero(sample.weight))
 
 
 def root_sums(sample: Sample) -> np.ndarray:

@@ -98,6 +98,12 @@ class Sample(NamedTuple):
             int(label.max()) + 1,
         )
 
+    def at(self, rows: np.ndarray) -> Sample:
+        """Some of the rows, in their order."""
+        return self._replace(
+            cells=self.cells[rows], label=self.label[rows], weight=self.weight[rows]
+        )
+
 
 def cell_type(offsets: np.ndarray) -> type:
     """The narrower of two unsigned types that holds all cells: memory is what growing waits for."""
