@@ -143,9 +143,15 @@ def test_many_whole_numbers_are_tried_by_value_and_by_bins():
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8])
-def test_arrays_of_integers_are_encoded_in_one_pass_as_column_by_column(monkeypatch, dtype):
+@pytest.mark.parametrize(("n_values", "step"), [(10, 1), (10, 3), (35, 3)])
+def test_arrays_of_integers_are_encoded_in_one_pass_as_column_by_column(
+    monkeypatch, dtype, n_values, step
+):
     rng = np.random.default_rng(0)
-    X = np.stack([rng.integers(0, 2, 400), 3 * rng.integers(5, 40, 400), np.full(400, 7)], axis=1)
+    X = np.stack(
+        [rng.integers(0, 2, 400), step * rng.integers(5, 5 + n_values, 400), np.full(400, 7)],
+        axis=1,
+    )
     X, weight = X.astype(dtype), rng.integers(0, 3, 400)
     monkeypatch.setattr(encoder, "WORTH_COMPILING", 0)
     integers = encoder.IntegerRows.of(X, weight)

@@ -121,6 +121,7 @@ def test_pairs_of_joined_values_are_added_up(monkeypatch, rows, most_cells):
     pairs, counts = pair_loops.pair_counts(codes, group, label.astype(np.uint8), (6, 5, 3))
     joined = np.array([0, 0, 1, 1, 1, 2])
     (value, group_of), counts = pair_loops.joined_counts(joined, *pairs, counts, 5)
+    assert (np.diff(value) >= 0).all()
     found = {(v, g): tuple(c) for v, g, c in zip(value, group_of, counts.tolist(), strict=True)}
     assert len(found) == len(value)
     for v, g in set(zip(joined[codes].tolist(), group.tolist(), strict=True)):

@@ -361,14 +361,26 @@ class ColumnEncoder:
             for first, group in zip(self.offsets, groups, strict=False)
         ]
         if isinstance(table, IntegerRows):
-            from holdtrue.categories.encoder_loops import place_codes
-
-            codes = table.codes if used.all() else table.codes[used]
-            first = np.cumsum([0, *map(len, cell_of[:-1])])
-            place_codes(codes, self.feature, first, np.concatenate(cell_of), cells)
+            self._place(table, used, cell_of, cells)
         else:
             _fill(cells, list(zip(row_codes, cell_of, strict=True)))
         return cells
+
+    def _place(
+        self, table: IntegerRows, used: np.ndarray, cell_of: list[np.ndarray], cells: np.ndarray
+    ) -> None:
+        """Write the cells of the rows used, given the cell of each code, column by column."""
+        from holdtrue.categories.encoder_loops import place_codes
+
+        codes = table.codes if used.all() else table.codes[used]
+        ends = np.array([np.flatnonzero(counts)[[0, -1]] for counts in table.counts])
+        n_cells = [0 if column.edges is not None else column.n_cells for column in self.columns]
+        if np.array_equal(n_cells, ends[:, 1] - ends[:, 0] + 1):
+            # By value and without gaps: a cell is the code and a number, modulo 2^16 or 2^32.
+            np.add(codes, (self.offsets[:-1] - ends[:, 0]).astype(cells.dtype), out=cells)
+            return
+        first = np.cumsum([0, *map(len, cell_of[:-1])])
+        place_codes(codes, self.feature, first, np.concatenate(cell_of), cells)
 
     def _readings(self, j: int, kind: str, values: Any, rows: np.ndarray) -> list[Reading]:
         """Ways to read a feature, bins first; each cuts it differently."""
