@@ -48,7 +48,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "get_started": [], "how": [], "trust": []}
+html_sidebars = {"index": [], "get_started": [], "how": [], "trust": [], "scale": []}
+default_role = "py:obj"  # names in docstrings are links
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

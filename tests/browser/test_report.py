@@ -19,11 +19,12 @@ from sklearn.linear_model import LinearRegression
 from skops.io import dump
 
 from holdtrue import SelectionPath
+from holdtrue.demo import write_data
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 AXE = Path(__file__).parents[2] / ".venv/node_modules/axe-core/axe.min.js"
 SCRIPT, IMAGE = "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'
-PAGES = ("rank", "select", "transfer", "size", "path", "demo")
+PAGES = ("rank", "select", "compare", "check", "transfer", "size", "path", "demo")
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -93,15 +94,17 @@ def pages(tmp_path_factory, command_line):
     shelf.mkdir()
     dump(LinearRegression().fit(X[:, :3], X[:, 0]), shelf / "<img src=x onerror=alert(1)>.skops")
     dump(LinearRegression().fit(X[:, :3], X[:, 3]), shelf / "other.skops")
-    few = ("--drop", "level", "--drop", "<i>place")
+    few, saved = ("--drop", "level", "--drop", "<i>place"), ("--save", "<b>ridge.skops")
     for command, asked in {
         "rank": ("-t", "level"),
         "select": ("-t", "<b>target", "-d", "<i>place"),
+        "compare": ("-t", "<b>target", "-d", "<i>place", "--models", "mean,ridge", *saved),
         "transfer": ("-t", "<b>target", "-s", shelf.name, *few),
         "size": ("--x", SCRIPT, "--y", "<b>target"),
     }.items():
         ended = holdtrue(command, file, *asked, "--out", f"{command}.html", "--quiet")
         assert ended.code == 0, ended
+    assert holdtrue("check", "<b>ridge.skops", file, "--out", "check.html", "--quiet").code == 0
     scores = [10.0, 9.0, np.nan, np.inf, -1.0, 2.0, 100.0]
     names = [SCRIPT, IMAGE, "zebra", "Apple", "10", "9"]
     path = SelectionPath(range(6), names, scores, 4, f"because {SCRIPT}")
@@ -345,3 +348,29 @@ def test_a_page_prints(page, visit):
     content = base64.b64decode(printed["data"])
     assert content.startswith(b"%PDF")
     assert len(content) > 20_000
+
+
+def test_the_way_from_a_file_to_a_promise_kept_is_told_on_its_pages(visit, pages, command_line):
+    """rank, select, compare and save on twelve hospitals; predict and check on twenty others."""
+    write_data(pages / "way", seed=0)
+    run = command_line(pages / "way")
+    question = ("hospitals.csv", "--target", "recovery", "--domain", "hospital")
+    field = ("--models", "mean,ridge,steady_ridge")
+    steps = {
+        "rank": ("rank", *question),
+        "select": ("select", *question),
+        "compare": ("compare", *question, *field, "--save", "m.skops"),
+        "check": ("check", "m.skops", "new_hospitals.csv"),
+    }
+    answers = {}
+    for name, asked in steps.items():
+        ended = run(*asked, "--json", "--out", f"{name}.html")
+        assert ended.code == 0, ended
+        answers[name] = json.loads(ended.out)["answer"]
+        text = visit(f"way/{name}").find_element("tag name", "body").text
+        assert " ".join(answers[name].split()) in " ".join(text.split())
+    assert run("predict", "m.skops", "new_hospitals.csv", "--out", "p.csv").code == 0
+    assert len((pages / "way" / "p.csv").read_text().splitlines()) == 2001
+    assert "steady" in answers["select"]
+    assert "Kept in m.skops" in answers["compare"]
+    assert "The promise was kept" in answers["check"]
