@@ -1,6 +1,8 @@
 """Checks that the estimators share."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from holdtrue import (
@@ -44,3 +46,11 @@ def test_a_warning_points_at_the_line_of_the_caller(estimator):
     with pytest.warns(UserWarning, match=f"^{type(estimator).__name__}: ") as warned:
         estimator.fit(X, X[:, 0] + rng.normal(size=60), **groups)
     assert {warning.filename for warning in warned} == {__file__}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_with_missing_values_are_named(frame):
+    X = frame({"age": [1.0, 2.0, 3.0, 4.0], "dose": [1.0, None, float("nan"), 2.0]})
+    message = r"TGreedyRegressor: X has missing values in 'dose'. Fill them"
+    with pytest.raises(ValueError, match=message):
+        TGreedyRegressor().fit(X, np.arange(4.0))

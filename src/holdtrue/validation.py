@@ -14,7 +14,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from holdtrue.errors import InputError, shown
+from holdtrue.errors import InputError, named, shown
 from holdtrue.targets import check_class_count
 
 # Weights are repetitions of rows; larger ones leave the range of whole numbers and of float32.
@@ -71,7 +71,25 @@ def numeric_rows(
             y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
         return X, y
     except ValueError as error:
+        missing = _missing_in(X) if "X contains NaN" in str(error) else []
+        if missing:
+            raise InputError(
+                f"X has missing values in {named(missing)}. Fill them, for example with "
+                f"SimpleImputer, or leave those rows or columns out.\n{error}"
+            ) from error
         raise _in_words(error) from error
+
+
+def _missing_in(X: Any) -> list[str]:
+    """Columns of a data frame with a missing value."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return []
+    return [
+        name
+        for name, dtype in frame.schema.items()
+        if frame[name].is_null().any() or (dtype.is_float() and frame[name].is_nan().any())
+    ]
 
 
 def check_count(name: str, value: Any, least: int) -> None:

@@ -404,6 +404,7 @@ def test_compiled_steps_are_the_steps_of_the_walk(rule, center, dtype):
     X = (rng.normal(size=(240, 12)) + rng.normal(size=12)).astype(dtype)
     y = X[:, :3].sum(axis=1) + rng.normal(size=240)
     codes = np.repeat(np.arange(6), 40)
+    X[:, 7] = codes  # nothing varies within domains
     data = domains_from_rows(X, y[:, None], codes, np.ones(240), n_columns=12, max_bytes=2**20)
     weight = np.array([1.0, 1, 1, 0, 1, 1])
     plain, fast = (

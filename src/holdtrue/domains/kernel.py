@@ -509,14 +509,14 @@ class Walk:
         """Stagewise steps in compiled loops, for one target and columns in memory."""
         shift = self._shift if self._is_shifted else np.zeros_like(self._shift)
         stored = None if self.domains.columns is None else self.domains.columns.for_loops(shift)
-        if stored is None or self.stepwise or len(self._g) > 1 or not self.usable.all():
+        if stored is None or self.stepwise or len(self._g) > 1:
             return
         from holdtrue.domains.loops import take_steps
 
         deltas, t, df = np.empty((3, n_steps))
         features, losses = np.empty(n_steps, np.intp), np.empty((n_steps, len(self.weight)))
         nothing = np.where(self._open[0], self._nothing[0], np.inf)
-        moments = self.weight, self.e2, self._floor[0], nothing
+        moments = self.weight, self.e2, self._floor[0], nothing, np.flatnonzero(self.usable)
         steps, rule = (features, deltas, t, df, losses), RULES.index(self.rule)
         taken = take_steps(self._g[0], self._loss[0], *moments, stored, rule, steps)
         order = features[:taken].tolist()

@@ -59,24 +59,22 @@ def _shrinkage(variance: float, mean: float, mean_v: float, df: float, p: int) -
 
 
 @part
-def _moderate(s2: np.ndarray, e2: np.ndarray, df: float) -> float:
+def _moderate(s2: np.ndarray, e2: np.ndarray, usable: np.ndarray, df: float) -> float:
     """Shrink the variances s2 as `kernel.moderated_t` does; the degrees of freedom of T."""
-    p = len(s2)
+    p = len(usable)
+    v = s2 / e2 if p == len(s2) else s2[usable] / e2[usable]
     low, high = np.inf, 0.0
     for j in range(p):
-        s2[j] /= e2[j]
-        low, high = min(low, s2[j]), max(high, s2[j])
+        low, high = min(low, v[j]), max(high, v[j])
     if low < 1e-5 * high:
-        least = 1e-5 * np.median(s2)
-        for j in range(p):
-            s2[j] = max(s2[j], least)
-    logs = np.log(s2)
+        v = np.maximum(v, 1e-5 * np.median(v))
+    logs = np.log(v)
     mean, variance = logs.sum() / p, 0.0
     for j in range(p):
         variance += (logs[j] - mean) ** 2
-    add, times, total = _shrinkage(variance / (p - 1), mean, s2.sum() / p, df, p)
+    add, times, total = _shrinkage(variance / (p - 1), mean, v.sum() / p, df, p)
     for j in range(p):
-        s2[j] = (add + times * s2[j]) * e2[j]
+        s2[usable[j]] = (add + times * v[j]) * e2[usable[j]]
     return total
 
 
@@ -127,6 +125,7 @@ def take_steps(
     e2: np.ndarray,
     floor: np.ndarray,
     nothing: np.ndarray,
+    usable: np.ndarray,
     columns: Any,
     rule: int,
     steps: Any,
@@ -142,6 +141,8 @@ def take_steps(
     e2, floor : ndarray of shape (n_features,)
     nothing : ndarray of shape (n_features,)
         Effects that are rounding error; inf where a feature may not be picked.
+    usable : ndarray of int
+        Features that vary: those whose spreads are shrunk towards each other.
     columns : tuple
         Where columns come from.
     rule : int
@@ -167,7 +168,7 @@ def take_steps(
                     s2[j] += share * (g[d, j] - mu[j]) ** 2
         for j in range(p):
             s2[j] = max(s2[j], floor[j])
-        df[k] = _moderate(s2, e2, total - 1) if rule == 2 and p > 1 else total - 1
+        df[k] = _moderate(s2, e2, usable, total - 1) if rule == 2 and len(usable) > 1 else total - 1
         i = _strongest(mu, s2, e2, nothing, rule == 0)
         if i < 0:
             return k
