@@ -152,9 +152,9 @@ class JsonRows:
         if pair == {pa.int64(), pa.float64()}:
             return pa.float64()
         if pa.types.is_nested(known) or pa.types.is_nested(kind):
-            if pa.types.is_nested(known) and pa.types.is_nested(kind):
-                return known  # refused where it is used
-            raise self._differ(block, name)
+            if not (pa.types.is_nested(known) and pa.types.is_nested(kind)):
+                self._look_for_mixed(block, pa.ArrowInvalid(f"types in {name!r} differ"))
+            return known  # refused where it is used
         if all(pa.types.is_string(one) or pa.types.is_timestamp(one) for one in pair):
             self._dates_as_text.add(name)
         else:
@@ -185,14 +185,6 @@ class JsonRows:
                 f"{first} and what follows it cannot be read ({first_line(error)})."
             ) from error
         self._mixed |= mixed
-
-    def _differ(self, block: Block, name: str) -> ValueError:
-        error = pa.ArrowInvalid(f"types in {name!r} differ")
-        try:
-            self._look_for_mixed(block, error)
-        except InputError as refused:
-            return refused
-        return InputError(f"{block.file.path.name} cannot be read ({error}).")
 
     def _lines(self, block: Block) -> Iterator[tuple[str, bytes]]:
         """Where each object of a block is, and its text."""
