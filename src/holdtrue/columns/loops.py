@@ -59,6 +59,22 @@ def _mixed(mixed: Any, word: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(29))
 
 
+@numba.njit(inline="always")
+def _row_hash(keys: Any, i: Any, n_words: Any) -> Any:
+    mixed = np.uint64(0)
+    for w in range(n_words):
+        mixed = _mixed(mixed, keys[i, w])
+    return mixed * _MIX
+
+
+@numba.njit(inline="always")
+def _same_key(seen: Any, at: Any, keys: Any, i: Any, n_words: Any) -> Any:
+    same = True
+    for w in range(n_words):
+        same &= seen[at, w] == keys[i, w]
+    return same
+
+
 @compiled
 def hash_texts(offsets: np.ndarray, words: np.ndarray, hashes: np.ndarray) -> None:
     """Write a hash of each text, the same on every machine.
@@ -124,10 +140,7 @@ def text_keys(
 def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray) -> None:
     """Add the keys, shape (n_rows, n_words), to the sizes of their parts, shape (2**n_bits,)."""
     for i in range(len(keys)):
-        mixed = np.uint64(0)
-        for w in range(keys.shape[1]):
-            mixed = _mixed(mixed, keys[i, w])
-        sizes[(mixed * _MIX) >> np.uint64(64 - n_bits)] += 1
+        sizes[_row_hash(keys, i, keys.shape[1]) >> np.uint64(64 - n_bits)] += 1
 
 
 @compiled
@@ -155,10 +168,7 @@ def place_keys(
     rows : ndarray of uint32, shape (n_placed,)
     """
     for i in range(len(keys)):
-        mixed = np.uint64(0)
-        for w in range(keys.shape[1]):
-            mixed = _mixed(mixed, keys[i, w])
-        part = np.int64((mixed * _MIX) >> np.uint64(64 - n_bits)) - first_part
+        part = np.int64(_row_hash(keys, i, keys.shape[1]) >> np.uint64(64 - n_bits)) - first_part
         if part < 0 or part >= len(places):
             continue
         to = places[part]
@@ -195,10 +205,7 @@ def group_keys(
             table = np.empty(size, dtype=np.int32)
         table[:size] = -1
         for at in range(start, stop):
-            mixed = np.uint64(0)
-            for w in range(keys.shape[1]):
-                mixed = _mixed(mixed, keys[at, w])
-            slot = np.int64((mixed * _MIX) >> np.uint64(20)) & (size - 1)
+            slot = np.int64(_row_hash(keys, at, keys.shape[1]) >> np.uint64(20)) & (size - 1)
             while True:
                 seen = table[slot]
                 if seen < 0:
@@ -207,10 +214,7 @@ def group_keys(
                     first[n_groups] = rows[at]
                     n_groups += 1
                     break
-                same = True
-                for w in range(keys.shape[1]):
-                    same &= keys[seen, w] == keys[at, w]
-                if same:
+                if _same_key(keys, seen, keys, at, keys.shape[1]):
                     codes[at] = codes[seen]
                     break
                 slot = (slot + 1) & (size - 1)
@@ -246,10 +250,7 @@ def fill_slots(table: np.ndarray, n_words: int, n_seen: int, slots: np.ndarray) 
     """Write to empty slots, -1 everywhere, where `count_keys` finds the first n_seen keys."""
     mask = np.uint64(len(slots) - 1)
     for at in range(n_seen):
-        mixed = np.uint64(0)
-        for w in range(n_words):
-            mixed = _mixed(mixed, table[at, w])
-        slot = ((mixed * _MIX) >> np.uint64(20)) & mask
+        slot = (_row_hash(table, at, n_words) >> np.uint64(20)) & mask
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = at
@@ -307,10 +308,7 @@ def count_keys(
     for start in range(0, len(keys), _ROWS):
         stop = min(start + _ROWS, len(keys))
         for i in range(start, stop):
-            mixed = np.uint64(0)
-            for w in range(n_words):
-                mixed = _mixed(mixed, keys[i, w])
-            hashed[i - start] = ((mixed * _MIX) >> np.uint64(20)) & mask
+            hashed[i - start] = (_row_hash(keys, i, n_words) >> np.uint64(20)) & mask
         for i in range(stop - start):
             places[i] = slots[hashed[i]]
         for i in range(start, stop):
@@ -319,10 +317,7 @@ def count_keys(
                 missing[y] += 1
                 continue
             at = places[i - start]
-            same = at >= 0
-            if same:
-                for w in range(n_words):
-                    same &= table[at, w] == keys[i, w]
+            same = at >= 0 and _same_key(table, at, keys, i, n_words)
             slot = hashed[i - start]
             while not same:
                 at = slots[slot]
@@ -336,9 +331,7 @@ def count_keys(
                     first[at] = first_row + i
                     n_seen += 1
                     break
-                same = True
-                for w in range(n_words):
-                    same &= table[at, w] == keys[i, w]
+                same = _same_key(table, at, keys, i, n_words)
                 slot = (slot + np.uint64(1)) & mask
             if at >= 0:
                 table[at, np.uint64(n_words) + y] += np.uint64(1)

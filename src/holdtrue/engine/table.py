@@ -283,13 +283,13 @@ class ExchangeTable(EngineTable):
         if not names:
             return {}
         share = max(_SAMPLE, _SAMPLE_PER_RANGE * n_buckets) / n_rows
-        samples = self.sum(_Sample(names, share), names).keys
+        samples = self.sum(functools.partial(_sample, names, share), names).arrays
         ends = {}
         for name in names:
             keys = np.sort(samples[name])
             places = np.arange(1, n_buckets) * len(keys) // n_buckets
             ends[name] = np.unique(keys[places]) if len(keys) else keys
-        rows = self.sum(_RangeRows(ends), names).rows
+        rows = self.sum(functools.partial(_range_rows, ends), names).arrays
         return {name: _Ranges(ends[name], rows[name]) for name in names}
 
 
@@ -378,51 +378,32 @@ class _Ranges(NamedTuple):
     rows: np.ndarray
 
 
-class _Samples(NamedTuple):
-    keys: dict[str, np.ndarray]
+class _ByColumn(NamedTuple):
+    """An array for each column; sums put them one after the other, or add them."""
 
-    def __add__(self, other: Any) -> _Samples:
-        return _Samples(
-            {name: np.concatenate([keys, other.keys[name]]) for name, keys in self.keys.items()}
-        )
+    arrays: dict[str, np.ndarray]
+    add: Callable[[list[np.ndarray]], np.ndarray]
+
+    def __add__(self, other: Any) -> _ByColumn:
+        both = {name: self.add([a, other.arrays[name]]) for name, a in self.arrays.items()}
+        return _ByColumn(both, self.add)
 
 
-@dataclass(frozen=True)
-class _Sample:
+def _sample(names: list[str], share: float, table: Any) -> _ByColumn:
     """Keys of a share of the rows of a part, evenly spread."""
-
-    names: list[str]
-    share: float
-
-    def __call__(self, table: Any) -> _Samples:
-        n_taken = min(math.ceil(self.share * table.num_rows), table.num_rows)
-        rows = (np.arange(n_taken) + 0.5) * (table.num_rows / n_taken)
-        return _Samples(
-            {name: _present_keys(table.column(name).take(rows.astype(int))) for name in self.names}
-        )
+    n_taken = min(math.ceil(share * table.num_rows), table.num_rows)
+    rows = ((np.arange(n_taken) + 0.5) * (table.num_rows / n_taken)).astype(int)
+    keys = {name: _present_keys(table.column(name).take(rows)) for name in names}
+    return _ByColumn(keys, np.concatenate)
 
 
-class _RowsOfRanges(NamedTuple):
-    rows: dict[str, np.ndarray]
-
-    def __add__(self, other: Any) -> _RowsOfRanges:
-        return _RowsOfRanges({name: rows + other.rows[name] for name, rows in self.rows.items()})
-
-
-@dataclass(frozen=True)
-class _RangeRows:
-    ends: dict[str, np.ndarray]
-
-    def __call__(self, table: Any) -> _RowsOfRanges:
-        return _RowsOfRanges(
-            {
-                name: np.bincount(
-                    np.searchsorted(ends, _present_keys(table.column(name))),
-                    minlength=len(ends) + 1,
-                )
-                for name, ends in self.ends.items()
-            }
-        )
+def _range_rows(ends: dict[str, np.ndarray], table: Any) -> _ByColumn:
+    """Rows of a part in each range."""
+    rows = {}
+    for name, last in ends.items():
+        places = np.searchsorted(last, _present_keys(table.column(name)))
+        rows[name] = np.bincount(places, minlength=len(last) + 1)
+    return _ByColumn(rows, functools.partial(np.sum, axis=0))
 
 
 def _present_keys(column: Any) -> np.ndarray:
