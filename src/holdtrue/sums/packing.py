@@ -12,6 +12,7 @@ import json
 import struct
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,30 +123,26 @@ def damaged(kind: str) -> InputError:
 
 # --- labels and values of any type as JSON ------------------------------------------------------
 
-_WRITERS: dict[type, Any] = {
-    bool: bool,
-    int: str,  # JSON readers round large numbers
-    float: float.hex,
-    str: str,
-    bytes: lambda value: base64.b64encode(value).decode(),
-    Decimal: str,
-    datetime: datetime.isoformat,
-    date: date.isoformat,
-    time: time.isoformat,
-    timedelta: lambda value: [value.days, value.seconds, value.microseconds],
+# How values of each type are written and read; the first type that fits counts (True is an int).
+_TYPES: dict[type, tuple[Any, Any]] = {
+    bool: (bool, bool),
+    int: (str, int),  # JSON readers round large numbers
+    float: (float.hex, float.fromhex),
+    str: (str, str),
+    bytes: (
+        lambda value: base64.b64encode(value).decode(),
+        partial(base64.b64decode, validate=True),
+    ),
+    Decimal: (str, Decimal),
+    datetime: (datetime.isoformat, datetime.fromisoformat),
+    date: (date.isoformat, date.fromisoformat),
+    time: (time.isoformat, time.fromisoformat),
+    timedelta: (
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda parts: timedelta(*parts),
+    ),
 }
-_READERS: dict[str, Any] = {
-    "bool": bool,
-    "int": int,
-    "float": float.fromhex,
-    "str": str,
-    "bytes": lambda text: base64.b64decode(text, validate=True),
-    "Decimal": Decimal,
-    "datetime": datetime.fromisoformat,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "timedelta": lambda parts: timedelta(*parts),
-}
+_READERS = {kind.__name__: read for kind, (_, read) in _TYPES.items()}
 
 
 def labels_to_json(labels: Any) -> list[Any]:
@@ -154,14 +151,10 @@ def labels_to_json(labels: Any) -> list[Any]:
 
 
 def _label_to_json(label: Any) -> list[Any]:
-    kind = type(label) if type(label) in _WRITERS else None
-    for known in _WRITERS if kind is None else ():
-        if isinstance(label, known):  # pandas.Timestamp is a datetime
-            kind = known
-            break
+    kind = next((kind for kind in _TYPES if isinstance(label, kind)), None)
     if kind is None or getattr(label, "nanosecond", None):
         raise InputError(f"a value of type {type(label).__name__} cannot be written as bytes.")
-    return [kind.__name__, _WRITERS[kind](label)]
+    return [kind.__name__, _TYPES[kind][0](label)]
 
 
 def labels_from_json(record: Any) -> list[Any]:
