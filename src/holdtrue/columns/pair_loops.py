@@ -16,14 +16,6 @@ _CELLS_PER_ROW = 2
 
 
 @compiled
-def add_rows(codes: np.ndarray, table: np.ndarray, sums: np.ndarray) -> None:
-    """Add the rows of a table to the sums of their codes, shape (n_codes, n_columns)."""
-    for i in range(len(codes)):
-        for k in range(table.shape[1]):
-            sums[codes[i], k] += table[i, k]
-
-
-@compiled
 def add_cells(
     codes: np.ndarray, group: np.ndarray, label: np.ndarray, n_groups: int, cells: np.ndarray
 ) -> None:

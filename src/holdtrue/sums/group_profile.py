@@ -246,11 +246,5 @@ def sums_by_value(codes: np.ndarray, n_values: int, sums: np.ndarray) -> np.ndar
     """
     if holds_moments(sums):
         return grouped_moments(codes, n_values, sums)
-    if loops_pay(len(codes)):
-        from holdtrue.columns.pair_loops import add_rows
-
-        table = np.zeros((n_values, sums.shape[1]), dtype=np.int64)
-        add_rows(codes, sums, table)
-        return table
     columns = [np.bincount(codes, column, n_values) for column in sums.T]
     return np.stack(columns, axis=1).astype(np.int64)
