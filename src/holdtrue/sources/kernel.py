@@ -66,7 +66,7 @@ from holdtrue.sources.draws import CandidateDraws
 
 # Falls of the error below this, where the target's variance is 1, are rounding.
 _NOTHING = 1e-14
-_TIE = 1e-9
+TIE = 1e-9
 # A column whose part outside those chosen is this share of its squared length depends on them.
 _DEPENDENT = 1e-10
 # From this λ on, float32 is good enough to say which candidates might win.
@@ -205,10 +205,10 @@ def stopped(fall: float, tol: float, size: int) -> str:
     return ""
 
 
-def lowest_of_ties(scores: np.ndarray) -> int:
+def _lowest_of_ties(scores: np.ndarray) -> int:
     """Departure 4. First of the scores that equal the largest but for rounding."""
     best = int(scores.argmax())
-    ties = np.flatnonzero(scores[:best] >= scores[best] * (1 - _TIE))
+    ties = np.flatnonzero(scores[:best] >= scores[best] * (1 - TIE))
     return int(ties[0]) if len(ties) else best
 
 
@@ -221,7 +221,7 @@ def least_to_win(best: Any, n_samples: Any, lam: Any, size: int, kind: np.dtype)
     """
     share = 4 * (4 + size**0.5) * float(np.finfo(kind).eps)
     slack = 2 * (n_samples * best / lam) ** 0.5 + best * (1 + 1 / lam)
-    return best * (1 - _TIE) - 2 * share * slack
+    return best * (1 - TIE) - 2 * share * slack
 
 
 def greedy(
@@ -275,7 +275,7 @@ def greedy(
         best = float(score[i])
         if reason := stopped(best / n_samples, 0.0, size):
             break
-        least = best * (1 - _TIE)
+        least = best * (1 - TIE)
         if lam:
             least = least_to_win(best, n_samples, lam, size, kind)
         score[i] = -1
@@ -284,7 +284,7 @@ def greedy(
             near = np.flatnonzero(score >= least)
             near = near[np.isfinite(den[near])]
             exact_a, exact_den = rows.terms(Z[:, near].astype(np.float64, copy=False))
-            i = int(near[lowest_of_ties(exact_a**2 / exact_den)])
+            i = int(near[_lowest_of_ties(exact_a**2 / exact_den)])
         if reason := stopped(rows.score(Z[:, i].astype(np.float64)) / n_samples, tol, size):
             break
         u = rows.enter(i)
@@ -324,7 +324,7 @@ def greedy_from_gram(
     rows: list[tuple[np.ndarray, float]] = []
     while len(order) < min(max_selected, len(a)):
         score = a * a / den
-        i = lowest_of_ties(score)
+        i = _lowest_of_ties(score)
         t = len(order)
         if reason := stopped(score[i] / n_samples, tol, t):
             break
@@ -392,7 +392,7 @@ class SampledSearch:
         """Pick one of the wanted candidates, whose standardised columns are Z, or stop."""
         Z = Z.astype(np.float64, copy=False)
         a, den = self._rows.terms(Z)
-        best = lowest_of_ties(a * a / den)
+        best = _lowest_of_ties(a * a / den)
         fall = self._rows.score(Z[:, best]) / self._n_samples
         if reason := stopped(fall, self._tol, len(self._rows.order)):
             self._reason = of_drawn(reason, self._draws.size)

@@ -12,15 +12,16 @@ score.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from holdtrue.sources.draws import CandidateDraws
 from holdtrue.sources.kernel import (
     SCREEN,
+    TIE,
     GreedyFit,
     least_to_win,
-    lowest_of_ties,
     of_drawn,
     reached,
     stopped,
@@ -133,13 +134,12 @@ class _Searches:
             products[self.lost_at] = np.einsum("ij,ij->i", vectors[self.lost_at[0]], self.lost)
         return products
 
-    def _columns(self, wanted: np.ndarray, f: int | None = None) -> np.ndarray:
-        """Columns standardised in float64: one for each search, or several for search f."""
+    def _columns(self, wanted: np.ndarray, search: Any = slice(None)) -> np.ndarray:
+        """Columns standardised in float64, each for its search; by default one for each."""
         z = self.raw[:, wanted].T.astype(np.float64)
-        folds = slice(None) if f is None else [f]
-        weight, n = np.broadcast_to(self.weight[folds], z.shape), self.n[folds, None]
+        weight, n = self.weight[search], self.n[search, None]
         z -= np.einsum("ij,ij->i", z, weight)[:, None] / n
-        z *= self.root[folds]
+        z *= self.root[search]
         scale = np.sqrt(np.einsum("ij,ij->i", z, z)[:, None] / n)
         scale[scale == 0] = 1
         z /= scale
@@ -161,19 +161,26 @@ class _Searches:
         score[each, first] = -1
         second = score[each, score.argmax(axis=1)]
         taken = first if drawn is None else drawn[first]
-        for f in np.flatnonzero((second >= least) & (best > 0)).tolist():
-            score[f, first[f]] = best[f]
-            near = np.flatnonzero(score[f] >= least[f])
-            near = near if drawn is None else np.sort(drawn[near])
-            near = near[np.isfinite(self.den[f, near])]
-            z = self._columns(near, f)
+        unclear = np.flatnonzero((second >= least) & (best > 0))
+        if not len(unclear):
+            return taken
+        score[unclear, first[unclear]] = best[unclear]
+        search, near = np.nonzero(score[unclear] >= least[unclear, None])
+        search = unclear[search]
+        near = near if drawn is None else drawn[near]
+        is_open = np.isfinite(self.den[search, near])
+        search, near = search[is_open], near[is_open]
+        z = self._columns(near, search)
+        a_squared = np.einsum("ij,ij->i", self.residual[search], z) ** 2
+        for f in unclear:
+            part = slice(*np.searchsorted(search, [f, f + 1]))
             if t > len(self.raw):
-                c = np.einsum("ij,ij->i", z @ self.H[f], z)
+                c = np.einsum("ij,ij->i", z[part] @ self.H[f], z[part])
             else:
-                g = z @ self.U[f, :t].T
+                g = z[part] @ self.U[f, :t].T
                 c = self.n[f] - np.einsum("ij,ij->i", g, g)
-            den = self.Lam[f] + np.maximum(c, 0.0)
-            taken[f] = near[lowest_of_ties((z @ self.residual[f]) ** 2 / den)]
+            exact = a_squared[part] / (self.Lam[f] + np.maximum(c, 0.0))
+            taken[f] = near[part][exact >= exact.max() * (1 - TIE)].min()
         return taken
 
     def run(
@@ -255,7 +262,7 @@ class _Searches:
         for f, reason in enumerate(reasons):
             if reason:
                 order = self.order[f, :t]
-                R = self.U[f, :t] @ self._columns(order, f).T
+                R = self.U[f, :t] @ self._columns(order, np.full(t, f)).T
                 R[np.diag_indices(t)] = self.diagonal[f, :t]
                 fits[int(self.number[f])] = GreedyFit(
                     order.copy(), R, self.q[f, :t].copy(), float(self.n[f]), float(self.lam[f]),
