@@ -49,7 +49,6 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {"index": [], "get_started": [], "how": [], "trust": [], "scale": []}
-default_role = "py:obj"  # names in docstrings are links
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
