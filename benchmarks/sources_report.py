@@ -107,8 +107,9 @@ def report_estimate(rows: list[dict[str, Any]], folder: Path) -> str:
             " k = tol: no limit but the tolerance. Asked: OMPCV 6× and 2.5×, OMP 1×, GreedyTL-59 no"
             " slower, `lam='loo'` below 1 s. The machine was busy: compare the ratios. All left-out"
             " rows are searched together, one step of each at a time; without a limit GreedyTL-59"
-            " takes more steps, and its draws cost more than they save. What `estimate=False` lacks at the first size is checks of the input,"
-            " the search for equal columns and the path; at the second it is ahead.",
+            " takes more steps, and its draws cost more than they save. What `estimate=False` lacks"
+            " at the first size is checks of the input, the search for equal columns and the path;"
+            " at the second it is ahead.",
         ]
     )
 
