@@ -381,18 +381,18 @@ threshold from which an input counts as crowded was set to save time, and was no
   on the eight problems marked `decided` (draws 700 to 705, n = 20, 30, 50): 1.041 before, one fit
   above twice the variance; always 1.045; where little is gained 1.033 and none, whatever is called
   little (0 to 20 %). Of one input it would cost half a percent and nothing was to be mended.
-- **A row that outweighs all others, 28 variants**: with two fits of `solar` still above 2 in view,
-  where one row has most of the variance of y. Tried: shares shrunk by their own standard error, the
-  gain asked to exceed it, the least share over leaving out any row, the share without the most
-  extreme row. Decided by the fewest fits above 2, then above 1.5, on 1,511 draws: the eight problems
-  marked `decided` (draws 1,000 to 1,009), heavy-tailed targets of Boston, flights and hitters that
-  are not judged, and generated counts, heavy-tailed and log-normal targets. Taken: a row with more
-  than half of the squares has no say (8 -> 5 fits above 2, 24 -> 18 above 1.5; the mean alone has 4
-  and 13). It costs 1.3 % on the heavy-tailed problems and 0.1 % on the eight, and gains 0.5 % on the
-  generated ones.
+- **A row that outweighs all others, 28 variants**: with two fits of `solar` still above 2 in
+  view, where one row has most of the variance of y. Tried: shares shrunk by their own standard
+  error, the gain asked to exceed it, the least share over leaving out any row, the share without
+  the most extreme row. Decided by the fewest fits above 2, then above 1.5, on 1,511 draws: the
+  eight problems marked `decided` (draws 1,000 to 1,009), heavy-tailed targets of Boston, flights
+  and hitters that are not judged, and generated counts, heavy-tailed and log-normal targets.
+  Taken: a row with more than half of the squares has no say (8 -> 5 fits above 2, 24 -> 18 above
+  1.5; the mean alone has 4 and 13). It costs 1.3 % on the heavy-tailed problems and 0.1 % on the
+  eight, and gains 0.5 % on the generated ones.
 - **Inputs of two or three values**, two limits: drawn at their values instead of between them. On
-  five generated binary inputs `bayes` had been up to five times `new_error_` and is .7 to 1.1 of it;
-  errors of predictions differ by less than 1 % (prostate, boston, wages, generated).
+  five generated binary inputs `bayes` had been up to five times `new_error_` and is .7 to 1.1 of
+  it; errors of predictions differ by less than 1 % (prostate, boston, wages, generated).
 
 Most variants lie within 2 % of one another, which is about what the draws can tell apart.
 
