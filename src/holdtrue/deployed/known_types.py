@@ -46,6 +46,9 @@ KNOWN_TYPES = frozenset(
         "numpy.int64",
         "numpy.ndarray",
         "numpy.uint64",
+        "_loss.CyHalfBinomialLoss",  # in scikit-learn 1.7
+        "_loss.CyHalfMultinomialLoss",
+        "_loss.CyHalfSquaredError",
         "sklearn._loss._loss.CyHalfBinomialLoss",
         "sklearn._loss._loss.CyHalfMultinomialLoss",
         "sklearn._loss._loss.CyHalfSquaredError",
