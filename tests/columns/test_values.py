@@ -50,7 +50,7 @@ def test_texts_that_share_a_hash_are_not_taken_for_one():
     # By the loops as they are written, in Python, with a hash that is 0 for every key.
     keys = np.array([[1, 2], [1, 3], [1, 2], [4, 2]], dtype=np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loops, "_mixed", lambda mixed, word: np.uint64(0))
+        patch.setattr(loops, "_row_hash", lambda keys, i, n_words: np.uint64(0))
         rows, codes = np.arange(4, dtype=np.uint32), np.empty(4, dtype=np.int32)
         first = np.empty(4, dtype=np.uint32)
         n_groups = loops.group_keys.py_func(keys, rows, np.array([4]), codes, first)
