@@ -891,7 +891,7 @@ def test_size_leaves_out_whole_groups(holdtrue, tmp_path):
     assert min(whole["path"]["scores"]) > 1.5 * min(alone["path"]["scores"])
     refused = holdtrue(*asked, "--groups", "who", "--criterion", "dee")
     assert refused.code == 2
-    assert "criterion='dee' assumes that all rows are independent" in refused.err
+    assert "--criterion 'dee' assumes that all rows are independent" in refused.err
 
 
 def test_transfer_leaves_out_whole_groups(holdtrue, files, tmp_path):
