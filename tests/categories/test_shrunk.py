@@ -711,3 +711,10 @@ def test_pairs_of_large_groups_do_not_overflow():
     value, leaders = np.array([0, 0]), np.array([[0, 1]])
     found = group_pairs.tie_pairs_sum(value, counts, leaders, np.array([1.0]), shared=False)
     assert found.tolist() == [131_071.0**2 / 8]
+
+
+def test_without_a_column_equally_frequent_classes_are_wrong_as_often_as_guessed():
+    # Left out, every row would be of the rarer class, and all of them wrong.
+    estimate = shrunk.estimate("log_loss", np.array([[50, 50, 50]]))
+    assert estimate.no_column_wrong == pytest.approx(2 / 3)
+    assert (estimate.share_wrong, estimate.wrong) == (1, estimate.no_column_wrong)

@@ -468,7 +468,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         self.no_column_scores_ = np.array([column.no_column for column in estimates])
         self.intervals_ = np.array([column.interval for column in estimates])
         self.gain_intervals_ = np.array([column.gain_interval for column in estimates])
-        self.share_wrong_ = np.array([column.estimate.share_wrong for column in estimates])
+        self.share_wrong_ = np.array([column.estimate.wrong for column in estimates])
         self.coverage_ = np.array([column.coverage for column in estimates])
         self.n_bins_ = np.array([column.n_bins for column in estimates])
         self.support_ = self.path_.support(n_columns)

@@ -85,6 +85,12 @@ class Estimate(NamedTuple):
         return math.hypot(self.row_error, self.pair_error)
 
     @property
+    def wrong(self) -> float:
+        """Share of new rows to be told wrong: a column that says nothing predicts as none does."""
+        has_none = math.isinf(self.strength) and not math.isnan(self.no_column_wrong)
+        return self.no_column_wrong if has_none else self.share_wrong
+
+    @property
     def skill(self) -> float:
         """``1 - score/no_column``: 1 is perfect, 0 no better than no column."""
         return self.gain / self.no_column if self.no_column > 0 else 0.0

@@ -576,7 +576,7 @@ def column_evidence(
         predicts=each("beats_no_column"),
         verdicts=tuple(column.verdict for column in estimates),
         in_sample=how.criterion.in_sample,
-        share_wrong=losses("share_wrong"),
+        share_wrong=losses("wrong"),
         no_column_wrong=losses("no_column_wrong"),
         strengths=losses("strength"),
         group_like=each("is_group_like").astype(bool),

@@ -213,7 +213,7 @@ class ColumnEstimate(NamedTuple):
 
     def _comparison(self) -> str:
         """The column beside no column: the share wrong where it is another number, and skill."""
-        wrong, without, *_ = self.estimate.share_wrong, self.estimate.no_column_wrong
+        wrong, without = self.estimate.wrong, self.estimate.no_column_wrong
         if math.isnan(wrong) or wrong == self.score:
             return f"{self.score:.3g} against {self.no_column:.3g} without it"
         return (

@@ -444,10 +444,10 @@ def estimate(
     if loss == "error":
         return result
     N = result.n_units
-    no_column_wrong = float(total @ no_column_losses("error", total)) / N
     if math.isinf(result.strength):
-        wrong = no_column_wrong * N
-    return result._replace(share_wrong=wrong / N, no_column_wrong=no_column_wrong)
+        wrong = float(total @ no_column_losses("error", total))
+    # Not left out: of equally frequent classes the one left out would always be the rarer.
+    return result._replace(share_wrong=wrong / N, no_column_wrong=1.0 - float(total.max()) / N)
 
 
 def value_pairs(loss: str, cells: Cells, total: np.ndarray, strength: float) -> float:
