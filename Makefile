@@ -22,7 +22,7 @@ demo: $(READY) ## four questions with their answers and pictures, in seconds
 	@$(BIN)/holdtrue demo --force
 
 test: $(READY) ## the tests, the docstrings' and README's examples
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2  # two processes of one thread each
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal  # two processes of one thread each
 
 attack: $(READY) ## hostile inputs, kills and interruptions for ATTACK_SECONDS (600), seeds printed (ATTACK_SEED)
 	$(BIN)/python tests/attack.py $(ATTACK_SECONDS) $(ATTACK_SEED)
@@ -57,7 +57,7 @@ floor: ## the tests on the oldest dependencies that pyproject.toml admits
 	$(PYTHON) -m venv .venv-floor
 	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
 	  -c tests/floor.txt
-	OMP_NUM_THREADS=1 .venv-floor/bin/python -m pytest -q -n 2 -o filterwarnings=default # old libraries warn of one another
+	OMP_NUM_THREADS=1 .venv-floor/bin/python -m pytest -q -n 2 --dist worksteal -o filterwarnings=default # old libraries warn of one another
 
 experiments: $(READY) ## the papers' tables and figures, into experiments/results (minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
