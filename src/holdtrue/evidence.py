@@ -217,6 +217,7 @@ class SizeEvidence(Evidence):
     criteria: dict[str, np.ndarray]
     choices: dict[str, int]  # the size that each criterion chooses
     criterion: str  # the one that chose
+    new_error: float = np.nan  # of the average, at left-out points; NaN where one size predicts
 
 
 @dataclass(frozen=True, eq=False)

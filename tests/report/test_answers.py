@@ -240,6 +240,8 @@ def test_the_size_is_in_the_answer_and_every_criterion_in_the_table():
         f"{number(model.new_error_)} at new points (judged by those left out), where a "
     )
     assert {row["criterion"]: row["chooses"] for row in summary.table.rows} == model.choices_
+    summary, model = sized(criterion="dee")  # the average predicts, whatever names the size
+    assert f"error of {number(model.new_error_)} at new points (judged by those" in summary.answer
     summary, model = sized(predict="chosen", criterion="dee")
     estimate = model.criteria_["dee"][model.n_terms_ - 1]
     assert f"error of {number(estimate)} at new points (judged by dee), where" in summary.answer

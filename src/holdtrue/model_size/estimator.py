@@ -349,12 +349,13 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         )
         values = {name: values for name, values in table.items() if name != "n_terms"}
         estimates = table[self.criterion]
-        if averaged and average is not None and self.criterion == "bayes":
+        new_error = average.new_error if averaged and average is not None else float("nan")
+        if np.isfinite(new_error) and self.criterion == "bayes":
             # The average is what predicts: its own error stands at the size it amounts to.
-            estimates = estimates - estimates.min() + average.new_error
+            estimates = estimates - estimates.min() + new_error
         self.path_ = replace(
             self._path(fit, names, estimates, size, reason),
-            evidence=SizeEvidence(table["n_terms"], values, choices, self.criterion),
+            evidence=SizeEvidence(table["n_terms"], values, choices, self.criterion, new_error),
         )
         self.support_ = self.path_.support(terms.shape[1])
         self.ranking_ = self.path_.ranking(terms.shape[1])
@@ -365,7 +366,7 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         self.coef_ = self.coef_path_[size - 1, :size]
         self.basis_weights_ = weights
         self._average = average if averaged else None
-        self.new_error_ = average.new_error if averaged and average is not None else float("nan")
+        self.new_error_ = new_error
         self.n_terms_ = size
 
     @_MethodBesideParameter

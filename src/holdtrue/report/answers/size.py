@@ -63,12 +63,10 @@ def size_summary(
         "skill": "skill",
         "unit": "of",
     }
-    # The usual estimate stands in for a criterion with a unit of its own. Of an average the path
-    # has the error of what predicts, which is not the criterion's.
-    judge = "dee" if evidence.criterion in UNITS else evidence.criterion
-    expected = _estimate(evidence, judge, size)
-    if judge == evidence.criterion and path.scores[size] != expected:
-        judge, expected = "those left out", float(path.scores[size])
+    judge, expected = "those left out", evidence.new_error
+    if np.isnan(expected):  # one size predicts; dee stands in for criteria with units of their own
+        judge = "dee" if evidence.criterion in UNITS else evidence.criterion
+        expected = _estimate(evidence, judge, size)
     answer = (
         f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]}. Expect a mean "
         f"squared error of {number(expected)} at new points (judged by {judge}), where a "
