@@ -135,23 +135,21 @@ def test_links_lead_to_files_that_are_there(document):
             assert (document.parent / link).exists(), link
 
 
+def test_every_example_has_a_card_as_its_thumbnail():
+    stems = {path.relative_to(ROOT / "examples").with_suffix("").as_posix() for path in EXAMPLES}
+    assert set(PICTURES["EXAMPLES"].values()) == stems
+    for name, stem in PICTURES["EXAMPLES"].items():
+        thumbnail = f'# sphinx_gallery_thumbnail_path = "images/card_{name}.svg"\n'
+        assert thumbnail in (ROOT / "examples" / f"{stem}.py").read_text("utf-8")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
-def test_examples_run_and_draw_the_committed_pictures(example, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [str(example)])
-    runpy.run_path(str(example), run_name="__main__")
-    figure = plt.gcf()
-    assert figure.axes
-    of_example = {path: name for name, path in PICTURES["EXAMPLES"].items()}
-    stem = example.relative_to(ROOT / "examples").with_suffix("").as_posix()
-    if stem in of_example:
-        same_picture(of_example[stem], PICTURES["described"](figure))
-
-
-def test_cards_of_the_home_page_are_those_committed():
-    with plt.rc_context({"font.size": 11}):
-        for name, figure in PICTURES["cards"]().items():
-            same_picture(name, PICTURES["described"](figure))
+@pytest.mark.parametrize("name", PICTURES["EXAMPLES"])
+def test_examples_run_and_draw_the_committed_pictures(name, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [PICTURES["EXAMPLES"][name]])
+    for file, figure in PICTURES["drawn_by"](name).items():
+        assert figure.axes
+        same_picture(Path(file).stem, PICTURES["described"](figure))
 
 
 def test_the_picture_of_a_report_shows_the_report_of_today(tmp_path):

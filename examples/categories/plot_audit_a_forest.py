@@ -9,6 +9,7 @@ column alone about new rows, fits the forest again without those that say nothin
 does not miss.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_audit.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

@@ -9,6 +9,7 @@ and encodes the rows of the fit out of fold. Beside it: the same shares computed
 used on the same rows, which is how leaks are made; scikit-learn's TargetEncoder; one-hot columns.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_encoder.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

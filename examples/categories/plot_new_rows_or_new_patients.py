@@ -9,6 +9,7 @@ new data are taken to be new *visits*. With `groups` new data are new *patients*
 whole.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_groups.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

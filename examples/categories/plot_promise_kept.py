@@ -7,6 +7,7 @@ would get wrong. Here the promise is made on a hundred tumours and met on the ot
 times over. Beside it stands what the rows of the fit say about the same rules.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_promise.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

@@ -6,6 +6,7 @@ A similarity is learned from pairs of the digits 0 to 7: which pixels tell *same
 in every class? It is then used on 8s and 9s, which had no part in it.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_similarity.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

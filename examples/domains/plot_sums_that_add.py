@@ -6,6 +6,7 @@ T-Greedy needs the rows of a domain only through their moments. Each site adds u
 few kilobytes, and the sums of all sites give the very fit that all rows would have given.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_site_sums.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

@@ -7,6 +7,7 @@ hospital. Models compete where they were not fitted: each hospital is left out i
 is then checked on twenty hospitals that had no part in the contest.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_compare.svg"
 # %%
 import numpy as np
 from sklearn.base import clone

@@ -7,6 +7,7 @@ they are *long* ones. A pooled fit learns the wrong sign, because it learns whic
 is; `center="domain"` takes effects from within the species.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_within.svg"
 # %%
 import warnings
 

@@ -8,6 +8,7 @@ how likely it makes the thirty, and says how far the *curve* may be off. A singl
 polynomial follows the points that it was given.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_band.svg"
 # %%
 import warnings
 

@@ -7,6 +7,7 @@ they stand, principal components, or the order of a LARS path, which looks at th
 the size is chosen by cross-validation that repeats the order; the average over sizes needs none.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_order.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np

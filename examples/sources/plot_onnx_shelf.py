@@ -9,6 +9,7 @@ ONNX files. A new scanner is bad, and someone labels a dozen of its images: is i
 beside the pixels themselves. No head's training data is needed, and no code in the files is run.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_shelf.svg"
 # %%
 # The shelf: one file a head, written with skl2onnx as anyone would.
 import tempfile

@@ -7,6 +7,7 @@ from the others, on sharp images. For every digit there is a new task: twelve la
 images. GreedyTL chooses from the shelf; the matrix shows what it took for what.
 """
 
+# sphinx_gallery_thumbnail_path = "images/card_matrix.svg"
 # %%
 import numpy as np
 from scipy.ndimage import uniform_filter

@@ -24,7 +24,7 @@ def test_a_ranking_is_drawn_best_first_with_ids_marked():
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels[:2] == ["kept", "left out, looks like an id"]
     assert labels[2].startswith("no column: ")
-    assert [text.get_text() for text in display.ax_.texts] == ["100% of new rows: value never seen"]
+    assert [text.get_text() for text in display.ax_.texts] == ["100% of new rows: new value"]
     display.figure_.canvas.draw()
     few = RankingDisplay.from_estimator(selector, max_columns=1, ax=plt.subplots()[1])
     assert "1 more not shown" in few.ax_.get_title(loc="left")

@@ -65,7 +65,7 @@ def _column_dot(evidence: ColumnEvidence, j: int, is_kept: bool) -> Dot:
         high=evidence.high[j],
         reference=evidence.no_column[j],
         mark=mark,
-        note=f"{1 - evidence.coverage[j]:.0%} of new rows: value never seen" if is_id else "",
+        note=f"{1 - evidence.coverage[j]:.0%} of new rows: new value" if is_id else "",
     )
 
 
