@@ -41,6 +41,7 @@ def main() -> None:
             sys.unraisablehook = interruption.unraisable
         # On a busy machine threads that wait by spinning take minutes for a boosting of seconds.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # log2 of the cycles to spin
         from holdtrue.cli import main as run
 
         try:

@@ -16,7 +16,7 @@ from holdtrue.domains.plan import Plan, Variant, held_out_parts
 from holdtrue.progress import progress_bar
 
 _MIN_PATTERNS = 1000
-_LONG = 8000  # steps, which take about a second: more than numba takes to import
+_LONG = 4000  # steps, which take half a second: as long as numba takes to import
 
 
 class Sums(Protocol):
