@@ -521,7 +521,7 @@ def test_compiled_loops_score_groups_as_numpy_does(criterion, monkeypatch):
     for long, short in ((1 << 62, 1 << 62), (0, 0)):
         monkeypatch.setattr(counting, "LONG", long)
         monkeypatch.setattr(counting, "_SHORT", short)
-        monkeypatch.setattr(grouped, "_SMALL_REST", 40)  # values of both kinds
+        monkeypatch.setattr(grouped, "_MOST_REST", 40)  # values of both kinds
         ranking = rank_columns(table, "y", groups="who", criterion=criterion)
         found[long] = ranking.path.evidence
     for field in ("scores", "standard_errors", "no_column", "coverage", "n_values", "share_wrong"):

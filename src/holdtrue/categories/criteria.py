@@ -17,6 +17,7 @@ from holdtrue.categories.grouped import (
     estimate_groups,
     estimate_mean_groups,
     estimate_rule_groups,
+    group_no_column,
     group_scores,
     meet_moments,
     rule_group_score,
@@ -191,10 +192,12 @@ class Shrunk(Criterion):
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading at its best strength, and its estimate."""
         scores, strengths = [], []
+        chosen_by = CHOSEN_BY[self.name]
+        no_column = group_no_column(chosen_by, tables[0])
         for table in tables:
-            by_strength = group_scores(CHOSEN_BY[self.name], table)
+            by_strength = group_scores(chosen_by, table, no_column=no_column)
             strengths.append([STRENGTHS[least(by_strength)]])
-            if CHOSEN_BY[self.name] != self.name:
+            if chosen_by != self.name:
                 by_strength = group_scores(self.name, table, strengths=strengths[-1])
             scores.append(float(by_strength.min()))
         at = clearly_least(scores)

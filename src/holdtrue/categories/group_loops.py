@@ -14,7 +14,8 @@ import numpy as np
 from holdtrue.categories.loops import add_row, rows_in
 from holdtrue.columns.loops import compiled
 
-FEW = 4  # a power up to this is a product
+_FEW = 4  # a power up to this is a product
+_DIGITS = 31  # binary digits of a count
 _LANES = 64  # products side by side, for the processor's vectors
 _FACTORS = 16  # of a product: each lies between 1e-12 and 1e12 up to 1e11 rows
 _EXPONENT, _ONE = 52, 1023  # where a float64 has its exponent, and the exponent of 1
@@ -48,10 +49,12 @@ def log_sums(
     by_value: np.ndarray,
     priors: np.ndarray,
     inverse: np.ndarray,
-    large: np.ndarray,
     rows_by_rest: np.ndarray,
 ) -> Any:
-    """Sum of ``-log(π⁻ + rest/a)`` over the rows of small cells, by strength; what is left over.
+    """Sum of ``log(1 + n_rest/a) - log(π⁻ + rest/a)`` over rows, by strength, shape (n_strengths,).
+
+    A cell of c rows is a factor of one product for each binary digit of c, so that a logarithm is
+    taken of products only: ``Π x^c = Π_d (Π_{cells with digit d} x)^(2^d)``.
 
     Parameters
     ----------
@@ -63,62 +66,55 @@ def log_sums(
         ``π_k⁻``
     inverse : ndarray of shape (n_strengths,)
         ``1/a``
-    large : ndarray of shape (3, n)
-        Written: ``π⁻``, rest and rows of cells of more than `FEW` rows; 1, ``n_rest`` and minus
-        the rows of pairs whose ``n_rest`` is beyond ``rows_by_rest``.
     rows_by_rest : ndarray of shape (n,)
-        Rows of pairs are added to the place of their ``n_rest``.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_strengths,)
-    n_large : int
+        Rows of pairs are added to the place of their ``n_rest``; the first term of those below n is
+        left to the caller.
     """
     n_strengths = len(inverse)
-    products = np.ones((n_strengths, _LANES))
-    exponents = np.zeros((n_strengths, _LANES), dtype=np.int64)
-    share, rest = np.ones(_LANES + FEW), np.zeros(_LANES + FEW)
-    n_large, n_waiting, n_turns = 0, 0, 0
+    sums = np.zeros(n_strengths)
+    products = np.ones((_DIGITS, n_strengths, _LANES))
+    exponents = np.zeros((_DIGITS, n_strengths, _LANES), dtype=np.int64)
+    share, rest = np.ones((_DIGITS, _LANES)), np.zeros((_DIGITS, _LANES))
+    n_waiting, n_turns = np.zeros(_DIGITS, dtype=np.int64), np.zeros(_DIGITS, dtype=np.int64)
     for i in range(len(value)):
         v, g = np.uint64(value[i]), np.uint64(group[i])
         n_rest, n_rows = 0.0, 0
         for k in range(counts.shape[1]):
-            c = counts[i, k]
-            rest_k = by_value[v, k] - c
+            left, digit = counts[i, k], 0
+            rest_k = by_value[v, k] - left
             n_rest += rest_k
-            n_rows += c
-            if c > FEW:
-                large[0, n_large], large[1, n_large] = priors[g, k], rest_k
-                large[2, n_large] = c
-                n_large += 1
-                continue
-            # Written even if c = 0, and then overwritten: a branch on it would be slower.
-            share[n_waiting], rest[n_waiting] = priors[g, k], rest_k
-            for j in range(1, c):
-                share[n_waiting + j], rest[n_waiting + j] = priors[g, k], rest_k
-            n_waiting += c
-            if n_waiting >= _LANES:
-                multiply(share, rest, inverse, products)
-                n_waiting -= _LANES
-                for j in range(n_waiting):
-                    share[j], rest[j] = share[_LANES + j], rest[_LANES + j]
-                n_turns += 1
-                if n_turns == _FACTORS:
-                    move_exponents(products, exponents)
-                    n_turns = 0
+            n_rows += left
+            while True:
+                # Written even if the digit is 0, and then overwritten: a branch would be slower.
+                at = n_waiting[digit]
+                share[digit, at], rest[digit, at] = priors[g, k], rest_k
+                at += left & 1
+                if at == _LANES:
+                    multiply(share[digit], rest[digit], inverse, products[digit])
+                    at = 0
+                    n_turns[digit] += 1
+                    if n_turns[digit] % _FACTORS == 0:
+                        move_exponents(products[digit], exponents[digit])
+                n_waiting[digit] = at
+                left >>= 1
+                if left == 0:
+                    break
+                digit += 1
         if n_rest < len(rows_by_rest):
             rows_by_rest[np.int64(n_rest)] += n_rows
         else:
-            large[0, n_large], large[1, n_large], large[2, n_large] = 1.0, n_rest, -n_rows
-            n_large += 1
-    share[n_waiting:], rest[n_waiting:] = 1.0, 0.0
-    multiply(share, rest, inverse, products)
-    move_exponents(products, exponents)
-    sums = np.zeros(n_strengths)
-    for a in range(n_strengths):
-        for i in range(_LANES):
-            sums[a] -= math.log(products[a, i]) + exponents[a, i] * math.log(2.0)
-    return sums, n_large
+            for a in range(n_strengths):
+                sums[a] += n_rows * math.log1p(inverse[a] * n_rest)
+    for digit in range(_DIGITS):
+        share[digit, n_waiting[digit] :], rest[digit, n_waiting[digit] :] = 1.0, 0.0
+        if n_waiting[digit] or n_turns[digit]:
+            multiply(share[digit], rest[digit], inverse, products[digit])
+            move_exponents(products[digit], exponents[digit])
+            for a in range(n_strengths):
+                for i in range(_LANES):
+                    log = math.log(products[digit, a, i]) + exponents[digit, a, i] * math.log(2.0)
+                    sums[a] -= log * 2.0**digit
+    return sums
 
 
 @compiled
@@ -168,7 +164,7 @@ def log_losses(
             q = (s * rest + t * priors[g, k]) / (s * n_rest + t)
             if c <= 1:
                 product *= q if c else 1.0
-            elif c <= FEW:
+            elif c <= _FEW:
                 for _ in range(c):
                     product *= q
             else:

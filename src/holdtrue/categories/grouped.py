@@ -48,13 +48,22 @@ from holdtrue.categories.group_pairs import rule_pairs, shrunk_pairs
 from holdtrue.categories.kernel import majority_rule, row_sums
 from holdtrue.categories.left_out import Estimate
 from holdtrue.categories.rule_estimate import estimate_rule
-from holdtrue.categories.shrunk import CHOSEN_BY, STRENGTHS, estimate, least, pair, prior, together
+from holdtrue.categories.shrunk import (
+    CHOSEN_BY,
+    STRENGTHS,
+    column_total,
+    estimate,
+    least,
+    pair,
+    prior,
+    together,
+)
 from holdtrue.categories.shrunk_numeric import count_sums, estimate_mean
 from holdtrue.columns.counting import N_MOMENTS, distinct_keys, grouped_moments
 from holdtrue.sums.group_profile import GroupTable
 
 _BLOCK = 1 << 18
-_SMALL_REST = 1 << 16  # pairs whose value has fewer rows elsewhere are taken together by them
+_MOST_REST = 1 << 20  # pairs whose value has fewer rows elsewhere are taken together by them
 
 
 def meet(value: np.ndarray, group: np.ndarray, counts: np.ndarray) -> GroupTable:
@@ -106,7 +115,7 @@ def _pairs(
 def _others(table: GroupTable) -> np.ndarray:
     """``N_k - M_gk``, shape (n_groups, n_classes)."""
     by_group = table.totals.by_group
-    return by_group.sum(axis=0) - by_group
+    return column_total(by_group) - by_group
 
 
 def _rest(table: GroupTable) -> np.ndarray:
@@ -180,8 +189,17 @@ def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     return np.bincount(group, cells.weight * _losses(loss, cells, [math.inf])[0], len(by_group))
 
 
+def group_no_column(loss: str, table: GroupTable) -> float:
+    """Mean loss on new groups without a column."""
+    return float(_no_column(loss, table).sum()) / float(table.totals.by_group.sum())
+
+
 def group_scores(
-    loss: str, table: GroupTable, *, strengths: Sequence[float] = STRENGTHS
+    loss: str,
+    table: GroupTable,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    no_column: float | None = None,
 ) -> np.ndarray:
     """Mean left-out loss on new groups for each strength, shape (n_strengths,).
 
@@ -191,41 +209,39 @@ def group_scores(
     table : GroupTable
     strengths : sequence of float
         Rising.
+    no_column : float, optional
+        The loss for the infinite strength, which is the same for every reading of a column.
     """
-    sums = np.zeros(len(strengths))
+    finite = [a for a in strengths if not math.isinf(a)]
+    sums, N = np.zeros(len(finite)), float(table.totals.by_group.sum())
     if loss == "error":
         for cells in _blocks(table, len(strengths)):
-            sums += _losses(loss, cells, strengths) @ cells.weight
-    else:
-        sums = (_log_sums if loss == "log_loss" else _brier_sums)(table, strengths)
-    sums[np.isinf(strengths)] = _no_column(loss, table).sum()
-    return sums / float(table.totals.by_group.sum())
+            sums += _losses(loss, cells, finite) @ cells.weight
+    elif finite:
+        sums = (_log_sums if loss == "log_loss" else _brier_sums)(table, finite)
+    if len(finite) == len(strengths):
+        return sums / N
+    return np.append(sums / N, group_no_column(loss, table) if no_column is None else no_column)
 
 
 def _log_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
-    """Sum of log losses by strength, ``q⁻ = (π⁻ + rest/a)/(1 + n_rest/a)``, as in `shrunk`.
-
-    Compiled loops take the cells of few rows, which are most of a long table.
-    """
+    """Sum of log losses by strength, ``q⁻ = (π⁻ + rest/a)/(1 + n_rest/a)``, as in `shrunk`."""
     s, t = pair(strengths)
     inverse, priors = (s / t)[:, None], prior(_others(table))
     if table.is_long:
-        from holdtrue.categories.group_loops import FEW, log_sums
+        from holdtrue.categories.group_loops import log_sums
 
-        n_rows, n_pairs = int(table.totals.by_group.sum()), len(table.value)
-        cells = np.empty((3, n_rows // FEW + n_pairs))
-        rows_by_rest = np.zeros(_SMALL_REST)
-        known = table.value, table.group, table.sums, table.totals.by_value, priors
-        sums, n_cells = log_sums(*known, inverse[:, 0], cells, rows_by_rest)
-        share, others, weight = cells[:, :n_cells]
-        n_rest = np.flatnonzero(rows_by_rest)
-        n_weight = rows_by_rest[n_rest]
-    else:
-        sums, rest = np.zeros(len(strengths)), _rest(table)
-        row, label = np.nonzero(table.sums)
-        share, others = priors[table.group[row], label], rest[row, label]
-        weight = table.sums[row, label]
-        n_rest, n_weight = together(row_sums(rest), row_sums(table.sums))
+        by_value = table.totals.by_value
+        rows_by_rest = np.zeros(min(int(row_sums(by_value).max()) + 1, _MOST_REST))
+        known = table.value, table.group, table.sums, by_value, priors
+        sums = log_sums(*known, inverse[:, 0], rows_by_rest)
+        n_rest = np.flatnonzero(rows_by_rest > 0)
+        return sums + np.log1p(inverse * n_rest) @ rows_by_rest[n_rest]
+    sums, rest = np.zeros(len(strengths)), _rest(table)
+    row, label = np.nonzero(table.sums)
+    share, others = priors[table.group[row], label], rest[row, label]
+    weight = table.sums[row, label]
+    n_rest, n_weight = together(row_sums(rest), row_sums(table.sums))
     for start in range(0, len(weight), _BLOCK // len(strengths)):
         part = slice(start, start + _BLOCK // len(strengths))
         sums -= np.log(share[part] + inverse * others[part]) @ weight[part]
@@ -275,7 +291,7 @@ def estimate_groups(
     N = float(n_rows.sum())
     pairs = shrunk_pairs(loss, table, strengths[chosen])
     result = _estimate(loss, group_losses, base, n_rows, pairs, wrong / N, strengths[chosen])
-    return result._replace(no_column_wrong=float(_no_column("error", table).sum()) / N)
+    return result._replace(no_column_wrong=group_no_column("error", table))
 
 
 def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:

@@ -258,7 +258,8 @@ def count_groups(
         used = np.zeros(len(values), dtype=bool)
         used[pairs[0]] = True
         if not used.all():
-            values, pairs[0] = filtered(values, used), (np.cumsum(used) - 1)[pairs[0]]
+            place = np.cumsum(used, dtype=np.int32) - np.int32(1)
+            values, pairs[0] = filtered(values, used), place[pairs[0]]
         return values, pairs.T, table
     keys = codes.astype(np.int64) * n_groups
     keys += groups.codes

@@ -153,9 +153,9 @@ def _in_order(column: Any, groups: Groups) -> Distinct:
     """Values in the order of their first rows, and the codes in the order of the rows."""
     chosen = np.zeros(len(column), dtype=bool)
     chosen[groups.first] = True
-    place = np.cumsum(chosen) - 1
-    codes = np.empty(len(column), dtype=np.intp)
-    codes[groups.rows] = place[groups.first][groups.codes]
+    place = np.cumsum(chosen, dtype=np.int32)
+    codes = np.empty(len(column), dtype=np.int32)  # as the codes of the groups
+    codes[groups.rows] = (place[groups.first] - 1)[groups.codes]
     values = column.filter(pa.array(chosen))
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -239,11 +239,10 @@ def sorted_distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct numbers in order, and codes; NumPy sorts faster than Arrow hashes."""
     order = np.argsort(numbers)
     ordered = numbers[order]
-    first = np.ones(len(ordered), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    codes = np.empty(len(ordered), dtype=np.intp)
-    codes[order] = np.cumsum(first) - 1
-    return ordered[first], codes
+    is_new = ordered[1:] != ordered[:-1]
+    codes = np.zeros(len(ordered), dtype=np.int32 if len(ordered) < 1 << 31 else np.intp)
+    codes[order[1:]] = np.cumsum(is_new, dtype=codes.dtype)
+    return np.append(ordered[:1], ordered[1:][is_new]), codes
 
 
 def _with_missing(column: Any, values: np.ndarray, codes: np.ndarray) -> Distinct:

@@ -5,6 +5,7 @@ Codes and counts of pairs are int32: each row of a table is in one pair only.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,37 +17,43 @@ _CELLS_PER_ROW = 2
 
 
 @compiled
-def add_cells(
-    codes: np.ndarray, group: np.ndarray, label: np.ndarray, n_groups: int, cells: np.ndarray
-) -> None:
-    """Add rows to the cells of their value, group and class, shape (n_values n_groups, n_classes).
+def add_cells(codes: np.ndarray, group: np.ndarray, label: np.ndarray, cells: np.ndarray) -> None:
+    """Add rows to the cells of their value, group and class.
 
     Parameters
     ----------
     codes, group, label : ndarray of int, shape (n_rows,)
-    n_groups : int
-    cells : ndarray of int32
+    cells : ndarray of int32, shape (n_values, n_groups, n_classes)
     """
-    flat, step, width = cells.reshape(-1), np.uint64(n_groups), np.uint64(cells.shape[1])
     for i in range(len(codes)):
-        pair = np.uint64(codes[i]) * step + np.uint64(group[i])
-        flat[pair * width + np.uint64(label[i])] += 1
+        cells[np.uint64(codes[i]), np.uint64(group[i]), np.uint64(label[i])] += 1
 
 
 @compiled
-def take_cells(cells: np.ndarray, n_groups: int, pairs: np.ndarray, counts: np.ndarray) -> Any:
-    """Number of pairs with rows; they are written as by `count_placed`."""
+def add_pairs(
+    joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, cells: np.ndarray
+) -> None:
+    """Add pairs to the cells of their joined value and group; parameters as in `join_pairs`."""
+    for i in range(len(value)):
+        v, g = np.uint64(joined[value[i]]), np.uint64(group[i])
+        for k in range(counts.shape[1]):
+            cells[v, g, k] += counts[i, k]
+
+
+@compiled
+def take_cells(cells: np.ndarray, pairs: np.ndarray, counts: np.ndarray) -> Any:
+    """Number of pairs with rows; they are written as by `count_placed`, with room for one more."""
+    n_values, n_groups, n_classes = cells.shape
     n_pairs = 0
-    for cell in range(len(cells)):
-        is_met = False
-        for k in range(cells.shape[1]):
-            is_met = is_met or cells[cell, k] > 0
-        if is_met:
-            pairs[0, n_pairs] = cell // n_groups
-            pairs[1, n_pairs] = cell - pairs[0, n_pairs] * n_groups
-            for k in range(cells.shape[1]):
-                counts[n_pairs, k] = cells[cell, k]
-            n_pairs += 1
+    for v in range(n_values):
+        for g in range(n_groups):
+            # Written even if nobody has both, and then overwritten: a branch would be slower.
+            pairs[0, n_pairs], pairs[1, n_pairs] = v, g
+            met = 0
+            for k in range(n_classes):
+                counts[n_pairs, k] = cells[v, g, k]
+                met |= cells[v, g, k]
+            n_pairs += met > 0
     return n_pairs
 
 
@@ -205,19 +212,15 @@ def pair_counts(
     n_values, n_groups, n_classes = sizes
     codes, group = (array.astype(np.int32, copy=False) for array in (codes, group))
     if n_values * n_groups * n_classes <= _CELLS_PER_ROW * len(codes):
-        cells = room(n_values * n_groups, n_classes, np.int32)
-        cells.fill(0)
-        add_cells(codes, group, label, n_groups, cells)
-        n_most = min(len(cells), len(codes))
-        pairs, counts = room(2, n_most, np.int32), room(n_most, n_classes, np.int32)
-        n_pairs = take_cells(cells, n_groups, pairs, counts)
-        return pairs[:, :n_pairs], counts[:n_pairs]
-    stops = np.cumsum(np.bincount(codes, minlength=n_values))
-    places = np.append(0, stops[:-1])
+        cells = _no_rows(sizes)
+        add_cells(codes, group, label, cells)
+        return _pairs_with_rows(cells, len(codes))
+    sizes_by_value = np.bincount(codes, minlength=n_values)
+    stops = np.cumsum(sizes_by_value)
     n_bits = (n_classes - 1).bit_length()
     dtype = np.uint32 if n_groups << n_bits <= 1 << 32 else np.uint64
     placed = room(len(codes), 1, dtype)[:, 0]
-    place_by_value(codes, group, label, n_bits, places, placed)
+    place_by_value(codes, group, label, n_bits, stops - sizes_by_value, placed)
     pairs, counts = room(2, len(codes), np.int32), room(len(codes), n_classes, np.int32)
     latest = np.full(n_groups, -1, dtype=np.int32)
     n_pairs = count_placed(placed, n_bits, stops, latest, pairs, counts)
@@ -228,10 +231,28 @@ def joined_counts(
     joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, n_groups: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same for joined values; parameters as in `join_pairs`."""
-    value, group = (array.astype(np.int32, copy=False) for array in (value, group))
-    counts = counts.astype(np.int32, copy=False)
-    n_most = min(len(value), (int(joined.max()) + 1) * n_groups)
-    pairs, into = room(2, n_most, np.int32), room(n_most, counts.shape[1], np.int32)
+    sizes = int(joined.max()) + 1, n_groups, counts.shape[1]
+    if math.prod(sizes) <= _CELLS_PER_ROW * len(value):
+        cells = _no_rows(sizes)
+        add_pairs(joined, value, group, counts, cells)
+        return _pairs_with_rows(cells, len(value))
+    pairs, into = room(2, len(value), np.int32), room(len(value), counts.shape[1], np.int32)
     latest = np.full(n_groups, -1, dtype=np.int32)
     n_pairs = join_pairs(joined, value, group, counts, latest, pairs, into)
     return pairs[:, :n_pairs], into[:n_pairs]
+
+
+def _no_rows(sizes: tuple[int, int, int]) -> np.ndarray:
+    """Cells of all values, groups and classes, all 0."""
+    cells = room(sizes[0], sizes[1] * sizes[2], np.int32)
+    cells.fill(0)
+    return cells.reshape(sizes)
+
+
+def _pairs_with_rows(cells: np.ndarray, n_most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs with rows, at most n_most, and their class counts."""
+    n_values, n_groups, n_classes = cells.shape
+    n_most = min(n_values * n_groups, n_most) + 1
+    pairs, counts = room(2, n_most, np.int32), room(n_most, n_classes, np.int32)
+    n_pairs = take_cells(cells, pairs, counts)
+    return pairs[:, :n_pairs], counts[:n_pairs]
