@@ -22,7 +22,13 @@ from holdtrue.categories.forest import (
     tempered,
 )
 from holdtrue.categories.shrunk import prior
-from holdtrue.categories.tree import WORTH_COMPILING, Sample, node_means, staged_scores
+from holdtrue.categories.tree import (
+    WORTH_COMPILING,
+    WORTH_COMPILING_GROUPS,
+    Sample,
+    node_means,
+    staged_scores,
+)
 from holdtrue.categories.tree_estimator import Grown, class_shares, criterion_unit
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.path import SelectionPath
@@ -43,7 +49,8 @@ class _Forest(Grown):
         n_drawn = self._columns_to_draw(n_features)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
         limits = self._limits()
-        limits["compiled"] = sample.cells.size * self.n_estimators >= WORTH_COMPILING
+        worth = WORTH_COMPILING if group is None else WORTH_COMPILING_GROUPS
+        compiled = limits["compiled"] = sample.cells.size * self.n_estimators >= worth
         feature = self._encoder.feature
         jobs = [
             delayed(grow_on_part)(bags, self.criterion, feature, n_drawn, int(seed), limits)
@@ -70,9 +77,9 @@ class _Forest(Grown):
         )
         self.support_ = self.path_.support(n_features)
         self.ranking_ = self.path_.ranking(n_features)
-        self._learn_predictions(bags, grown)
+        self._learn_predictions(bags, grown, compiled=compiled)
 
-    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree], *, compiled: bool) -> None:
         """Set what the nodes of the trees predict, and how their average is calibrated."""
         raise NotImplementedError
 
@@ -209,8 +216,8 @@ class GingerForestClassifier(ClassifierMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
-        self._shares = [class_shares(tree, self.unseen) for tree in self.trees_]
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree], *, compiled: bool) -> None:
+        self._shares = [class_shares(tree, self.unseen, compiled=compiled) for tree in self.trees_]
         self._prior = prior(np.bincount(bags.sample.label, bags.sample.weight))
         self.temperature_, self._anchor = out_of_bag_calibration(
             bags, grown, self._shares, self._prior
@@ -319,7 +326,7 @@ class GingerForestRegressor(RegressorMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree], *, compiled: bool) -> None:
         self._means = [node_means(tree) for tree in self.trees_]
 
     @speaks

@@ -21,7 +21,7 @@ from holdtrue.categories.leaves import (
     stored_sums,
     without_empty_rows,
 )
-from holdtrue.categories.tree import WORTH_COMPILING, Sample, Tree
+from holdtrue.categories.tree import WORTH_COMPILING, WORTH_COMPILING_GROUPS, Sample, Tree
 
 
 def grow_tree(
@@ -59,7 +59,8 @@ def grow_tree(
         Which route, compiled loops or NumPy; both grow the same tree. Default: by size.
     """
     if compiled is None:
-        compiled = sample.cells.size >= WORTH_COMPILING
+        worth = WORTH_COMPILING if group is None else WORTH_COMPILING_GROUPS
+        compiled = sample.cells.size >= worth
     in_order = draws is not None and max_splits is None and criterion != "gain_ratio"
     limits = {"max_splits": max_splits, "max_depth": max_depth, "min_rows": min_samples_split}
     if compiled and group is None and criterion != "gain_ratio":

@@ -461,12 +461,13 @@ def criterion_unit(criterion: str) -> str:
     return (CRITERIA if criterion in CRITERIA else NUMERIC_CRITERIA)[criterion].unit
 
 
-def class_shares(tree: Tree, unseen: str) -> np.ndarray:
+def class_shares(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarray:
     """Class shares of every node, shape (n_nodes, n_classes).
 
     Those of log loss rest on all classes alike, because these are the shares that it estimates.
     """
-    return node_probabilities(tree, "uniform" if tree.criterion in SHRUNK else unseen)
+    unseen = "uniform" if tree.criterion in SHRUNK else unseen
+    return node_probabilities(tree, unseen, compiled=compiled)
 
 
 def _reason(tree: Tree, n_splits: int, limits: dict[str, Any]) -> str:
