@@ -45,6 +45,7 @@ Departures
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,12 @@ class CountTerms:
         return ginger_gain(self.cell_sums(child, int(child.max()) + 1, label, weight))
 
 
+@lru_cache(maxsize=1)  # all trees of a forest, and all that is said of a tree, need the same one
+def _log_table(n_samples: int) -> np.ndarray:
+    """``log c`` for c up to n_samples, 0 for none."""
+    return np.log(np.maximum(np.arange(n_samples + 1, dtype=np.float64), 1.0))
+
+
 class ShareTerms(CountTerms):
     """Left-out log loss of shares shrunk to the parent's, the row left out of every ancestor."""
 
@@ -198,7 +205,7 @@ class ShareTerms(CountTerms):
         return 16.0  # nats a row, on average over the tree
 
     def _logs(self, n_samples: int) -> np.ndarray:
-        return np.log(np.maximum(np.arange(n_samples + 1, dtype=np.float64), 1.0))
+        return _log_table(n_samples)
 
     @property
     def above_root(self) -> np.ndarray:

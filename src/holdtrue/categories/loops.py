@@ -249,13 +249,15 @@ def _child_values(
     values: np.ndarray,
 ) -> None:
     """Write terms and states of children: twin of ``leaf_terms(criterion).children``."""
-    _leaf_terms(sums, width, criterion, scale, table, parent, values[:, 0])
+    terms = np.empty(len(sums))  # values[:, 0] would have `_leaf_terms` compiled once more
+    _leaf_terms(sums, width, criterion, scale, table, parent, terms)
     for child in range(len(sums)):
+        values[child, 0] = terms[child]
         if criterion == 7:
             values[child, 1] = (sums[child, 1] + parent[0]) / sums[child, 0]
             values[child, 2] = (parent[1] - 1.0) / sums[child, 0]
         elif criterion == 6:
-            total, term = sums[child].sum(), 0.0
+            total, term = rows_in(sums[child], np.uint64(0), width, criterion), 0.0
             for k in range(width):
                 count = sums[child, k]
                 if count > 0.0:
@@ -460,12 +462,17 @@ def grow_whole(
     columns = np.arange(len(offsets) - 1)
     terms, gains = np.empty(len(columns)), np.empty(len(columns))
     features = np.arange(n_features)
-    size = np.zeros(np.max(offsets[1:] - offsets[:-1]) + 1, dtype=np.int64)
+    most_values = 0
+    for j in range(len(columns)):
+        most_values = max(most_values, offsets[j + 1] - offsets[j])
+    size = np.zeros(most_values + 1, dtype=np.int64)
     withheld_depth, withheld_rows = False, False
     n_nodes, n_seen, n_splits, now = 1, 0, 0, np.uint64(seed)
     _set_node(nodes, 0, 0, len(rows), 0, -1, -1)
     _sum_rows(label, weight, rows, criterion, sums[0])
-    values[0, 0], values[0, 1:] = root_term, root_state
+    values[0, 0] = root_term
+    for k in range(len(root_state)):  # an array written to a slice takes seconds to compile
+        values[0, 1 + k] = root_state[k]
     # See `grow._Heap`; in order they come by their numbers.
     heap = [(0.0, 0, 0, 0)]
     heap.pop()
