@@ -65,8 +65,9 @@ def test_a_saved_model_predicts_every_row_of_a_table(command, asked, command_lin
         assert printed == [str(value).lower() for value in expected]
         shares = np.array([[*row.values()][1:] for row in read(ended.out)], dtype=float)
         np.testing.assert_allclose(shares.sum(axis=1), 1)
-    assert f"Kept in {command}.skops: {model.label}. Expect a" in summaries[command]["answer"]
-    assert str(model.promise) in summaries[command]["answer"]
+    answer, (promise, _, _) = summaries[command]["answer"], str(model.promise).rpartition(", ")
+    assert f"Kept in {command}.skops: {model.label}." in answer
+    assert answer.count(promise) == 1  # once, be it by the command or by --save
     assert model.made_by["command"] == summaries[command]["reproduce"]["command"]
 
 
@@ -273,6 +274,23 @@ def test_a_model_saved_with_weights_is_that_of_repeated_rows(command, asked, com
         np.testing.assert_allclose(weighted.predict(rows), repeated.predict(rows), rtol=1e-5)
     else:
         assert (weighted.predict(rows) == repeated.predict(rows)).all()
+
+
+@every_question
+def test_weights_that_a_saved_model_cannot_repeat_are_refused_before_the_fit(
+    command, asked, command_line, monkeypatch
+):
+    folder, _ = asked
+    header, *lines = (folder / table_of(command)).read_text("utf-8").splitlines()[:41]
+    halves = "\n".join([f"{header},w", *(f"{line},1.5" for line in lines)])
+    (folder / "halves.csv").write_text(f"{halves}\n", "utf-8")
+    for module in ("rank", "select", "compare", "transfer", "size"):
+        monkeypatch.setattr(f"holdtrue.cli.{module}.kept_warnings", None)  # around every fit
+    question = QUESTIONS[command].replace(table_of(command), "halves.csv").split()
+    ended = command_line(folder)(*question, "--weights", "w", "--save", "none.skops")
+    assert ended.code == 2
+    assert "--weights must name a column of whole numbers" in ended.err
+    assert not (folder / "none.skops").exists()
 
 
 def test_a_model_of_ones_own_reads_the_columns_that_it_was_fitted_on(asked, command_line, tmp_path):

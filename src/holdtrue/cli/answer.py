@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from holdtrue.cli.ask import Data
-from holdtrue.errors import InputError
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
 from holdtrue.targets import TargetKind
@@ -21,8 +20,6 @@ from holdtrue.targets import TargetKind
 if TYPE_CHECKING:
     from holdtrue.deployed import SavedModel
     from holdtrue.tables.encode import TableRows
-
-MAX_REPEATED = 10_000_000  # rows, with their repetitions
 
 
 class Answer(NamedTuple):
@@ -70,15 +67,10 @@ def kept_warnings() -> Iterator[list[tuple[str, str]]]:
 
 def repeated(data: Data, *rows: Any) -> list[Any]:
     """Arrays with each row as often as its weight says; None stays None."""
-    weights = data.whole_weights("rows are repeated as often as they say")
-    if weights is None:
+    repetitions = data.repetitions()
+    if repetitions is None:
         return list(rows)
-    if weights.sum() > MAX_REPEATED:
-        raise InputError(
-            f"--weights repeat the rows {weights.sum():,.0f} times, above the limit of "
-            f"{MAX_REPEATED:,}. Divide them by a common factor."
-        )
-    places = np.repeat(np.arange(len(weights)), weights.astype(int))
+    places = np.repeat(np.arange(len(repetitions)), repetitions)
     return [None if each is None else _safe_indexing(each, places) for each in rows]
 
 

@@ -199,7 +199,8 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
         pyarrow.enable_signal_handlers(False)  # a Ctrl-C at the end of a block would be lost
         asked = {name: options.pop(name) for name in ASK}
         name = function.__name__
-        ask = Ask.from_options(target=options[predicted], **asked)
+        is_saved = written["save"] is not None
+        ask = Ask.from_options(target=options[predicted], is_saved=is_saved, **asked)
         answer_of = import_module(f"holdtrue.cli.{name}").answer
         targets = ask.targets or [options[predicted]]  # sums have a target of their own
         for target, outputs in zip(targets, Outputs.of_targets(targets, **written), strict=True):

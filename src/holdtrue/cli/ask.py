@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _IN_TIME = 5  # least number of domains for --domain-order time
 _YEARS = (1500, 2200)
+MAX_REPEATED = 10_000_000  # rows, with their repetitions
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,16 @@ class Data:
             )
         return self.weights
 
+    def repetitions(self) -> np.ndarray | None:
+        """How often each row is repeated, shape (n_rows,); whole numbers, and not too many."""
+        weights = self.whole_weights("rows are repeated as often as they say")
+        if weights is not None and weights.sum() > MAX_REPEATED:
+            raise InputError(
+                f"--weights repeat the rows {weights.sum():,.0f} times, above the limit of "
+                f"{MAX_REPEATED:,}. Divide them by a common factor."
+            )
+        return None if weights is None else weights.astype(int)
+
     def check_names(self) -> None:
         """Refuse to choose from no column."""
         if not self.names:
@@ -212,6 +223,7 @@ class Ask:
     weights: str | None = None  # column of the rows' weights
     seed: int = 0
     no_values: bool = False
+    is_saved: bool = False  # whether the model behind the answer is kept, for which rows repeat
 
     @classmethod
     def from_options(
@@ -289,7 +301,7 @@ class Ask:
         weights = [np.asarray(table.column(name).cast(pa.float64())) for name in weight]
         table = table.only([*names, *(name for name in option_of if name not in weight), *drop])
         self.check_missing(option_of, incomplete, n_rows)
-        return Data(
+        data = Data(
             table=table,
             names=names,
             dropped=tuple(drop),
@@ -301,6 +313,9 @@ class Ask:
             seed=self.seed,
             no_values=self.no_values,
         )
+        if self.is_saved:
+            data.repetitions()  # refused before any work
+        return data
 
     @staticmethod
     def roles(table: Any, *named: tuple[str, str | None]) -> dict[str, str]:

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdtrue.cli.answer import (
-    MAX_REPEATED,
-    Answer,
-    answered,
-    kept_warnings,
-    number_columns,
-    repeated,
-)
-from holdtrue.cli.ask import Ask, Data
+from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns, repeated
+from holdtrue.cli.ask import MAX_REPEATED, Ask, Data
 from holdtrue.cli.python_lines import call, labels_line, opened_line, program
 from holdtrue.model_size import NestedRegressor
 from holdtrue.report.answers import size_summary

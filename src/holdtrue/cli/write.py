@@ -86,7 +86,12 @@ class Outputs:
         model = None
         if self.save is not None and deployed is not None:
             model = replace(deployed(), made_by=dict(summary.reproduce))
-            kept = f"Kept in {Path(self.save).name}: {model.label}. Expect a {model.promise}."
+            kept = f"Kept in {Path(self.save).name}: {model.label}."
+            error, _, _ = str(model.promise).rpartition(", ")  # without a model, after the comma
+            if error not in summary.answer:
+                kept += (
+                    f" Promised with it, from fits without parts of the data: a {model.promise}."
+                )
             lines = [
                 *([python, ""] if (python := summary.reproduce.get("python")) else []),
                 "from holdtrue import load_model",
