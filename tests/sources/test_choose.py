@@ -1,14 +1,10 @@
 import numpy as np
 import pytest
 
-from holdtrue import SourcePool
 from holdtrue.sources import choose, ridge
 from holdtrue.sources.calibrate import thresholds
-from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import Problem, Search
-from holdtrue.sources.draws import CandidateDraws
 from holdtrue.sources.folds import Task, make_folds
-from holdtrue.sources.pool import PoolOn
 from holdtrue.sources.scale import standardised
 
 
@@ -202,20 +198,3 @@ def test_tenths_and_groups_are_not_corrected(n_rows):
     choice = choose.choose(Stored(X), task, [0.5], search(X), stop_by_error=False, estimate=True)
     (outcome,) = choose.leave_out(Stored(X), task, make_folds(task), [0.5], search(X))
     np.testing.assert_allclose(choice.scores, outcome.path)
-
-
-@pytest.mark.parametrize("limit", [8, None])
-def test_columns_in_memory_and_columns_made_when_drawn_give_the_same_fit(limit):
-    X, y, _ = raw(p=900)
-    stored = Candidates(X, np.arange(900), PoolOn(SourcePool([]), X, X, None), 0)
-    at_hand = choose.make_search(stored, limit, 1e-3, 20, np.random.RandomState(0))
-    assert (at_hand.matrix.shape[1] < 900) == (limit is not None)  # those never drawn are left out
-    drawn = Search(
-        limit or 900, 1e-3, None, np.arange(900), CandidateDraws(np.random.RandomState(0), 900, 20)
-    )
-    weight = np.random.default_rng(0).uniform(0.5, 2, size=14)
-    (one,) = choose.fit_each(stored, [Problem(y, weight, 1.0)], at_hand)
-    (two,) = choose.fit_each(stored, [Problem(y, weight, 1.0)], drawn)
-    assert one.order.tolist() == two.order.tolist()
-    np.testing.assert_allclose(one.raw()[1], two.raw()[1])
-    assert one.greedy.reason == two.greedy.reason

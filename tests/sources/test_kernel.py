@@ -1,4 +1,4 @@
-from fractions import Fraction
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -27,16 +27,16 @@ def weight_path(fit):
     return fit.predictions(np.eye(len(fit.order)))
 
 
-# The definitions are followed in fractions: in floats they lose more digits than what they check.
+# The definitions are followed in 60 digits: in floats they lose more digits than what they check.
 
 
-def fractions(array):
-    return np.vectorize(Fraction, otypes=[object])(array)
+def decimals(array):
+    return np.vectorize(Decimal, otypes=[object])(array)
 
 
 def quadratic_form(A, b):
     """``bᵀ A⁻¹ b`` by elimination."""
-    A, b, value = A.copy(), b.copy(), Fraction(0)
+    A, b, value = A.copy(), b.copy(), Decimal(0)
     for j in range(len(b)):
         value += b[j] ** 2 / A[j, j]
         factors = A[j + 1 :, j] / A[j, j]
@@ -61,8 +61,8 @@ def different_columns(Z):
 
 def brute_force(Z, y, Lam, k):
     """The definition: each step maximises ``b_Sᵀ (C + ΛI)_S⁻¹ b_S``."""
-    C, b = Z.T @ Z + Lam * fractions(np.eye(Z.shape[1])), Z.T @ y
-    chosen, values = [], [Fraction(0)]
+    C, b = Z.T @ Z + Lam * decimals(np.eye(Z.shape[1])), Z.T @ y
+    chosen, values = [], [Decimal(0)]
     for _ in range(k):
         gains = {}
         for i in set(range(len(b))) - set(chosen):
@@ -76,8 +76,8 @@ def brute_force(Z, y, Lam, k):
 def algorithm_1(Z, y, lam, k):
     """As printed, but for picking k in place of k + 1, and for the tie rule."""
     m, p = Z.shape
-    K, G, S = fractions(np.zeros((m, m))), fractions(np.eye(m)) / lam, []
-    before = Fraction(0)
+    K, G, S = decimals(np.zeros((m, m))), decimals(np.eye(m)) / lam, []
+    before = Decimal(0)
     for _ in range(k):
         scores = {}
         for i in set(range(p)) - set(S):
@@ -185,11 +185,12 @@ def test_picks_are_those_of_brute_force_and_of_algorithm_1(case):
     y = y[:, 0]
     fit = kernel.greedy(Z, y, m, lam, p, 0.0)
     k = len(fit.order)
-    exact_Z, exact_y, Lam = fractions(Z), fractions(y), Fraction(m * lam)
-    order, values = brute_force(exact_Z, exact_y, Lam, k)
+    exact_Z, exact_y, Lam = decimals(Z), decimals(y), Decimal(m * lam)
+    with localcontext(prec=60):
+        order, values = brute_force(exact_Z, exact_y, Lam, k)
+        printed, weights = algorithm_1(exact_Z, exact_y, Lam, k)
     assert fit.order.tolist() == order
     np.testing.assert_allclose(np.cumsum(fit.q**2), values, rtol=1e-9)
-    printed, weights = algorithm_1(exact_Z, exact_y, Lam, k)
     assert printed == order
     np.testing.assert_allclose(weight_path(fit)[-1], weights, rtol=1e-6, atol=1e-9)
     gram = kernel.greedy_from_gram(Z.T @ Z, Z.T @ y, m, lam, p, 0.0)
@@ -203,10 +204,9 @@ def test_equal_columns_are_those_of_comparing_all_pairs(case):
     (Z,) = standardise(case[0])
     first = scale.first_of_equals(Z)
     assert np.flatnonzero(first == np.arange(Z.shape[1])).tolist() == different_columns(Z)
-    X = case[0]
-    rows = Candidates(X, np.arange(X.shape[1]), PoolOn(SourcePool([]), X, X, None), 0)
-    for j in range(X.shape[1]):  # read one after the other
-        rows.different(np.array([j]), [])
+    rows = columns_of(case[0])
+    for j in range(Z.shape[1]):  # read one after the other
+        rows.compared(np.array([j]))
     np.testing.assert_array_equal(rows.equal_to, first)
 
 
@@ -317,21 +317,31 @@ def test_candidates_that_rounding_could_let_win_are_scored_again(lam):
         assert fit.order.tolist() == float64_picks(Z, y, lam, 5)
 
 
-def lazily(Z, *problem):
-    """GreedyTL-59 with columns handed over as they are drawn."""
-    search = kernel.SampledSearch(*problem)
-    while len(wanted := search.wanted()):
-        search.step(wanted, Z[:, wanted])
-    return search.result()
+def sampled_picks(Z, y, n, lam, most, tol, drawn):
+    """GreedyTL-59 by its definition: a step looks at the first of its draws that are free."""
+    order, falls = [], []
+    for t in range(min(most, Z.shape[1])):
+        free = [j for j in drawn.step(t).tolist() if j not in order][: drawn.size]
+        S = Z[:, order]
+        H = np.eye(len(y)) - S @ np.linalg.solve(S.T @ S + n * lam * np.eye(t), S.T)
+        scores = {j: (Z[:, j] @ H @ y) ** 2 / (n * lam + Z[:, j] @ H @ Z[:, j]) for j in free}
+        best = max(scores.values())
+        if best / n < tol and order:
+            break
+        order.append(min(j for j in free if scores[j] >= best * (1 - 1e-9)))
+        falls.append(best)
+    return order, falls
+
+
+def columns_of(X):
+    return Candidates(X, np.arange(X.shape[1]), PoolOn(SourcePool([]), X, X, None), 0)
 
 
 # --- many searches together ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("drawn", [None, 9])
-@pytest.mark.parametrize("seed", range(4))
-def test_searches_that_go_together_are_those_that_go_alone(seed, drawn, kind):
+def unlike_searches(seed, kind):
+    """Raw columns, one of them constant and some without a row; targets, weights and λ."""
     rng = np.random.default_rng(seed)
     m, p = 12, 60
     raw = 3 + rng.normal(size=(m, p)) * rng.uniform(0.1, 10, size=p)
@@ -339,25 +349,24 @@ def test_searches_that_go_together_are_those_that_go_alone(seed, drawn, kind):
     raw[:, 6] = np.arange(m) == 3  # one without row 3
     raw[4, 7:20] += 1e4  # almost one without row 4
     raw = raw.astype(kind)
-    Z = scale.standardised(raw, np.ones(m))[0]
     weights = rng.uniform(0.3, 3, size=(14, m))
     weights[:4] = 1.0
     weights[np.arange(14), np.resize([3, 4, 5, 6], 14)] = 0  # left-out rows
     targets = rng.normal(size=(m, 14)) + raw[:, :14]
     Y = np.hstack([scale.standardised(targets[:, [f]], weights[f])[0] for f in range(14)]).T
-    lams = np.resize([1.0, 1e-3, 30.0, 0.1, 1e-2], 14)
+    return raw, Y, weights, np.resize([1.0, 1e-3, 30.0, 0.1, 1e-2], 14)
 
-    def made():
-        return None if drawn is None else draws.CandidateDraws(np.random.RandomState(1), p, drawn)
 
-    def alone(Z, *problem):
-        return kernel.greedy(Z, *problem) if drawn is None else lazily(Z, *problem, made())
-
-    for most, tol in ((p, 1e-4), (5, 0.0)):
-        fits = together.greedy_together(raw, Z, Y, weights, lams, most, tol, made())
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(4))
+def test_searches_that_go_together_are_those_that_go_alone(seed, kind):
+    raw, Y, weights, lams = unlike_searches(seed, kind)
+    Z = scale.standardised(raw, np.ones(len(raw)))[0]
+    for most, tol in ((60, 1e-4), (5, 0.0)):
+        fits = together.greedy_together(raw, Z, Y, weights, lams, most, tol)
         for f, fit in enumerate(fits):
             own = scale.standardised(raw.astype(float), weights[f])[0]
-            one = alone(own, Y[f], weights[f].sum(), lams[f], most, tol)
+            one = kernel.greedy(own, Y[f], weights[f].sum(), lams[f], most, tol)
             assert fit.order.tolist() == one.order.tolist()
             assert fit.reason == one.reason
             np.testing.assert_allclose(fit.q, one.q, rtol=1e-6)
@@ -366,6 +375,26 @@ def test_searches_that_go_together_are_those_that_go_alone(seed, drawn, kind):
             np.testing.assert_allclose(
                 fit.predictions(chosen), one.predictions(chosen), rtol=1e-6, atol=1e-8
             )
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(4))
+def test_sampled_searches_pick_the_best_of_what_each_step_draws(seed, kind):
+    raw, Y, weights, lams = unlike_searches(seed, kind)
+    for most, tol in ((60, 1e-4), (5, 0.0)):
+        drawn = draws.CandidateDraws(np.random.RandomState(1), 60, 9)
+        fits = together.sampled_together(columns_of(raw), drawn, Y, weights, lams, most, tol)
+        for f, fit in enumerate(fits):
+            own = scale.standardised(raw.astype(float), weights[f])[0]
+            order, falls = sampled_picks(own, Y[f], weights[f].sum(), lams[f], most, tol, drawn)
+            assert fit.order.tolist() == order
+            np.testing.assert_allclose(fit.q**2, falls, rtol=1e-5)
+            chosen = own[:, order]
+            penalty = weights[f].sum() * lams[f] * np.eye(len(order))
+            exact = np.linalg.solve(chosen.T @ chosen + penalty, chosen.T @ Y[f])
+            np.testing.assert_allclose(fit.weights, exact, rtol=1e-4, atol=1e-7)
+            wanted = "max_selected=5 was reached" if most == 5 else "the best of 9 drawn would"
+            assert wanted in fit.reason or len(order) == 60
 
 
 # --- stopping -----------------------------------------------------------------------------------
@@ -390,30 +419,35 @@ def test_a_candidate_that_gains_less_than_tol_stays_out():
 # --- GreedyTL-59 --------------------------------------------------------------------------------
 
 
-def sampled(Z, y, size, seed=0, k=10, seen=None):
-    drawn = draws.CandidateDraws(np.random.RandomState(seed), Z.shape[1], size)
-    search = kernel.SampledSearch(y, len(y), 1.0, k, 0.0, drawn)
-    while len(wanted := search.wanted()):
-        if seen is not None:
-            seen.update(wanted.tolist())
-        search.step(wanted, Z[:, wanted])
-    return search.result()
+def sampled(Z, y, size, k=10):
+    drawn = draws.CandidateDraws(np.random.RandomState(0), Z.shape[1], size)
+    candidates = columns_of(Z)
+    ones = np.ones((1, len(y)))
+    (fit,) = together.sampled_together(candidates, drawn, y[None], ones, [1.0], k, 0.0)
+    return fit, np.flatnonzero(candidates._slot >= 0)
 
 
 def test_drawing_all_candidates_is_the_exact_search():
     Z, y = problem()
     exact = kernel.greedy(Z, y, 12.0, 1.0, 10, 0.0)
-    np.testing.assert_array_equal(sampled(Z, y, 30).order, exact.order)
-    np.testing.assert_allclose(sampled(Z, y, 30).q, exact.q)
+    fit, _ = sampled(Z, y, 30)
+    np.testing.assert_array_equal(fit.order, exact.order)
+    np.testing.assert_allclose(fit.q, exact.q)
 
 
-def test_only_the_drawn_candidates_are_asked_for():
+def test_only_candidates_that_a_step_may_look_at_are_read():
     Z, y = problem(p=3000)
-    seen = set()
-    fit = sampled(Z, y, 59, seen=seen)
+    fit, read = sampled(Z, y, 59)
     assert len(fit.order) == 10
-    assert len(seen) <= 10 * 59
-    assert set(fit.order.tolist()) <= seen
+    assert len(read) <= 10 * 59 + sum(range(10))
+    assert set(fit.order.tolist()) <= set(read.tolist())
+
+
+def test_copies_of_a_chosen_candidate_are_not_chosen():
+    Z, y = problem()
+    source = np.random.default_rng(0).integers(30, size=200)
+    fit, _ = sampled(Z[:, source] * np.resize([2.0, -1.0, 3.0], 200), y, 20, k=200)
+    assert len(set(source[fit.order].tolist())) == len(fit.order) > 5
 
 
 def test_draws_are_uniform_distinct_and_independent_of_the_choices():

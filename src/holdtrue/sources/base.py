@@ -115,12 +115,11 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         self.feature_weights_ = effects[:d, 0] if one else effects[:d].T
         self.source_weights_ = effects[d:, 0] if one else effects[d:].T
 
-    def _all_names(self) -> list[str]:
+    def _all_names(self) -> tuple[str, ...]:
         """Names of the columns of X, then of the sources."""
-        columns = getattr(self, "feature_names_in_", None)
-        if columns is None:
-            return [*_numbered(self.n_features_in_), *self.source_names_]
-        return [*map(str, columns), *self.source_names_]
+        given = getattr(self, "feature_names_in_", None)
+        columns = _numbered(self.n_features_in_) if given is None else tuple(map(str, given))
+        return columns + tuple(self.source_names_)
 
     def _decisions(self, X: Any) -> np.ndarray:
         """Predictions of every target, shape (n_rows, n_targets); runs the chosen sources only."""

@@ -40,7 +40,6 @@ class Candidates:
         self._columns = np.empty((X.shape[0], 0), dtype=X.dtype)
         self._slot = np.full(len(self.indices), -1)
         self._n_read = 0
-        self._n_compared = 0
         self.equal_to = np.arange(len(self.indices))
 
     def __len__(self) -> int:
@@ -55,11 +54,6 @@ class Candidates:
     def n_features(self) -> int:
         """How many candidates are columns of X; they come first."""
         return len(self.features)
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether reading a candidate runs no model."""
-        return self.on.pool.is_columns or not self.n_sources
 
     def without_sources(self) -> Candidates:
         """The columns of X alone."""
@@ -90,21 +84,14 @@ class Candidates:
             self._n_read = stop
         return self._columns[:, self._slot[wanted]]
 
-    def different(self, wanted: np.ndarray, chosen: list[int]) -> np.ndarray:
-        """Those of the wanted candidates that equal no chosen one and no other of them."""
-        self.columns(wanted)
-        if self._n_read > self._n_compared:
+    def compared(self, wanted: np.ndarray) -> np.ndarray:
+        """For each of the wanted candidates the first that equals it, of those read so far."""
+        if (self._slot[wanted] < 0).any():
+            self.columns(wanted)
             read = np.flatnonzero(self._slot >= 0)
             Z = standardised(self.columns(read), np.ones(self.n_rows))[0]
             self.equal_to[read] = read[first_of_equals(Z)]
-            self._n_compared = self._n_read
-        taken = set(self.equal_to[chosen].tolist())
-        left = []
-        for j, first in zip(wanted.tolist(), self.equal_to[wanted].tolist(), strict=True):
-            if first not in taken:
-                left.append(j)
-            taken.add(first)
-        return np.array(left, dtype=np.intp)
+        return self.equal_to[wanted]
 
     def _fetch(self, wanted: np.ndarray) -> np.ndarray:
         of_x = self.X[:, self.features[wanted[wanted < self.n_features]]]

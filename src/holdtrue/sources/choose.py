@@ -19,9 +19,9 @@ from holdtrue.sources.calibrate import thresholds, truncate
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.draws import CandidateDraws
 from holdtrue.sources.folds import Fold, Task, make_folds, one_at_a_time
-from holdtrue.sources.kernel import GreedyFit, SampledSearch, greedy, greedy_from_gram
+from holdtrue.sources.kernel import GreedyFit, greedy, greedy_from_gram
 from holdtrue.sources.scale import first_of_equals, standardised
-from holdtrue.sources.together import batches, greedy_together
+from holdtrue.sources.together import STEPS, batches, greedy_together, sampled_together
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Columns of so few values can be equal by chance.
@@ -41,8 +41,9 @@ class Search:
     ----------
     max_selected : int
     tol : float
-    matrix : ndarray of shape (n_rows, n_searched), optional
-        Raw columns of the candidates that are searched. None: read as they are drawn.
+    matrix : ndarray of shape (n_rows, n_searched)
+        Raw columns of the candidates that are searched. With draws it has no columns: they are read
+        as they are drawn.
     searched : ndarray of int, shape (n_searched,)
         Which candidates they are.
     draws : CandidateDraws, optional
@@ -51,15 +52,14 @@ class Search:
 
     max_selected: int
     tol: float
-    matrix: np.ndarray | None
+    matrix: np.ndarray
     searched: np.ndarray
     draws: CandidateDraws | None = None
 
     @cached_property
-    def evenly(self) -> np.ndarray:
-        """The columns of ``matrix``, standardised with equal weights."""
-        assert self.matrix is not None
-        return standardised(self.matrix, np.ones(len(self.matrix)))[0]
+    def evenly(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`standardised` columns of ``matrix`` with equal weights, their means and scales."""
+        return standardised(self.matrix, np.ones(len(self.matrix)))
 
 
 def make_search(
@@ -71,27 +71,19 @@ def make_search(
 ) -> Search:
     """What to search and how; reads the columns of all candidates where all are looked at."""
     n_total = len(candidates)
-    drawn = n_candidates if n_candidates is not None and n_candidates < n_total else None
     most = n_total if max_selected is None else max_selected
-    search = Search(most, tol, None, np.arange(n_total))
-    if drawn is None or candidates.is_stored:
-        matrix = candidates.matrix()
-        search = replace(search, matrix=matrix)
-        candidates.equal_to = first_of_equals(search.evenly)
-        different = np.flatnonzero(candidates.equal_to == search.searched)
-        if len(different) < n_total:
-            n_total, matrix = len(different), np.ascontiguousarray(matrix[:, different])
-            search = Search(min(most, n_total), tol, matrix, different)
-    if drawn is None:
+    everything = np.arange(n_total)
+    if n_candidates is not None and n_candidates < n_total:
+        none_yet = np.empty((candidates.n_rows, 0))
+        return Search(most, tol, none_yet, everything, CandidateDraws(rng, n_total, n_candidates))
+    matrix = candidates.matrix()
+    search = Search(most, tol, matrix, everything)
+    candidates.equal_to = first_of_equals(search.evenly[0])
+    different = np.flatnonzero(candidates.equal_to == everything)
+    if len(different) == n_total:
         return search
-    draws = CandidateDraws(rng, n_total, drawn)
-    if search.matrix is not None and most * (drawn + most) < n_total:
-        # Few enough are ever drawn to leave the others aside.
-        used = np.unique(np.concatenate([draws.step(t) for t in range(most)]))
-        matrix = np.ascontiguousarray(search.matrix[:, used])
-        search = Search(most, tol, matrix, search.searched[used])
-        draws = draws.among(used)
-    return replace(search, draws=draws)
+    matrix = np.ascontiguousarray(matrix[:, different])
+    return Search(min(most, len(different)), tol, matrix, different)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,42 +178,43 @@ def fit_each(
     candidates: Candidates, problems: Sequence[Problem], search: Search
 ) -> Iterator[TargetFit]:
     """Standardise, select and bring back to the scale of the columns; a fit for each problem."""
-    limits = (search.max_selected, search.tol, search.draws)
-    for part in batches(len(problems), len(search.searched)):
+    limits = (search.max_selected, search.tol)
+    n_columns = len(search.searched)
+    if search.draws is not None:
+        n_columns = min(n_columns, 2 * STEPS * search.draws.size)
+    for part in batches(len(problems), n_columns):
         together = problems[part]
         # Rows of weight 0 become zeros, which is cheaper than to copy the others.
         scaled = [standardised(y[:, None].astype(np.float64), w) for y, w, _ in together]
-        targets, lams = [target[:, 0] for target, _, _ in scaled], [lam for _, _, lam in together]
-        weights = [weight for _, weight, _ in together]
-        if search.matrix is None:
-            pairs = zip(targets, together, strict=True)
-            fits = [_sampled(candidates, target, problem, search) for target, problem in pairs]
-        elif len(together) == 1 and search.draws is None:
-            weight = weights[0]
-            even = (weight == 1).all()
-            Z = search.evenly if even else standardised(search.matrix, weight)[0]
-            fits = [greedy(Z, targets[0], float(weight.sum()), lams[0], *limits[:2])]
+        Y, lams = np.array([y[:, 0] for y, _, _ in scaled]), [lam for _, _, lam in together]
+        weights = np.array([weight for _, weight, _ in together])
+        if search.draws is None and len(together) == 1:
+            even = (weights[0] == 1).all()
+            Z, *moments = search.evenly if even else standardised(search.matrix, weights[0])
+            fit = greedy(Z, Y[0], float(weights[0].sum()), lams[0], *limits)
+            yield _target_fit(fit, search, moments, scaled[0][1:])
+            continue
+        if search.draws is not None:
+            fits = sampled_together(candidates, search.draws, Y, weights, lams, *limits)
         else:
-            fits = greedy_together(
-                search.matrix, search.evenly, np.array(targets), np.array(weights), lams, *limits
-            )
+            fits = greedy_together(search.matrix, search.evenly[0], Y, weights, lams, *limits)
         for fit, problem, (_, y_mean, y_scale) in zip(fits, together, scaled, strict=True):
-            order, matrix = search.searched[fit.order], search.matrix
-            chosen = candidates.columns(order) if matrix is None else matrix[:, fit.order]
-            _, mean, scale = standardised(chosen, problem.weight)
+            order = search.searched[fit.order]
+            _, mean, scale = standardised(candidates.columns(order), problem.weight)
             yield TargetFit(fit, order, mean, scale, float(y_mean[0]), float(y_scale[0]))
 
 
-def _sampled(
-    candidates: Candidates, target: np.ndarray, problem: Problem, search: Search
-) -> GreedyFit:
-    """GreedyTL-59 on columns that are read when they are drawn."""
-    assert search.draws is not None
-    n = float(problem.weight.sum())
-    sampled = SampledSearch(target, n, problem.lam, search.max_selected, search.tol, search.draws)
-    while len(wanted := candidates.different(sampled.wanted(), sampled.order)):
-        sampled.step(wanted, standardised(candidates.columns(wanted), problem.weight)[0])
-    return sampled.result()
+def _target_fit(
+    fit: GreedyFit,
+    search: Search,
+    moments: Sequence[np.ndarray],
+    target_moments: Sequence[np.ndarray],
+    t: int = 0,
+) -> TargetFit:
+    """The fit of target t, from means and scales of all columns and all targets."""
+    mean, scale = (of_columns[fit.order] for of_columns in moments)
+    y_mean, y_scale = (float(of_targets[t]) for of_targets in target_moments)
+    return TargetFit(fit, search.searched[fit.order], mean, scale, y_mean, y_scale)
 
 
 def fit_targets(
@@ -241,25 +234,18 @@ def fit_targets(
         Without draws.
     """
     n = float(weight.sum())
-    Z, mean, scale = standardised(columns.astype(np.float64, copy=False), weight)
-    T, y_mean, y_scale = standardised(Y.astype(np.float64, copy=False), weight)
+    Z, *moments = standardised(columns.astype(np.float64, copy=False), weight)
+    T, *target_moments = standardised(Y.astype(np.float64, copy=False), weight)
     C, B = Z.T @ Z, Z.T @ T
     fits = []
     for t in range(Y.shape[1]):
         fit = greedy_from_gram(C, B[:, t], n, lam, search.max_selected, search.tol)
-        order = search.searched[fit.order]
-        fits.append(
-            TargetFit(
-                fit, order, mean[fit.order], scale[fit.order], float(y_mean[t]), float(y_scale[t])
-            )
-        )
+        fits.append(_target_fit(fit, search, moments, target_moments, t))
     return fits
 
 
-def fit_whole(
-    candidates: Candidates, task: Task, lams: Sequence[float], search: Search
-) -> list[list[TargetFit]]:
-    """The fit of every target to all rows, for each λ."""
+def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) -> list[TargetFit]:
+    """The fit of every target to all rows."""
     weights = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
     shared = all(np.array_equal(weight, weights[0]) for weight in weights[1:])
     # A step reads p|S| numbers through the Gram and pm through the rows; the Gram takes p²m.
@@ -267,19 +253,14 @@ def fit_whole(
     if (
         shared
         and task.n_targets > 1
-        and search.matrix is not None
         and search.draws is None
         and 4 * most <= len(task.weight)
         and 0 < n_columns <= min(8 * task.n_targets * most, _MOST_IN_GRAM)
     ):
-        return [fit_targets(search.matrix, task.targets, weights[0], lam, search) for lam in lams]
-    problems = [
-        Problem(y, weight, lam)
-        for lam in lams
-        for y, weight in zip(task.targets.T, weights, strict=True)
-    ]
-    fits = fit_each(candidates, problems, search)
-    return [[next(fits) for _ in weights] for _ in lams]
+        return fit_targets(search.matrix, task.targets, weights[0], lam, search)
+    targets = zip(task.targets.T, weights, strict=True)
+    problems = [Problem(y, weight, lam) for y, weight in targets]
+    return list(fit_each(candidates, problems, search))
 
 
 # --- left-out rows ------------------------------------------------------------------------------
@@ -303,12 +284,15 @@ class LeftOut:
         The same of all rows, those of the fit too, mean over the folds; nan if not asked for.
     total : float
         Sum of the weights of left-out rows.
+    whole : list of TargetFit
+        The fit of each target to all rows, where errors on all rows were asked for.
     """
 
     predictions: list[list[np.ndarray]]
     errors: np.ndarray
     errors_on_all: np.ndarray
     total: float
+    whole: list[TargetFit]
 
     @property
     def path(self) -> np.ndarray:
@@ -349,9 +333,10 @@ def leave_out(
     on_all: list[list[np.ndarray]] = [[] for _ in lams]
     full = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
     total = 0.0
+    trains = [fold.train for fold in folds] + [task.weight] * on_all_rows
     problems = [
-        Problem(y, task.class_weights(fold.train, t), lam)
-        for fold in folds
+        Problem(y, task.class_weights(train, t), lam)
+        for train in trains
         for lam in lams
         for t, y in enumerate(task.targets.T)
     ]
@@ -382,6 +367,7 @@ def leave_out(
             _padded(of_rows),
             _padded(of_all).sum(axis=0) / total if on_all_rows else np.array([np.nan]),
             total,
+            [next(fits) for _ in full] if on_all_rows else [],
         )
         for paths, of_rows, of_all in zip(predictions, errors, on_all, strict=True)
     ]
@@ -459,14 +445,13 @@ def choose(
         left_out = leave_out(candidates, task, folds, lams, search, on_all_rows=single)
         errors = [outcome.errors for outcome in left_out]
         if single:
-            whole = fit_whole(candidates, task, lams, search)
             errors = [
-                outcome.corrected(_errors_of_fit(candidates, task, of_lam))
-                for outcome, of_lam in zip(left_out, whole, strict=True)
+                outcome.corrected(_errors_of_fit(candidates, task, outcome.whole))
+                for outcome in left_out
             ]
         sums = [of_lam.sum(axis=0) for of_lam in errors]
         best, size = _least(sums, stop_by_error)
-    fits = whole[best] if single else fit_whole(candidates, task, [lams[best]], search)[0]
+    fits = left_out[best].whole if single else fit_whole(candidates, task, lams[best], search)
     if not estimate:
         nothing = np.empty((0, task.n_targets))
         return Choice(lams[best], fits, size, np.array([np.nan]), np.nan, nothing)

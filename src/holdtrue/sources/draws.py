@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 
 import numpy as np
@@ -56,12 +55,16 @@ class CandidateDraws:
             self._drawn.append(self._different(min(self.size + len(self._drawn), self.n_total)))
         return self._drawn[t]
 
-    def among(self, used: np.ndarray) -> CandidateDraws:
-        """The steps made so far, as places in ``used``, which holds all that they drew."""
-        draws = copy.copy(self)
-        draws.n_total = len(used)
-        draws._drawn = [np.searchsorted(used, drawn) for drawn in self._drawn]
-        return draws
+    def steps(self, start: int, stop: int, chosen: np.ndarray) -> list[np.ndarray]:
+        """What the steps ``start`` to ``stop - 1`` can look at, if ``chosen`` are those before."""
+        beginnings = []
+        is_free = np.ones(self.n_total, dtype=bool)
+        is_free[chosen] = False
+        for t in range(start, stop):
+            n_free = np.cumsum(is_free[self.step(t)])
+            enough = np.searchsorted(n_free, self.size + t - start)  # each step may choose one
+            beginnings.append(self.step(t)[: enough + 1])
+        return beginnings
 
     def _different(self, count: int) -> np.ndarray:
         """That many different candidates in random order."""
@@ -74,8 +77,3 @@ class CandidateDraws:
             self._first[drawn[::-1]] = place[::-1]  # the last to be written is the first drawn
             drawn = drawn[self._first[drawn] == place]
         return drawn[:count]
-
-    def free(self, t: int, is_free: np.ndarray) -> np.ndarray:
-        """The candidates that step t looks at: of those drawn the first that are free."""
-        drawn = self.step(t)
-        return drawn.compress(is_free.take(drawn))[: self.size]

@@ -157,9 +157,9 @@ class _GreedyTL(SourceEstimator):
             if step < len(fit.order)
         ]
         order = candidates.indices[[fits[t].order[step] for step, t in turns]]
-        train = [fit.regularised_errors for fit in fits]
-        changes = [(train[t][step + 1] - train[t][step]) / len(fits) for step, t in turns]
-        start = float(np.mean([path[0] for path in train]))
+        train = [fit.regularised_errors.tolist() for fit in fits]
+        changes = [train[t][step + 1] - train[t][step] for step, t in turns]
+        start = sum(path[0] for path in train)
         # The error of a round stands at its last turn; between, it is that of the round before.
         rounds = np.array([0, *(step + 1 for step, _ in turns)])
         if len(fits) > 1:
@@ -175,9 +175,9 @@ class _GreedyTL(SourceEstimator):
             chosen_size=sum(step < most for step, _ in turns),
             reason=self._reason(candidates, choice, task, weights),
             unit="mean squared error",
-            train_scores=start + np.append(0.0, np.cumsum(changes)),
+            train_scores=np.cumsum([start, *changes]) / len(fits),
             evidence=SourceEvidence(
-                names=tuple(names),
+                names=names,
                 n_features=self.n_features_in_,
                 weights=weights,
                 targets=targets,
@@ -440,8 +440,10 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         weight = task.class_weights(task.weight, 0)
         target, _, y_scale = standardised(task.targets, weight)
         effects = self.path_.evidence_as(SourceEvidence).weights[0, candidates.indices]
-        searched = search.searched if search.matrix is not None else np.flatnonzero(effects)
-        columns = candidates.columns(searched) if search.matrix is None else search.matrix
+        searched, columns = search.searched, search.matrix
+        if search.draws is not None:
+            searched = np.flatnonzero(effects)
+            columns = candidates.columns(searched)
         Z = standardised(columns.astype(np.float64, copy=False), weight)[0]
         n_features = int((searched < candidates.n_features).sum())
         weights = effects[searched] / float(y_scale[0])

@@ -30,7 +30,7 @@ Where to find it
 (1), columns of variance 1         module `scale`
 (2), Algorithm 1                   `greedy`; many at a time: module `together`
 (2) from C = ZᵀZ and b = Zᵀy       `greedy_from_gram`
-GreedyTL-59                        `SampledSearch`, module `together`
+GreedyTL-59                        `together.sampled_together`
 Theorem 1                          module `draws`
 (1), on the scale of the columns   module `choose`
 Theorems 2 and 3, Corollary 1      module `bounds`
@@ -61,8 +61,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import daxpy, saxpy
 from scipy.linalg.lapack import dtrtrs
-
-from holdtrue.sources.draws import CandidateDraws
 
 # Falls of the error below this, where the target's variance is 1, are rounding.
 _NOTHING = 1e-14
@@ -342,70 +340,3 @@ def greedy_from_gram(
     else:
         reason = reached(max_selected, len(a))
     return _fit(order, rows, q, n_samples, lam, reason)
-
-
-class SampledSearch:
-    """GreedyTL-59 for columns that are made when they are drawn.
-
-    The caller asks which candidates the next step looks at, and hands over their columns, until
-    none is wanted.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Standardised.
-    n_samples, lam, max_selected, tol : as in `greedy`
-    draws : CandidateDraws
-        Candidates that each step looks at.
-    """
-
-    def __init__(
-        self,
-        y: np.ndarray,
-        n_samples: float,
-        lam: float,
-        max_selected: int,
-        tol: float,
-        draws: CandidateDraws,
-    ):
-        self._rows = _Rows(y, n_samples, n_samples * lam)
-        self._n_samples, self._lam, self._tol = n_samples, lam, tol
-        self._most = min(max_selected, draws.n_total)
-        self._draws = draws
-        self._reason = reached(max_selected, draws.n_total)
-        self._stopped = False
-        self._is_free = np.ones(draws.n_total, dtype=bool)
-
-    @property
-    def order(self) -> list[int]:
-        """Candidates picked so far."""
-        return self._rows.order
-
-    def wanted(self) -> np.ndarray:
-        """Candidates that the next step looks at; empty when the search is over."""
-        size = len(self._rows.order)
-        if self._stopped or size >= self._most:
-            return np.empty(0, dtype=np.intp)
-        return np.sort(self._draws.free(size, self._is_free))
-
-    def step(self, wanted: np.ndarray, Z: np.ndarray) -> None:
-        """Pick one of the wanted candidates, whose standardised columns are Z, or stop."""
-        Z = Z.astype(np.float64, copy=False)
-        a, den = self._rows.terms(Z)
-        best = _lowest_of_ties(a * a / den)
-        fall = self._rows.score(Z[:, best]) / self._n_samples
-        if reason := stopped(fall, self._tol, len(self._rows.order)):
-            self._reason = of_drawn(reason, self._draws.size)
-            self._stopped = True
-        else:
-            self._rows.enter(int(wanted[best]))
-            self._is_free[wanted[best]] = False
-
-    def result(self) -> GreedyFit:
-        """The fit, when nothing is wanted any more."""
-        return self._rows.result(self._lam, self._reason)
-
-
-def of_drawn(reason: str, n_drawn: int) -> str:
-    """A reason to stop, where a step looks at that many candidates."""
-    return reason.replace("the next candidate", f"the best of {n_drawn} drawn")

@@ -19,6 +19,7 @@ _CONSTANT = 8
 _COARSE = 1_000
 _SMALL, _LARGE = 1e-16, 1e16
 _PAIRS_AT_ONCE = 4_096
+_CELL = 16  # width of a cell of marks, in the distance that equal columns may have
 
 
 def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,28 +76,35 @@ def first_of_equals(Z: np.ndarray) -> np.ndarray:
         Standardised.
     """
     n_rows, p = Z.shape
-    pairs = [np.empty((2, 0), dtype=np.intp)]
     probes = np.sin(np.square(np.arange(1.0, 2 * n_rows + 1))).reshape(2, n_rows)
-    probes /= np.linalg.norm(probes, axis=1)[:, None] * math.sqrt(n_rows)
-    marks = np.abs(probes.astype(Z.dtype) @ Z)
-    order = np.argsort(marks[0])
-    if p and not marks[0, order[0]]:  # constants equal no other column
-        order = order[marks[:, order].any(axis=0)]
+    probes /= np.sqrt(n_rows * np.square(probes).sum(axis=1, keepdims=True))
+    marks = np.abs(probes.astype(Z.dtype) @ Z).astype(np.float64, copy=False)
     # Unit vectors with 1 - |r| < tie are at most sqrt(2 tie) apart, and so are their marks.
     apart = math.sqrt(2 * _TIE) + 8 * float(np.finfo(Z.dtype).eps)
-    shift, sorted_marks = 1, marks[0, order]
-    while len(start := np.flatnonzero(sorted_marks[shift:] - sorted_marks[:-shift] <= apart)):
-        close = start[np.abs(np.diff(marks[1, order[[start, start + shift]]], axis=0)[0]) <= apart]
-        equal = close[_are_equal(Z, order[close], order[close + shift])]
+    # Marks are at most 1. In order of cells of the first, then of the second, columns close in both
+    # are neighbours; one near the end of its cell stands in the next cell too.
+    place = marks[0] * (1 / (_CELL * apart))
+    cell = np.floor(place)
+    key = 2 * cell + marks[1]
+    near_end = np.flatnonzero(place - cell > 1 - 2 / _CELL)
+    column, key = np.append(np.arange(p), near_end), np.append(key, key[near_end] + 2)
+    by_key = np.argsort(key)
+    order, key = column[by_key], key[by_key]
+    if p and not key[0]:  # constants equal no other column
+        varies = marks[:, order].any(axis=0)
+        order, key = order[varies], key[varies]
+    pairs = []
+    shift = 1
+    while len(start := np.flatnonzero(key[shift:] - key[:-shift] <= apart)):
+        equal = start[_are_equal(Z, order[start], order[start + shift])]
         pairs.append(order[[equal, equal + shift]])
         if shift == 1 and len(equal):  # of a row of copies the first will do
-            order = np.delete(order, equal + 1)
-            sorted_marks = marks[0, order]
+            order, key = np.delete(order, equal + 1), np.delete(key, equal + 1)
         else:
             shift += 1
-    ends = np.hstack(pairs)
-    if not ends.size:
+    if not any(ends.size for ends in pairs):
         return np.arange(p)
+    ends = np.hstack(pairs)
     graph = sparse.coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(p, p))
     family = sparse.csgraph.connected_components(graph, directed=False)[1]
     _, first, place = np.unique(family, return_index=True, return_inverse=True)
@@ -109,7 +117,7 @@ def _are_equal(Z: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     for start in range(0, len(i), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)
         left, right = (Z[:, columns[part]].astype(np.float64) for columns in (i, j))
-        products = np.abs(np.einsum("ij,ij->j", left, right))
-        norms = np.linalg.norm(left, axis=0) * np.linalg.norm(right, axis=0)
-        equal[part] = norms - products < _TIE * norms
+        product = np.abs(np.einsum("ij,ij->j", left, right))
+        squares = np.einsum("ij,ij->j", left, left) * np.einsum("ij,ij->j", right, right)
+        equal[part] = product > (1 - _TIE) * np.sqrt(squares)
     return equal

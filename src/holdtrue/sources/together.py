@@ -11,27 +11,24 @@ score.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.draws import CandidateDraws
-from holdtrue.sources.kernel import (
-    SCREEN,
-    TIE,
-    GreedyFit,
-    least_to_win,
-    of_drawn,
-    reached,
-    stopped,
-)
+from holdtrue.sources.kernel import SCREEN, TIE, GreedyFit, least_to_win, reached, stopped
 from holdtrue.sources.scale import standardised
 
 # Below this variance under other weights, a column of variance 1 has lost digits.
 _LOST = 0.05
+# Makes UᵀU, whose largest eigenvalue is at most 1, positive definite.
+_NOTHING = 1e-13
 # Scores of this many pairs of search and column are held at a time: more would leave the cache.
 _MOST_PAIRS = 2**19
+# Columns are read for this many steps of GreedyTL-59 at a time.
+STEPS = 16
 
 
 def batches(n_searches: int, n_columns: int) -> list[slice]:
@@ -48,7 +45,6 @@ def greedy_together(
     lams: Sequence[float],
     max_selected: int,
     tol: float,
-    draws: CandidateDraws | None = None,
 ) -> list[GreedyFit]:
     """`kernel.greedy` for each row of Y, with weights and a λ of its own.
 
@@ -64,54 +60,105 @@ def greedy_together(
     lams : sequence of float
         Above 0.
     max_selected, tol : as in `kernel.greedy`
-    draws : CandidateDraws, optional
-        Candidates that each step looks at, as in `kernel.SampledSearch`. Default: all.
     """
-    lam = np.array(lams)
     fits: dict[int, GreedyFit] = {}
-    for kind, numbers in (
-        (np.float32, np.flatnonzero(lam >= SCREEN)),
-        (np.float64, np.flatnonzero(lam < SCREEN)),
-    ):
-        if len(numbers):
-            searches = _Searches(raw, Z.astype(kind, copy=False), Y, weights, lam, numbers)
-            fits.update(searches.run(max_selected, tol, draws))
+    for searches in _by_precision(Y, weights, lams):
+        searches.look_at(np.arange(raw.shape[1]), raw, Z)
+        for _ in range(min(max_selected, raw.shape[1])):
+            fits.update(searches.step(tol))
+            if not len(searches.number):
+                break
+        fits.update(searches.rest(reached(max_selected, raw.shape[1])))
     return [fits[number] for number in range(len(Y))]
 
 
+def sampled_together(
+    candidates: Candidates,
+    draws: CandidateDraws,
+    Y: np.ndarray,
+    weights: np.ndarray,
+    lams: Sequence[float],
+    max_selected: int,
+    tol: float,
+) -> list[GreedyFit]:
+    """GreedyTL-59: `greedy_together` where a step looks at the candidates drawn for it alone.
+
+    Columns are read for a few steps at a time; those that no step draws are never read.
+    """
+    fits: dict[int, GreedyFit] = {}
+    most = min(max_selected, draws.n_total)
+    for searches in _by_precision(Y, weights, lams):
+        for t in range(most):
+            if t % STEPS == 0:
+                steps = draws.steps(t, min(t + STEPS, most), searches.order[:, :t])
+                drawn = np.unique(np.concatenate(steps))
+                first_equal = candidates.compared(drawn)
+                looked_at = np.unique(first_equal)
+                raw = candidates.columns(looked_at)
+                searches.look_at(looked_at, raw, standardised(raw, np.ones(len(raw)))[0])
+                searches.exclude(candidates.equal_to)
+            places = np.searchsorted(looked_at, candidates.equal_to[steps[t % STEPS]])
+            fits.update(searches.step(tol, places, draws.size))
+            if not len(searches.number):
+                break
+        fits.update(searches.rest(reached(max_selected, draws.n_total)))
+    return [fits[number] for number in range(len(Y))]
+
+
+def _by_precision(Y: np.ndarray, weights: np.ndarray, lams: Sequence[float]) -> Iterator[_Searches]:
+    """Searches in float32, and those in float64 because of a small λ (`kernel`, departure 4)."""
+    lam = np.array(lams)
+    for kind, is_of_kind in ((np.float32, lam >= SCREEN), (np.float64, lam < SCREEN)):
+        if is_of_kind.any():
+            yield _Searches(Y, weights, lam, np.flatnonzero(is_of_kind), kind)
+
+
 class _Searches:
-    """Searches that go on; the first axis of every array but raw and Z is theirs."""
+    """Searches that go on; the first axis of every array but searched, raw and Z is theirs."""
 
     _PER_SEARCH = ("number", "weight", "root", "n", "lam", "Lam", "residual", "a", "den", "is_free",
-                   "H", "U", "order", "q", "diagonal")  # fmt: skip
+                   "H", "U", "chosen", "order", "q", "diagonal")  # fmt: skip
 
     def __init__(
-        self,
-        raw: np.ndarray,
-        Z: np.ndarray,
-        Y: np.ndarray,
-        weights: np.ndarray,
-        lam: np.ndarray,
-        numbers: np.ndarray,
+        self, Y: np.ndarray, weights: np.ndarray, lam: np.ndarray, numbers: np.ndarray, kind: Any
     ):
-        self.raw, self.Z, self.number = raw, Z, numbers
+        n_searches, n_rows = len(numbers), Y.shape[1]
+        self.number, self.kind, self.size = numbers, kind, 0
         self.weight, self.lam, self.residual = weights[numbers], lam[numbers], Y[numbers]
         self.root, self.n = np.sqrt(self.weight), self.weight.sum(axis=1)
         self.Lam = self.n * self.lam
-        self.U = np.empty((len(numbers), 0, len(raw)))
-        self.order = np.empty((len(numbers), 0), dtype=np.intp)
-        self.q = self.diagonal = np.empty((len(numbers), 0))
-        self.is_free = np.ones((len(numbers), 0), dtype=bool)
-        self.H = np.empty((len(numbers), 0, 0))
-        share = (self.weight / self.n[:, None]).astype(Z.dtype)
-        variance = share @ np.square(Z) - np.square(share @ Z)
+        self.U = self.chosen = np.empty((n_searches, 0, n_rows))
+        self.order = np.empty((n_searches, 0), dtype=np.intp)
+        self.q = self.diagonal = np.empty((n_searches, 0))
+        self.H = np.empty((n_searches, 0, 0))
+
+    def look_at(self, searched: np.ndarray, raw: np.ndarray, Z: np.ndarray) -> None:
+        """Go on with these columns: candidates ``searched``, as they are and standardised."""
+        self.searched, self.raw, self.Z = searched, raw, Z.astype(self.kind, copy=False)
+        share = (self.weight / self.n[:, None]).astype(self.kind)
+        variance = share @ np.square(self.Z) - np.square(share @ self.Z)
         self._standardise_lost(variance)
-        variance *= (self.Lam + self.n).astype(Z.dtype)[:, None]
+        variance *= (self.Lam + self.n).astype(self.kind)[:, None]
         self.den = variance
         self.den[self.den == 0] = np.inf
+        self.is_free = np.ones(variance.shape, dtype=bool)
         # What a step needs and no longer: to take it anew from the system costs as much as a step.
-        self.room, self.extra = np.empty((2, *variance.shape), dtype=Z.dtype)
+        self.room, self.extra = np.empty((2, *variance.shape), dtype=self.kind)
+        entered: np.ndarray = self.U[:, : self.size]
+        if self.size > entered.shape[2]:  # only UᵀU counts; a square root of it has fewer rows
+            square = entered.transpose(0, 2, 1) @ entered + _NOTHING * np.eye(entered.shape[2])
+            entered = np.linalg.cholesky(square).transpose(0, 2, 1)
+        for i in range(entered.shape[1]):
+            self.den -= np.square(self._products(entered[:, i]), out=self.extra)
         self.a = self._products(self.residual).copy()
+
+    def exclude(self, equal_to: np.ndarray) -> None:
+        """Leave out the columns that equal a chosen one."""
+        if self.size:
+            first_equal = equal_to[self.order[:, : self.size]]
+            place = np.minimum(np.searchsorted(self.searched, first_equal), len(self.searched) - 1)
+            search, step = np.nonzero(self.searched[place] == first_equal)
+            self.is_free[search, place[search, step]] = False
 
     def _standardise_lost(self, variance: np.ndarray) -> None:
         """Standardise columns that have lost digits from the start; then their variance is 1."""
@@ -145,74 +192,81 @@ class _Searches:
         z /= scale
         return z
 
-    def _best(self, t: int, draws: CandidateDraws | None) -> np.ndarray:
-        """The candidate of the largest score, of each search."""
-        drawn = None if draws is None else draws.step(t)
-        a, den = (self.a, self.den) if drawn is None else (self.a[:, drawn], self.den[:, drawn])
-        score = np.square(a, out=self.room[: len(a)] if drawn is None else None)
-        score /= den
-        if draws is not None:
+    def _best(self, places: np.ndarray | None, n_looked_at: int) -> np.ndarray:
+        """Place of the candidate of the largest score, of each search; -1 where none is free."""
+        drawn: Any = slice(None) if places is None else places
+        score = np.square(
+            self.a[:, drawn], out=self.room[: len(self.a)] if places is None else None
+        )
+        score /= self.den[:, drawn]
+        if places is not None:
             is_free = self.is_free[:, drawn]
-            score[~is_free | (np.cumsum(is_free, axis=1) > draws.size)] = -1
+            score[~is_free | (np.cumsum(is_free, axis=1) > n_looked_at)] = -np.inf
         each = np.arange(len(score))
         first = score.argmax(axis=1)
         best = score[each, first].astype(np.float64)
-        least = least_to_win(best, self.n, self.lam, t, score.dtype)
-        score[each, first] = -1
+        least = least_to_win(np.maximum(best, 0), self.n, self.lam, self.size, score.dtype)
+        score[each, first] = -np.inf
         second = score[each, score.argmax(axis=1)]
-        taken = first if drawn is None else drawn[first]
+        taken = first if places is None else places[first]
+        taken[best < 0] = -1
         unclear = np.flatnonzero((second >= least) & (best > 0))
         if not len(unclear):
             return taken
         score[unclear, first[unclear]] = best[unclear]
         search, near = np.nonzero(score[unclear] >= least[unclear, None])
         search = unclear[search]
-        near = near if drawn is None else drawn[near]
+        near = near if places is None else places[near]
         is_open = np.isfinite(self.den[search, near])
         search, near = search[is_open], near[is_open]
         z = self._columns(near, search)
         a_squared = np.einsum("ij,ij->i", self.residual[search], z) ** 2
         for f in unclear:
             part = slice(*np.searchsorted(search, [f, f + 1]))
-            if t > len(self.raw):
+            if self.size > z.shape[1]:
                 c = np.einsum("ij,ij->i", z[part] @ self.H[f], z[part])
             else:
-                g = z[part] @ self.U[f, :t].T
+                g = z[part] @ self.U[f, : self.size].T
                 c = self.n[f] - np.einsum("ij,ij->i", g, g)
             exact = a_squared[part] / (self.Lam[f] + np.maximum(c, 0.0))
             taken[f] = near[part][exact >= exact.max() * (1 - TIE)].min()
         return taken
 
-    def run(
-        self, max_selected: int, tol: float, draws: CandidateDraws | None
+    def step(
+        self, tol: float, places: np.ndarray | None = None, n_looked_at: int = 0
     ) -> dict[int, GreedyFit]:
-        """The fits, by number."""
-        n_columns = self.Z.shape[1]
-        fits: dict[int, GreedyFit] = {}
-        if draws is not None:
-            self.is_free = np.ones(self.a.shape, dtype=bool)
-        for t in range(min(max_selected, n_columns)):
-            if t == self.U.shape[1]:
-                self._make_room(t + 16)
-            taken = self._best(t, draws)
-            z = self._columns(taken)
-            u = self._outside(z, t)
-            d = self.Lam + np.einsum("ij,ij->i", u, z)
-            a = np.einsum("ij,ij->i", self.residual, z)
-            reasons = [stopped(fall, tol, t) for fall in (a * a / d / self.n).tolist()]
-            if any(reasons):
-                fits.update(self._fits(t, reasons, draws))
-                going = np.array([not reason for reason in reasons])
-                self._keep(going)
-                taken, u, d, a = taken[going], u[going], d[going], a[going]
-            if not len(taken):
-                return fits
-            self._enter(t, taken, u, np.sqrt(d), a)
-        reasons = [reached(max_selected, n_columns)] * len(self.number)
-        return fits | self._fits(min(max_selected, n_columns), reasons, None)
+        """Add a candidate to each search; returns the fits, by number, of those that stop.
 
-    def _outside(self, z: np.ndarray, t: int) -> np.ndarray:
+        ``places`` are the columns that the step may look at, of which each search takes the first
+        ``n_looked_at`` that are free. Default: all.
+        """
+        taken = self._best(places, n_looked_at)
+        z = self._columns(taken)
+        u = self._outside(z)
+        d = self.Lam + np.einsum("ij,ij->i", u, z)
+        a = np.einsum("ij,ij->i", self.residual, z)
+        falls = np.where(taken < 0, 0.0, a * a / d / self.n)
+        reasons = [stopped(fall, tol, self.size) for fall in falls.tolist()]
+        fits = {}
+        if any(reasons):
+            if places is not None:
+                best_of = f"the best of {n_looked_at} drawn"
+                reasons = [reason.replace("the next candidate", best_of) for reason in reasons]
+            fits = self._fits(reasons)
+            going = np.array([not reason for reason in reasons])
+            self._keep(going)
+            taken, z, u, d, a = (values[going] for values in (taken, z, u, d, a))
+        if len(taken):
+            self._enter(taken, z, u, np.sqrt(d), a)
+        return fits
+
+    def rest(self, reason: str) -> dict[int, GreedyFit]:
+        """The fits of those that did not stop."""
+        return self._fits([reason] * len(self.number))
+
+    def _outside(self, z: np.ndarray) -> np.ndarray:
         """``Hz``, of each search: ``z - Uᵀ(Uz)``, or from m steps on by H itself."""
+        t = self.size
         if t < z.shape[1]:
             U = self.U[:, :t]
             return z - ((U @ z[:, :, None]).transpose(0, 2, 1) @ U)[:, 0]
@@ -221,13 +275,17 @@ class _Searches:
         return (self.H @ z[:, :, None])[:, :, 0]
 
     def _enter(
-        self, t: int, taken: np.ndarray, u: np.ndarray, root: np.ndarray, a: np.ndarray
+        self, taken: np.ndarray, z: np.ndarray, u: np.ndarray, root: np.ndarray, a: np.ndarray
     ) -> None:
         """Add one candidate to each search, as `kernel.greedy` does."""
+        t = self.size
+        if t == self.U.shape[1]:
+            self._make_room()
         u /= root[:, None]
         q = a / root
         self.residual -= q[:, None] * u
-        self.U[:, t], self.order[:, t], self.q[:, t], self.diagonal[:, t] = u, taken, q, root
+        self.U[:, t], self.chosen[:, t], self.order[:, t] = u, z, self.searched[taken]
+        self.q[:, t], self.diagonal[:, t] = q, root
         if t >= u.shape[1]:
             self.H -= u[:, :, None] * u[:, None, :]
         v = self._products(u)
@@ -236,13 +294,13 @@ class _Searches:
         v *= v
         self.den -= v
         self.den[each, taken] = np.inf
-        if self.is_free.size:
-            self.is_free[each, taken] = False
+        self.is_free[each, taken] = False
+        self.size += 1
 
-    def _make_room(self, more: int) -> None:
-        for name in ("U", "order", "q", "diagonal"):
+    def _make_room(self) -> None:
+        for name in ("U", "chosen", "order", "q", "diagonal"):
             steps = getattr(self, name)
-            room = np.empty((len(steps), more, *steps.shape[2:]), dtype=steps.dtype)
+            room = np.empty((len(steps), max(self.size, 16), *steps.shape[2:]), dtype=steps.dtype)
             setattr(self, name, np.concatenate([steps, room], axis=1))
 
     def _keep(self, going: np.ndarray) -> None:
@@ -254,18 +312,15 @@ class _Searches:
         for name in self._PER_SEARCH:
             setattr(self, name, getattr(self, name)[going])
 
-    def _fits(
-        self, t: int, reasons: Sequence[str], draws: CandidateDraws | None
-    ) -> dict[int, GreedyFit]:
-        """Fits of t candidates, of the searches with a reason to stop."""
-        fits = {}
+    def _fits(self, reasons: Sequence[str]) -> dict[int, GreedyFit]:
+        """Fits of the searches with a reason to stop, by number."""
+        t, fits = self.size, {}
         for f, reason in enumerate(reasons):
             if reason:
-                order = self.order[f, :t]
-                R = self.U[f, :t] @ self._columns(order, np.full(t, f)).T
+                R = self.U[f, :t] @ self.chosen[f, :t].T
                 R[np.diag_indices(t)] = self.diagonal[f, :t]
                 fits[int(self.number[f])] = GreedyFit(
-                    order.copy(), R, self.q[f, :t].copy(), float(self.n[f]), float(self.lam[f]),
-                    reason if draws is None else of_drawn(reason, draws.size),
+                    self.order[f, :t].copy(), R, self.q[f, :t].copy(), float(self.n[f]),
+                    float(self.lam[f]), reason,
                 )  # fmt: skip
         return fits
