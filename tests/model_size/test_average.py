@@ -173,6 +173,20 @@ def test_two_deviations_cover_the_curve():
     assert 0.88 < np.mean(covered) < 0.995
 
 
+def test_the_band_of_a_rough_curve_has_room_for_the_terms_beyond_the_last():
+    grid, covered = np.linspace(0, 1, 200), []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        steps, x = rng.normal(size=200) / np.sqrt(200), rng.uniform(size=30)
+        brownian = np.cumsum(steps)
+        y = np.interp(x, grid, brownian) + 0.05 * rng.normal(size=30)
+        mean, deviation = (
+            NestedRegressor(random_state=0).fit(x[:, None], y).predict(grid[:, None], True)
+        )
+        covered.append(np.mean(np.abs(mean - brownian) <= 1.96 * deviation))
+    assert 0.88 < np.mean(covered) < 0.99  # .8 without that room
+
+
 def test_the_expected_error_is_that_on_new_rows():
     ratios = []
     for seed in range(40):
@@ -419,6 +433,27 @@ def test_values_that_many_targets_have_are_not_called_wild():
     y = (x[:, 0] > 0.5).astype(float)
     y[5] = 1.0
     NestedRegressor(random_state=0).fit(x, y)
+
+
+def test_a_row_of_a_huge_weight_makes_no_other_wild():
+    rng = np.random.default_rng(0)
+    x, weight = rng.uniform(size=(30, 1)), np.ones(30)
+    weight[7] = 1e6
+    NestedRegressor(random_state=0).fit(x, rng.normal(size=30), sample_weight=weight)
+
+
+def test_copies_of_columns_leave_the_expected_error_as_it_is():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6))
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=40)
+    near = X[:, :3] + 1e-6 * rng.normal(size=(40, 3))
+    least = [
+        NestedRegressor("columns", random_state=0).fit(design, y).criteria_["bayes"]
+        for design in (X, np.hstack([X, X[:, :3]]), np.hstack([X, near]))
+    ]
+    for values in least:
+        assert values.min() == pytest.approx(least[0].min(), rel=0.1)
+        assert values.max() < 3
 
 
 # --- left-out rows ------------------------------------------------------------------------------

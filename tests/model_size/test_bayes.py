@@ -21,7 +21,7 @@ def values(terms, y, C_half):
 
 @pytest.mark.parametrize("n_terms", [1, 2, 14, 35, 199])
 def test_shares_and_what_lies_beyond_make_the_whole(n_terms):
-    share, ratio, log_weight = prior_grid(n_terms)
+    share, ratio, log_weight, u = prior_grid(n_terms)
     k_and_gs = len(share)
     assert share.shape == (k_and_gs, n_terms)
     assert ratio.shape == (k_and_gs, 11)
@@ -29,6 +29,7 @@ def test_shares_and_what_lies_beyond_make_the_whole(n_terms):
     assert np.isfinite(log_weight).all()
     # t' = t/(1 + t u) gives the share beyond back: u = 1/t' - 1/t.
     beyond = 1 / ratio[:, -1] - 1e-8
+    np.testing.assert_allclose(beyond, u[:, 0])
     np.testing.assert_allclose(share.sum(axis=1) + beyond, 1)
     # At every t, however small.
     of_every_t = 1 / ratio - 10.0 ** -np.arange(-2.0, 9)
@@ -43,7 +44,7 @@ def test_one_point_of_the_grid_is_the_textbook_posterior(monkeypatch):
     terms, y, C_half = problem()
     n, D = terms.shape
     C = C_half.T @ C_half
-    share, ratio, weight = prior_grid(D - 1)
+    share, ratio, weight, _ = prior_grid(D - 1)
     monkeypatch.setattr(
         module, "prior_grid", lambda p: Grid(share[3:4], ratio[3:4, 5:6], weight[3:4])
     )
@@ -95,9 +96,9 @@ def test_one_term_and_three_rows_are_enough():
 def dense(terms, y, scale, n_bands=8):
     """Posterior over the whole grid from the definition: y ~ N(α_1, σ² (I + t Φ diag(v) Φᵀ))."""
     n, D = terms.shape
-    share, ratio, log_weight = prior_grid(D - 1, n_bands)
+    share, ratio, log_weight, _ = prior_grid(D - 1, n_bands)
     design = terms / scale
-    log_p, means, covariances, noises = [], [], [], []
+    log_p, means, covariances, noises, beyond = [], [], [], [], []
     for v, ts, weight in zip(share, ratio, log_weight[:, 0], strict=True):
         for t in ts:
             prior = np.append(1e10, t * v)  # a constant of any size
@@ -106,6 +107,7 @@ def dense(terms, y, scale, n_bands=8):
             means.append(prior * (design.T @ np.linalg.solve(K, y)))
             gain = np.outer(prior, prior) * (design.T @ np.linalg.solve(K, design))
             noises.append(S / (n - 3))
+            beyond.append(noises[-1] * t * (1 - v.sum()))  # σ² t u = σ'² t' u
             covariances.append(noises[-1] * (np.diag(prior) - gain))
             log_p.append(weight - np.linalg.slogdet(K)[1] / 2 - (n - 1) / 2 * np.log(S))
     log_p = np.array(log_p)
@@ -115,7 +117,7 @@ def dense(terms, y, scale, n_bands=8):
     mean = np.einsum("g,gi", p, means)
     away = np.array(means) - mean
     covariance = np.einsum("g,gij", p, covariances) + np.einsum("g,gi,gj", p, away, away)
-    return evidence, mean / scale, covariance / np.outer(scale, scale), p @ noises
+    return evidence, mean / scale, covariance / np.outer(scale, scale), p @ noises, p @ beyond
 
 
 @pytest.mark.parametrize("n_terms", [6, 12, 30])  # fewer and more than the 15 rows
@@ -124,12 +126,13 @@ def test_the_posterior_is_the_average_of_its_definition_over_the_grid(n_terms):
     scale = module.root_mean_square(C_half)
     R, z, rss = kernel.joint_triangle(terms, y, np.ones(15))
     got = module.posterior(R, z, rss, 15, scale, prior_grid(n_terms - 1, 8))
-    evidence, mean, covariance, noise = dense(terms, y, scale)
+    evidence, mean, covariance, noise, beyond = dense(terms, y, scale)
     np.testing.assert_allclose(got.mean, mean, rtol=1e-4, atol=1e-6)
     # The variance of the constant suffers from its wide prior in the dense formula.
     np.testing.assert_allclose(got.covariance[1:, 1:], covariance[1:, 1:], rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(got.covariance[0, 0], covariance[0, 0], rtol=1e-2)
     assert got.noise == pytest.approx(noise, rel=1e-4)
+    assert got.beyond == pytest.approx(beyond, rel=1e-3)
     # y is scaled to length 1 about its mean, and the wide constant costs a fixed amount.
     length = np.sqrt(np.sum((y - y.mean()) ** 2))
     expected = evidence + 14 * np.log(length) + 0.5 * np.log(1 + 15 * 1e10)
@@ -146,7 +149,7 @@ def test_both_routes_to_the_posterior_agree_where_rows_and_terms_are_about_as_ma
         R, z, rss = kernel.joint_triangle(design, y, np.ones(12))
         return module.posterior(R, z, rss, 12, scale, grid)
 
-    share, ratio, weight = prior_grid(12)
+    share, ratio, weight, _ = prior_grid(12)
     narrow = Grid(share[:, :11] / share[:, :11].sum(axis=1, keepdims=True), ratio, weight)
     one = curve(terms, scale, narrow)
     padded = Grid(np.column_stack([narrow[0], np.zeros(len(share))]), ratio, weight)
@@ -158,5 +161,5 @@ def test_both_routes_to_the_posterior_agree_where_rows_and_terms_are_about_as_ma
 
 def test_the_grids_weights_sum_to_one():
     for n_terms in (1, 5, 40):
-        _, ratio, log_weight = prior_grid(n_terms, 8)
+        _, ratio, log_weight, _ = prior_grid(n_terms, 8)
         assert np.exp(log_weight).sum() * ratio.shape[1] == pytest.approx(1)

@@ -346,9 +346,20 @@ def test_parzen_draws_have_scotts_bandwidth(n_inputs):
     rng = np.random.RandomState(0)
     rng.uniform(size=50)  # the points
     noise = rng.standard_normal((50, n_inputs))
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.corrcoef(points.T)))
+    noise = noise @ (vectors * np.sqrt(values)) @ vectors.T
     bandwidth = gaussian_kde(points.T, "scott").factor * points.std(axis=0, ddof=1)
     off = np.abs((drawn - bandwidth * noise)[:, None] - points).max(axis=2)
     assert off.min(axis=1).max() < 1e-12
+
+
+def test_inputs_that_depend_on_each_other_do_so_in_parzen_draws():
+    points = np.random.default_rng(0).normal(size=(20, 2))
+    points = np.column_stack([points, points[:, 0] - 2 * points[:, 1], -3 * points[:, 0]])
+    far = np.full(4, 1e3)  # nothing is reflected
+    drawn = kernel.parzen_sample(points, np.ones(20), -far, far, 50, np.random.RandomState(0))
+    np.testing.assert_allclose(drawn[:, 2], drawn[:, 0] - 2 * drawn[:, 1], atol=1e-9)
+    np.testing.assert_allclose(drawn[:, 3], -3 * drawn[:, 0], atol=1e-9)
 
 
 def test_parzen_draws_take_weights_as_repetitions_and_leave_constant_inputs_alone():

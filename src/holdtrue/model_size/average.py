@@ -82,12 +82,15 @@ class Average:
         return np.clip(self.weights @ np.array(means), self.low, self.high)
 
     def predict_with_deviation(self, X: np.ndarray) -> np.ndarray:
-        """Posterior mean of the curve, and its deviation within and between bases: two rows."""
+        """Posterior mean of the curve, and its deviation: two rows.
+
+        Within each basis, the terms it does not have among it, and between bases.
+        """
         means, variances = np.empty((2, len(self.curves), len(X)))
         for i, (basis, known) in enumerate(self.curves.values()):
             terms = basis.terms(basis.coordinates(X))
             means[i] = terms @ known.mean
-            variances[i] = np.einsum("ij,ij->i", terms @ known.covariance, terms)
+            variances[i] = np.einsum("ij,ij->i", terms @ known.covariance, terms) + known.beyond
         mean = self.weights @ means
         variance = self.weights @ (np.maximum(variances, 0.0) + (means - mean) ** 2)
         return np.array([np.clip(mean, self.low, self.high), np.sqrt(variance)])

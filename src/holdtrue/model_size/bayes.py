@@ -77,11 +77,14 @@ class Grid(NamedTuple):
         ``t'``.
     log_weight : ndarray of shape (n_shapes, 1)
         The weights of the whole grid sum to 1.
+    beyond : ndarray of shape (n_shapes, 1), or 0
+        ``u``, the share of the terms beyond D.
     """
 
     share: np.ndarray
     ratio: np.ndarray
     log_weight: np.ndarray
+    beyond: np.ndarray | float = 0.0
 
 
 class Sample(NamedTuple):
@@ -111,6 +114,8 @@ class Posterior(NamedTuple):
     covariance : ndarray of shape (D, D)
     noise : float
         ``E[σ'²|y]``.
+    beyond : float
+        What of it is the terms beyond D, ``E[σ² t u|y]``: the curve may be off by that everywhere.
     left_out : LeftOut or None
         Of the rows, if they were given.
     """
@@ -119,6 +124,7 @@ class Posterior(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     noise: float
+    beyond: float
     left_out: LeftOut | None
 
 
@@ -138,7 +144,8 @@ def prior_grid(n_terms: int, max_bands: int = _MAX_BANDS) -> Grid:
     beyond = g * k * ((n_terms + 0.5) / k) ** (1 - 2 * s) / (2 * s - 1)
     total = share.sum(axis=1, keepdims=True) + beyond
     log_weight = np.log(weight / (weight.sum() * len(_RATIOS)))
-    return Grid(share / total, _RATIOS / (1 + _RATIOS * beyond / total), log_weight)
+    u = beyond / total
+    return Grid(share / total, _RATIOS / (1 + _RATIOS * u), log_weight, u)
 
 
 def equal_grid(n_terms: int) -> Grid:
@@ -239,7 +246,9 @@ def posterior(
     full = T @ covariance @ T.T
     full[0, 0] += noise / R[0, 0] ** 2
     full *= length**2 / np.outer(scale, scale)
-    return Posterior(log_evidence, mean / scale, full, noise * length**2, left_out)
+    beyond = float(np.sum(noises * grid.ratio * grid.beyond))  # σ² t u = σ'² t' u
+    noise, beyond = noise * length**2, beyond * length**2
+    return Posterior(log_evidence, mean / scale, full, noise, beyond, left_out)
 
 
 def _left_out(

@@ -62,7 +62,10 @@ def wild_inputs(rows: Rows, names: list[str], *, held: bool) -> list[str]:
 
 def wild_targets(rows: Rows, fitted: np.ndarray) -> str | None:
     """A caution where a few targets lie far from all others, or from the curve of the others."""
-    distance = np.abs(rows.y - fitted)
+    # Every different row counts once: one row of a huge weight has no say in what is far.
+    _, first = np.unique(np.column_stack([rows.X, rows.y]), axis=0, return_index=True)
+    rows = rows._replace(X=rows.X[first], y=rows.y[first], weight=np.ones(len(first)))
+    distance = np.abs(rows.y - fitted[first])
     deviation = 1.4826 * quantiles(distance, rows.weight, (0.5,))[0]
     tenth, ninth = quantiles(rows.y, rows.weight, (0.1, 0.9))
     low, high = fences(rows.y, rows.weight)
@@ -70,10 +73,10 @@ def wild_targets(rows: Rows, fitted: np.ndarray) -> str | None:
     # The small residuals of a nearly exact fit have outliers too, which are harmless.
     wild |= distance > max(_WILD_TARGET * deviation, 0.5 * (ninth - tenth))
     # A value that many rows have, such as 0 of 0 and 1, is no slip of the pen.
-    _, value_of = np.unique(rows.y, return_inverse=True)
-    wild &= np.bincount(value_of, rows.weight)[value_of] < _MANY_ALIKE * rows.weight.sum()
+    _, value_of, count = np.unique(rows.y, return_inverse=True, return_counts=True)
+    wild &= count[value_of] < _MANY_ALIKE * len(first)
     # Where there are many, they have a cause, such as a jump that the curve rounds off.
-    if not 0 < rows.weight[wild].sum() <= max(1.0, _FEW_TARGETS * rows.weight.sum()):
+    if not 0 < wild.sum() <= max(1.0, _FEW_TARGETS * len(first)):
         return None
     value = rows.y[wild][np.abs(rows.y[wild] - np.median(rows.y)).argmax()]
     return (

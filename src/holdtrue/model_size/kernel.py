@@ -431,7 +431,8 @@ def parzen_sample(
     """Draws from a Gaussian kernel density of the points, shape (n_draws, n_inputs).
 
     The paper's conclusion proposes it where no unlabelled points are given. Scott's bandwidth per
-    input, ``std · n^(-1/(n_inputs + 4))``; draws beyond the range are reflected into it.
+    input, ``std · n^(-1/(n_inputs + 4))``, and kernels as correlated as the inputs, so that inputs
+    that depend on each other do so in the draws; draws beyond the range are reflected into it.
 
     Parameters
     ----------
@@ -446,11 +447,15 @@ def parzen_sample(
     n, n_inputs = float(weight.sum()), points.shape[1]
     mean = weight @ points / n
     std = np.sqrt(weight @ (points - mean) ** 2 / (n - 1))
-    if smooth is not None:
-        std = std * smooth
     share = np.cumsum(weight) / n
     rows = np.searchsorted(share, rng.uniform(size=n_draws), side="right")
     noise = rng.standard_normal((n_draws, n_inputs))
+    if n_inputs > 1:  # times the root of the correlations, V s Vᵀ
+        unit = (points - mean) / np.where(std > 0, std, 1.0)
+        _, s, V = np.linalg.svd(np.sqrt(weight / (n - 1))[:, None] * unit, full_matrices=False)
+        noise = (noise @ V.T * s) @ V
+    if smooth is not None:
+        std = std * smooth
     drawn = points[np.minimum(rows, len(points) - 1)] + n ** (-1 / (n_inputs + 4)) * std * noise
     # Reflection: the draw runs to and fro between the ends.
     width = np.where(high > low, high - low, 1.0)
