@@ -67,7 +67,7 @@ def test_the_deviation_has_a_part_within_and_a_part_between_bases(model):
     for basis, known in model._average.curves.values():
         terms = basis.terms(basis.coordinates(new))
         means.append(terms @ known.mean)
-        variances.append(np.diag(terms @ known.covariance @ terms.T))
+        variances.append(np.diag(terms @ known.covariance @ terms.T) + known.beyond)
     weights = model._average.weights
     second = weights @ (np.array(variances) + np.array(means) ** 2)
     np.testing.assert_allclose(deviation**2, second - (weights @ np.array(means)) ** 2, rtol=1e-6)
@@ -184,7 +184,7 @@ def test_the_band_of_a_rough_curve_has_room_for_the_terms_beyond_the_last():
             NestedRegressor(random_state=0).fit(x[:, None], y).predict(grid[:, None], True)
         )
         covered.append(np.mean(np.abs(mean - brownian) <= 1.96 * deviation))
-    assert 0.88 < np.mean(covered) < 0.99  # .8 without that room
+    assert 0.9 < np.mean(covered) < 0.99  # .86 without that room
 
 
 def test_the_expected_error_is_that_on_new_rows():
