@@ -168,8 +168,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     optimistic.
 
     DEE and ADJ compare the sample with inputs that have no label. Without ``X_unlabeled``, 1,000
-    are drawn from a kernel density of the inputs (Gaussian, Scott's bandwidth, reflected at the
-    ends of the range), as the paper's conclusion suggests.
+    are drawn from a kernel density of the inputs (Gaussian, as correlated as the inputs, Scott's
+    bandwidth, reflected at the ends of the range), as the paper's conclusion suggests.
 
     In a `Pipeline`, unlabelled rows must go through the earlier steps too: pass
     ``transform_input=["X_unlabeled"]`` to the pipeline and request them with

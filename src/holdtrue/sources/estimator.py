@@ -265,8 +265,8 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
     n_candidates : int, optional
         Look at this many random candidates at each step, 59 for GreedyTL-59: sources that are
         never drawn are never run. See `candidate_count`. Default: look at all. The number of
-        sources run is at most this times the number of steps, whatever the size of the pool: a
-        whole number for ``max_selected`` keeps it small.
+        sources run is about this times the number of steps, in portions of 16 steps, whatever the
+        size of the pool: a whole number for ``max_selected`` keeps it small.
     class_weight : "balanced", dict or None, default="balanced"
         With 2 positives and 10 negatives the threshold matters more than the method: balanced
         weights give both sides the same sum.
