@@ -470,6 +470,10 @@ def contest(rows: list[dict[str, Any]], kind: str) -> str:
             f"The true curve lies within 1.96 deviations of the average at {np.mean(coverage):.0%} "
             f"of new inputs (quartiles over pairs {np.percentile(coverage, 25):.0%} to "
             f"{np.percentile(coverage, 75):.0%}, least {min(coverage):.0%} on "
-            f"{cells[int(np.argmin(coverage))][0]})."
+            f"{cells[int(np.argmin(coverage))][0]}). The deviation has room for the terms beyond "
+            "the last of a basis, decided on 36 kinds of generated curves (92 % without it, 95 % "
+            "with it; no other widening was tried). 12 periods with 20 or 30 rows cannot be told "
+            "from pure noise: left-out rows gain nothing in either, and a band that holds the one "
+            "would be as wide as the data around the other."
         )
     return "\n\n".join(text)

@@ -300,7 +300,9 @@ class _Searches:
     def _make_room(self) -> None:
         for name in ("U", "chosen", "order", "q", "diagonal"):
             steps = getattr(self, name)
-            room = np.empty((len(steps), max(self.size, 16), *steps.shape[2:]), dtype=steps.dtype)
+            room = np.empty(
+                (len(steps), max(self.size // 4, 16), *steps.shape[2:]), dtype=steps.dtype
+            )
             setattr(self, name, np.concatenate([steps, room], axis=1))
 
     def _keep(self, going: np.ndarray) -> None:
