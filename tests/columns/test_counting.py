@@ -16,18 +16,23 @@ def both_ways(monkeypatch, column, label, keep_values=True):
     """Values and tables by codes and without them."""
     target = Target.from_column(label, False)
     monkeypatch.setattr(counting, "LONG", 1 << 62)
+    monkeypatch.setattr(counting, "_loops_count_codes", lambda n_rows: False)
     by_codes = count_column("x", column, target)
     monkeypatch.setattr(counting, "LONG", 0)
+    monkeypatch.setattr(counting, "_loops_count_codes", lambda n_rows: True)
     return by_codes, count_column("x", column, target, keep_values=keep_values)
 
 
 wide = st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
+narrow = st.integers(-128, 127)
 number = st.one_of(st.none(), st.sampled_from([0.0, -0.0, float("nan")]), st.floats(width=64))
 
 
 @pytest.mark.parametrize("share", [0.0, 2.0], ids=["sorted", "hashed"])
 @pytest.mark.parametrize(
-    ("kind", "element"), [(pa.int64(), wide), (pa.float64(), number)], ids=["int", "float"]
+    ("kind", "element"),
+    [(pa.int64(), wide), (pa.int8(), st.one_of(st.none(), narrow)), (pa.float64(), number)],
+    ids=["wide", "dense", "float"],
 )
 @small
 @given(data=st.data())
@@ -62,6 +67,24 @@ def test_texts_are_counted_alike(monkeypatch, rows):
           for p in places.to_pylist()]  # fmt: skip
     found = dict(zip(column.take(at).to_pylist(), table.tolist(), strict=True))
     assert found == dict(zip(expected[0].to_pylist(), expected[1].tolist(), strict=True))
+
+
+@small
+@given(data=st.data())
+def test_codes_of_dictionaries_are_counted_alike(data, monkeypatch):
+    # Chunks with dictionaries of their own, that repeat values, hold null or are not used.
+    value = st.sampled_from(["a", "b", "c", None])
+    chunks = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        dictionary = pa.array(data.draw(st.lists(value, min_size=1, max_size=4)), pa.string())
+        code = st.one_of(st.none(), st.integers(0, len(dictionary) - 1))
+        codes = pa.array(data.draw(st.lists(code, min_size=2, max_size=9)), pa.int32())
+        chunks.append(pa.DictionaryArray.from_arrays(codes, dictionary)[1:])
+    column = pa.chunked_array(chunks)
+    label = np.arange(len(column)) % 3
+    expected, found = both_ways(monkeypatch, column, label)
+    rows = [dict(zip(v.to_pylist(), t.tolist(), strict=True)) for v, t in (expected, found)]
+    assert rows[0] == rows[1]
 
 
 def test_a_table_of_keys_grows_and_gives_up(monkeypatch):

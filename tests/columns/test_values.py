@@ -53,7 +53,7 @@ def test_texts_that_share_a_hash_are_not_taken_for_one():
         patch.setattr(loops, "_row_hash", lambda keys, i, n_words: np.uint64(0))
         rows, codes = np.arange(4, dtype=np.uint32), np.empty(4, dtype=np.int32)
         first = np.empty(4, dtype=np.uint32)
-        n_groups = loops.group_keys.py_func(keys, rows, np.array([4]), codes, first)
+        n_groups = loops.group_keys.py_func(keys, rows, np.array([4]), codes, first, (0, 0))
     assert (codes.tolist(), first[:n_groups].tolist()) == ([0, 1, 0, 2], [0, 1, 3])
 
 

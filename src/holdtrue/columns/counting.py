@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from holdtrue.columns.distinct import (
+    dense_ends,
     distinct,
-    is_dense,
     is_long_text,
     mostly_differ,
     sorted_distinct,
     text_groups,
     text_pieces,
+    with_one_dictionary,
 )
-from holdtrue.columns.values import array_column, code_counts, filtered, python_values
+from holdtrue.columns.values import (
+    array_column,
+    code_counts,
+    filtered,
+    python_values,
+    valid_mask,
+)
 from holdtrue.errors import InputError
 from holdtrue.targets import check_class_count, target_kind
 from holdtrue.validation import check_groups, check_weights
+
+if TYPE_CHECKING:
+    from holdtrue.columns.loops import Groups as TextGroups
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
@@ -39,6 +49,12 @@ _WORTH_LOADING = 1 << 21
 def loops_pay(n_rows: int) -> bool:
     """Whether compiled loops over so many rows repay the time of loading them, if still needed."""
     return n_rows >= (_SHORT if "holdtrue.columns.loops" in sys.modules else LONG)
+
+
+def _loops_count_codes(n_rows: int) -> bool:
+    """The same of loops that count codes, which NumPy can do too."""
+    loaded = "holdtrue.columns.loops" in sys.modules
+    return n_rows >= (_BLOCK if loaded else _WORTH_LOADING)
 
 
 class Target(NamedTuple):
@@ -74,7 +90,8 @@ class Target(NamedTuple):
         if target_type == "auto" and target_kind(values, "auto", rows).is_numeric:
             return cls(_target_numbers(column), None, weight)
         labels = python_values(values)
-        _refuse_missing(np.array([label is not None for label in labels], dtype=bool)[codes])
+        if None in labels:
+            _refuse_missing(codes != labels.index(None))
         in_use = np.flatnonzero(rows)
         check_class_count(len(in_use))
         in_use = in_use[label_order([labels[i] for i in in_use])]
@@ -217,16 +234,29 @@ def count_by_code(
     name: str, column: Any, target: Target, *, keep_values: bool
 ) -> tuple[Any, np.ndarray]:
     """The same where `number_counts` gives None."""
+    if not isinstance(column, np.ndarray) and pa.types.is_dictionary(column.type):
+        column = with_one_dictionary(column)
+        is_encoded = pa.types.is_dictionary(column.type)
+        if is_encoded and _loops_count(column, target) and _loops_count_codes(len(column)):
+            return _dictionary_counts(name, column, target)
     if not keep_values:
         by_row = _text_counts(column, target)
         if by_row is not None:
             return by_row
         groups = text_groups(column)
         if groups is not None:
-            table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
-            return present_values(row_numbers(column, groups.first), table)
+            return count_text_groups(column, groups, target)
     values, codes = distinct(name, column)
     return present_values(values, table_of(codes, len(values), target))
+
+
+def count_text_groups(column: Any, groups: TextGroups, target: Target) -> tuple[Any, np.ndarray]:
+    """Row numbers of the values of a text column that are grouped, and their table."""
+    rows = row_numbers(column, groups.first)
+    if target.classes is not None and target.weight is None:
+        return rows, groups.class_counts(target.codes, len(target.classes))
+    table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
+    return present_values(rows, table)
 
 
 def count_groups(
@@ -337,7 +367,7 @@ def _loops_count(column: Any, target: Target) -> bool:
 def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndarray] | None:
     """Numbers of a long column in order, their class counts, and those of missing rows.
 
-    None for other columns, and for integers that can be codes themselves.
+    None for other columns, and for integers that NumPy counts as codes before loops are loaded.
 
     Parameters
     ----------
@@ -353,18 +383,26 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
     _check_length(column, target)
     if not _loops_count(column, target) or column.null_count == len(column):
         return None
+    ends = None
     if pa.types.is_floating(column.type):
         column = column.cast(pa.float64())
-    elif pa.types.is_integer(column.type) and column.type != pa.uint64() and not is_dense(column):
+    elif pa.types.is_integer(column.type) and column.type != pa.uint64():
         column = column.cast(pa.int64())
+        ends = dense_ends(column)
+        if ends is not None and not _loops_count_codes(len(column)):
+            return None
     else:
         return None
-    from holdtrue.columns.loops import count_keys_in_one_pass, sorted_counts
+    from holdtrue.columns.loops import count_codes, count_keys_in_one_pass, sorted_counts
 
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    pieces = [number_buffers(chunk) for chunk in chunks]
+    pieces = [number_buffers(chunk) for chunk in _chunks(column)]
     n_classes, dtype = len(target.classes or ()), pieces[0][0].dtype
     keyed = None
+    if ends is not None:
+        low, high = ends
+        counts, missing = count_codes(pieces, low, high - low + 1, target.codes, n_classes)
+        values, counts = present_values(pa.array(np.arange(low, high + 1)), counts)
+        return values, counts, missing[None][: int(missing.any())]
     if not mostly_differ(column, 0.9):
         keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
         keyed = count_keys_in_one_pass(keys, 1, target.codes, n_classes)
@@ -378,14 +416,18 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
     return pa.array(values), counts, missing[None][: int(missing.any())]
 
 
+def _chunks(column: Any) -> list[Any]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
 def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of eight bytes, and a mask of those that are not missing (empty if none is)."""
+    """Numbers of an Arrow array, and a mask of those that are not missing (empty if none is)."""
     dtype = numbers.type.to_pandas_dtype()
     if not len(numbers):
         return np.zeros(0, dtype=dtype), np.zeros(0, dtype=bool)
     stored = np.frombuffer(numbers.buffers()[1], dtype=dtype)
     stored = stored[numbers.offset : numbers.offset + len(numbers)]
-    valid = np.asarray(numbers.is_valid()) if numbers.null_count else np.zeros(0, dtype=bool)
+    valid = valid_mask(numbers)
     if not pa.types.is_floating(numbers.type):
         return stored, valid
     present = ~np.isnan(stored)
@@ -409,6 +451,22 @@ def _text_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
     blocks = ((block, np.zeros(0, dtype=bool)) for block in text_blocks(pieces, n_words))
     keyed = count_keys_in_one_pass(blocks, n_words, target.codes, len(target.classes))
     return None if keyed is None else (row_numbers(column, keyed.first), keyed.counts)
+
+
+def _dictionary_counts(name: str, column: Any, target: Target) -> tuple[Any, np.ndarray]:
+    """Class counts of a long column with one dictionary, whose codes are counted as they are."""
+    from holdtrue.columns.loops import count_codes
+
+    chunks = [chunk for chunk in _chunks(column) if len(chunk)]
+    dictionary = chunks[0].dictionary
+    pieces = [number_buffers(chunk.indices) for chunk in chunks]
+    n_classes = len(target.classes or ())
+    counts, missing = count_codes(pieces, 0, len(dictionary), target.codes, n_classes)
+    # A dictionary may repeat values, or hold null.
+    values, places = distinct(name, pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)]))
+    table = np.zeros((len(values), n_classes), dtype=np.int64)
+    np.add.at(table, places, np.concatenate([counts, missing[None]]))
+    return present_values(values, table)
 
 
 def row_numbers(column: Any, rows: np.ndarray) -> Any:
@@ -442,8 +500,7 @@ def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: i
             f"{n_cells / 2**27:.0f} GB, above the limit of {_MAX_CELLS / 2**27:.0f} GB. Join rare "
             "classes, or pass target_type='numeric' if the target is a number."
         )
-    loaded = "holdtrue.columns.loops" in sys.modules
-    if target.weight is None and len(codes) >= (_BLOCK if loaded else _WORTH_LOADING):
+    if target.weight is None and _loops_count_codes(len(codes)):
         from holdtrue.columns.loops import class_counts
 
         return class_counts(codes, target.codes, n_values, n_classes)

@@ -9,7 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.columns.values import array_column, missing_objects, python_values, refused
+from holdtrue.columns.values import (
+    array_column,
+    missing_objects,
+    python_values,
+    refused,
+    valid_mask,
+)
 
 if TYPE_CHECKING:
     from holdtrue.columns.loops import Groups
@@ -41,7 +47,7 @@ def distinct(name: Any, column: Any) -> Distinct:
         return _distinct_objects(name, column)
     if isinstance(column, pa.ChunkedArray):
         if pa.types.is_dictionary(column.type):
-            column = column.unify_dictionaries()
+            column = with_one_dictionary(column)
         elif not (_is_text(column.type) or pa.types.is_integer(column.type)):
             column = column.combine_chunks()
     kind = column.type
@@ -62,6 +68,16 @@ def distinct(name: Any, column: Any) -> Distinct:
     if pa.types.is_floating(kind):
         return _distinct_floats(column)
     return _distinct_hashed(column)
+
+
+def with_one_dictionary(column: Any) -> Any:
+    """A dictionary column whose chunks have the same dictionary, or its values where it cannot."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    try:
+        return column.unify_dictionaries()
+    except pa.ArrowInvalid:  # null in a dictionary, or too many values for the type of the codes
+        return column.cast(column.type.value_type)
 
 
 def _is_text(kind: Any) -> bool:
@@ -145,8 +161,8 @@ def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     is_large = pa.types.is_large_string(text.type) or pa.types.is_large_binary(text.type)
     width = np.int64 if is_large else np.int32
     bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
-    valid = np.asarray(text.is_valid()) if text.null_count else np.zeros(0, dtype=bool)
-    return np.frombuffer(offsets, dtype=width)[text.offset :][: len(text) + 1], bytes_, valid
+    starts = np.frombuffer(offsets, dtype=width)[text.offset :][: len(text) + 1]
+    return starts, bytes_, valid_mask(text)
 
 
 def _in_order(column: Any, groups: Groups) -> Distinct:
@@ -205,14 +221,19 @@ def _distinct_integers(column: Any) -> Distinct:
     return _with_missing(column, np.arange(low, high + 1), codes)
 
 
-def is_dense(column: Any) -> bool:
-    """Whether integers lie so close together that ``value - least`` can be the code."""
+def dense_ends(column: Any) -> tuple[int, int] | None:
+    """Least and greatest of integers that lie close together: ``value - least`` can be the code.
+
+    None for other integers, and where all are missing.
+    """
     n_present = len(column) - column.null_count
+    low: Any = None
+    high: Any = None
     for rows in (_sample(column), column):  # most that are not show it in a few rows
         low, high = _ends(rows)
         if low is not None and not _lie_close(low, high, n_present):
-            return False
-    return True
+            return None
+    return None if low is None else (low, high)
 
 
 def _ends(column: Any) -> tuple[Any, Any]:

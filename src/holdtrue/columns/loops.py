@@ -1,6 +1,8 @@
 """Compiled loops that find equal values and count them. Importing this module imports numba.
 
-A hash only says where to look: whole keys are compared.
+A hash only says where to look: whole keys are compared. A key is a row of ``n_words`` words; loops
+over its words are unrolled, because their number is the length of a tuple, ``words``, and so known
+when a loop is compiled.
 """
 
 from __future__ import annotations
@@ -76,12 +78,12 @@ def _same_key(seen: Any, at: Any, keys: Any, i: Any, n_words: Any) -> Any:
 
 
 @compiled
-def hash_texts(offsets: np.ndarray, words: np.ndarray, hashes: np.ndarray) -> None:
+def hash_texts(offsets: np.ndarray, eights: np.ndarray, hashes: np.ndarray) -> None:
     """Write a hash of each text, the same on every machine.
 
     Parameters
     ----------
-    offsets, words
+    offsets, eights
         As in `text_keys`; the text goes on for eight bytes after the last row.
     hashes : ndarray of uint64, shape (n_rows,)
     """
@@ -89,7 +91,7 @@ def hash_texts(offsets: np.ndarray, words: np.ndarray, hashes: np.ndarray) -> No
         start, stop = offsets[i], offsets[i + 1]
         mixed = np.uint64(stop - start) * _MIX
         for at in range(start, stop, 8):
-            word = words[at]
+            word = eights[at]
             if stop - at < 8:
                 word &= (np.uint64(1) << np.uint64(8 * (stop - at))) - np.uint64(1)
             mixed = _mixed(mixed, word)
@@ -98,7 +100,12 @@ def hash_texts(offsets: np.ndarray, words: np.ndarray, hashes: np.ndarray) -> No
 
 @compiled
 def text_keys(
-    offsets: np.ndarray, text: np.ndarray, words: np.ndarray, valid: np.ndarray, keys: np.ndarray
+    offsets: np.ndarray,
+    text: np.ndarray,
+    eights: np.ndarray,
+    valid: np.ndarray,
+    keys: np.ndarray,
+    words: tuple[int, ...],
 ) -> None:
     """Write each text as a key, a row of 64-bit words; different texts have different keys.
 
@@ -109,24 +116,25 @@ def text_keys(
     offsets : ndarray of int, shape (n_rows + 1,)
         Where in ``text`` each row begins.
     text : ndarray of uint8
-    words : ndarray of uint64, shape (max(len(text) - 7, 0),)
+    eights : ndarray of uint64, shape (max(len(text) - 7, 0),)
         The eight bytes from each place of ``text`` on.
     valid : ndarray of bool, shape (n_rows,) or (0,)
         Rows that are not missing; empty if none is.
     keys : ndarray of uint64, shape (n_rows, n_words)
         No text is longer than ``8 n_words - 1``.
+    words : tuple of n_words numbers
     """
-    last = keys.shape[1] - 1
+    last = len(words) - 1
     for i in range(len(keys)):
         start, stop = offsets[i], offsets[i + 1]
         missing = len(valid) > 0 and not valid[i]
-        for w in range(keys.shape[1]):
+        for w in range(len(words)):
             at = start + 8 * w
             left = 0 if missing else stop - at
             word = np.uint64(0)
             if left > 0:
-                if at < len(words):
-                    word = words[at]
+                if at < len(eights):
+                    word = eights[at]
                     if left < 8:
                         word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
                 else:
@@ -137,10 +145,10 @@ def text_keys(
 
 
 @compiled
-def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray) -> None:
+def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray, words: tuple[int, ...]) -> None:
     """Add the keys, shape (n_rows, n_words), to the sizes of their parts, shape (2**n_bits,)."""
     for i in range(len(keys)):
-        sizes[_row_hash(keys, i, keys.shape[1]) >> np.uint64(64 - n_bits)] += 1
+        sizes[_row_hash(keys, i, len(words)) >> np.uint64(64 - n_bits)] += 1
 
 
 @compiled
@@ -152,6 +160,7 @@ def place_keys(
     places: np.ndarray,
     placed: np.ndarray,
     rows: np.ndarray,
+    words: tuple[int, ...],
 ) -> None:
     """Write each key and its row number to the next place of its part.
 
@@ -166,21 +175,27 @@ def place_keys(
         Next place of each part from the first on; moved on.
     placed : ndarray of uint64, shape (n_placed, n_words)
     rows : ndarray of uint32, shape (n_placed,)
+    words : tuple of n_words numbers
     """
     for i in range(len(keys)):
-        part = np.int64(_row_hash(keys, i, keys.shape[1]) >> np.uint64(64 - n_bits)) - first_part
+        part = np.int64(_row_hash(keys, i, len(words)) >> np.uint64(64 - n_bits)) - first_part
         if part < 0 or part >= len(places):
             continue
         to = places[part]
         places[part] = to + 1
         rows[to] = first_row + i
-        for w in range(keys.shape[1]):
+        for w in range(len(words)):
             placed[to, w] = keys[i, w]
 
 
 @compiled
 def group_keys(
-    keys: np.ndarray, rows: np.ndarray, stops: np.ndarray, codes: np.ndarray, first: np.ndarray
+    keys: np.ndarray,
+    rows: np.ndarray,
+    stops: np.ndarray,
+    codes: np.ndarray,
+    first: np.ndarray,
+    words: tuple[int, ...],
 ) -> Any:
     """Number of groups of equal keys, found part by part.
 
@@ -194,6 +209,7 @@ def group_keys(
         Written: group of each key; groups are numbered part by part.
     first : ndarray of uint32, shape (n_rows,)
         Written, up to the number of groups: the row of each group's first key.
+    words : tuple of n_words numbers
     """
     table = np.empty(0, dtype=np.int32)
     n_groups, start = 0, 0
@@ -205,7 +221,7 @@ def group_keys(
             table = np.empty(size, dtype=np.int32)
         table[:size] = -1
         for at in range(start, stop):
-            slot = np.int64(_row_hash(keys, at, keys.shape[1]) >> np.uint64(20)) & (size - 1)
+            slot = np.int64(_row_hash(keys, at, len(words)) >> np.uint64(20)) & (size - 1)
             while True:
                 seen = table[slot]
                 if seen < 0:
@@ -214,7 +230,7 @@ def group_keys(
                     first[n_groups] = rows[at]
                     n_groups += 1
                     break
-                if _same_key(keys, seen, keys, at, keys.shape[1]):
+                if _same_key(keys, seen, keys, at, len(words)):
                     codes[at] = codes[seen]
                     break
                 slot = (slot + 1) & (size - 1)
@@ -223,26 +239,111 @@ def group_keys(
 
 
 @compiled
-def add_counts(codes: np.ndarray, label: np.ndarray, counts: np.ndarray) -> None:
-    """Add rows to the counts of their value and class, shape (n_values, n_classes)."""
+def add_counts(
+    codes: np.ndarray,
+    valid: np.ndarray,
+    low: int,
+    label: np.ndarray,
+    counts: np.ndarray,
+    missing: np.ndarray,
+) -> None:
+    """Add rows to the counts of their value and class; parameters as in `count_codes`."""
     cells = counts.reshape(-1)
     width = np.uint64(counts.shape[1])
     for i in range(len(codes)):
-        cells[np.uint64(codes[i]) * width + np.uint64(label[i])] += 1
+        y = np.uint64(label[i])
+        if len(valid) > 0 and not valid[i]:
+            missing[y] += 1
+        else:
+            cells[np.uint64(codes[i] - low) * width + y] += 1
 
 
-def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int) -> np.ndarray:
-    """Rows by value and class, shape (n_values, n_classes).
+def count_codes(
+    pieces: Iterable[tuple[np.ndarray, np.ndarray]],
+    low: int,
+    n_values: int,
+    label: np.ndarray,
+    n_classes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by value and class, shape (n_values, n_classes), and missing rows by class.
 
     Parameters
     ----------
-    codes, label : ndarray of int, shape (n_rows,)
-    n_values, n_classes : int
+    pieces : iterable of (codes, valid)
+        The rows one after the other: whole numbers from ``low`` to ``low + n_values - 1``, and a
+        mask of those that are not missing, empty if none is.
+    low, n_values : int
+    label : ndarray of int, shape (n_rows,)
+    n_classes : int
     """
-    counts = room(n_values, n_classes, np.int64)
+    counts, missing = room(n_values, n_classes, np.int64), np.zeros(n_classes, dtype=np.int64)
     counts.fill(0)
-    add_counts(codes, label, counts)
-    return counts
+    start = 0
+    for codes, valid in pieces:
+        add_counts(codes, valid, low, label[start : start + len(codes)], counts, missing)
+        start += len(codes)
+    return counts, missing
+
+
+def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int) -> np.ndarray:
+    """`count_codes` of one piece in which nothing is missing."""
+    return count_codes([(codes, np.zeros(0, dtype=bool))], 0, n_values, label, n_classes)[0]
+
+
+@compiled
+def add_group_counts(
+    codes: np.ndarray, rows: np.ndarray, label: np.ndarray, counts: np.ndarray
+) -> None:
+    """Add some rows to the counts of their group and class.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (n,)
+        Group of each of the rows.
+    rows : ndarray of uint32, shape (n,)
+    label : ndarray of int, shape (n_all_rows,)
+    counts : ndarray of int64, shape (n_groups, n_classes)
+    """
+    for i in range(len(codes)):
+        counts[codes[i], np.uint64(label[rows[i]])] += 1
+
+
+@compiled
+def cumulated_rows(counts: np.ndarray, reached: np.ndarray) -> None:
+    """Write the rows up to each value, shape (n_values,), of a table of class counts."""
+    n_rows = 0
+    for i in range(len(counts)):
+        for k in range(counts.shape[1]):
+            n_rows += counts[i, k]
+        reached[i] = n_rows
+
+
+@compiled
+def add_frequent(
+    counts: np.ndarray, total: np.ndarray, rows: np.ndarray, places: np.ndarray
+) -> None:
+    """Find the class totals of a table and its most frequent values; of equals, the first.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_values, n_classes)
+    total : ndarray of int64, shape (n_classes,)
+        Zeros, to which the counts are added.
+    rows, places : ndarray of int64, shape (n_kept,)
+        Rows of the most frequent values, descending, and where they lie; -1 before.
+    """
+    for i in range(len(counts)):
+        n_rows = 0
+        for k in range(len(total)):
+            n_rows += counts[i, k]
+            total[k] += counts[i, k]
+        if n_rows <= rows[-1]:
+            continue
+        at = len(rows) - 1
+        while at > 0 and rows[at - 1] < n_rows:
+            rows[at], places[at] = rows[at - 1], places[at - 1]
+            at -= 1
+        rows[at], places[at] = n_rows, i
 
 
 @compiled
@@ -270,6 +371,7 @@ def count_keys(
     left: np.ndarray,
     left_rows: np.ndarray,
     n_left: int,
+    words: tuple[int, ...],
 ) -> Any:
     """Add the keys to the counts of those seen before; where there is no room, leave them over.
 
@@ -296,13 +398,14 @@ def count_keys(
     left, left_rows : ndarray of uint64, shape (n, n_words), and of uint32, shape (n,)
         Keys that are left over, and their rows; none for them: the first such key ends the loop.
     n_left : int
+    words : tuple of n_words numbers
 
     Returns
     -------
     n_seen, n_left, n_done : int
         Keys seen now, keys left over, and rows that have been looked at.
     """
-    n_words = keys.shape[1]
+    n_words = len(words)
     mask = np.uint64(len(slots) - 1)
     hashed, places = np.empty(_ROWS, dtype=np.uint64), np.empty(_ROWS, dtype=np.int32)
     for start in range(0, len(keys), _ROWS):
@@ -472,6 +575,7 @@ def count_keys_in_one_pass(
     first = room(_MAX_KEYS, 1, np.uint32)[:, 0]
     missing = np.zeros(n_classes, dtype=np.int64)
     most, n_seen, n_left, start = _FEW_KEYS, 0, 0, 0
+    words = (0,) * n_words
     slots = np.full(2 * most, -1, dtype=np.int32)
     left, left_rows = room(0, n_words, np.uint64), room(0, 1, np.uint32)[:, 0]
     for keys, valid in blocks:
@@ -479,7 +583,7 @@ def count_keys_in_one_pass(
         while True:
             n_seen, n_left, n_done = count_keys(
                 keys[done:], valid[done:], label[start + done : start + len(keys)], start + done,
-                slots, table[:most], first, n_seen, missing, left, left_rows, n_left,
+                slots, table[:most], first, n_seen, missing, left, left_rows, n_left, words,
             )  # fmt: skip
             done += n_done
             if done == len(keys):
@@ -499,11 +603,9 @@ def count_keys_in_one_pass(
     if n_left:
         left, left_rows = left[:n_left], left_rows[:n_left]
         rest = next(grouped(lambda: iter([left]), n_left, n_words, n_left))
-        labels = label[left_rows][rest.rows]
         seen = np.concatenate([seen, left[rest.first]])
         first = np.concatenate([first, left_rows[rest.first]])
-        more = class_counts(rest.codes, labels, len(rest.first), n_classes)
-        counts = np.concatenate([counts, more])
+        counts = np.concatenate([counts, rest.class_counts(label[left_rows], n_classes)])
     return KeyCounts(seen, first, counts, missing)
 
 
@@ -531,7 +633,7 @@ def sorted_counts(
     sizes = code_counts(label, n_classes)
     starts = np.cumsum(sizes) - sizes
     stops, missing = starts.copy(), np.zeros(n_classes, dtype=np.int64)
-    placed = np.empty(len(label), dtype=dtype)
+    placed = room(len(label), 1, dtype)[:, 0]
     first = 0
     for numbers, valid in pieces:
         labels = label[first : first + len(numbers)]
@@ -566,6 +668,13 @@ class Groups(NamedTuple):
     codes: np.ndarray  # shape (n_rows,): group of each of ``rows``
     first: np.ndarray  # shape (n_groups,): the first row of each group
 
+    def class_counts(self, label: np.ndarray, n_classes: int) -> np.ndarray:
+        """Rows by group and class, shape (n_groups, n_classes); label has one class per row."""
+        counts = room(len(self.first), n_classes, np.int64)
+        counts.fill(0)
+        add_group_counts(self.codes, self.rows, label, counts)
+        return counts
+
 
 def grouped(
     keys: Callable[[], Iterator[np.ndarray]], n_rows: int, n_words: int, max_rows: int
@@ -582,9 +691,9 @@ def grouped(
     n_rows, n_words, max_rows : int
     """
     n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
-    sizes = np.zeros(1 << n_bits, dtype=np.int64)
+    sizes, words = np.zeros(1 << n_bits, dtype=np.int64), (0,) * n_words
     for block in keys():
-        add_sizes(block, n_bits, sizes)
+        add_sizes(block, n_bits, sizes, words)
     turns = (np.cumsum(sizes) - 1) // max_rows
     for turn in np.unique(turns[sizes > 0]):
         parts = np.flatnonzero((turns == turn) & (sizes > 0))
@@ -595,10 +704,10 @@ def grouped(
         placed, rows = room(n_placed, n_words, np.uint64), room(n_placed, 1, np.uint32)[:, 0]
         start = 0
         for block in keys():
-            place_keys(block, start, n_bits, first, places, placed, rows)
+            place_keys(block, start, n_bits, first, places, placed, rows, words)
             start += len(block)
         codes, seen = room(n_placed, 1, np.int32)[:, 0], room(n_placed, 1, np.uint32)[:, 0]
-        n_groups = group_keys(placed, rows, stops, codes, seen)
+        n_groups = group_keys(placed, rows, stops, codes, seen, words)
         groups = Groups(rows, codes, seen[:n_groups].copy())
         del placed, rows, codes, seen  # free the memory before the next part
         yield groups
@@ -622,9 +731,9 @@ def text_blocks(
     """
     keys = np.empty((_BLOCK, n_words), dtype=np.uint64)
     for offsets, text, valid in pieces:
-        words = words_of(text)
+        eights = words_of(text)
         for start in range(0, len(offsets) - 1, _BLOCK):
             ends = offsets[start : start + _BLOCK + 1]
             mask = valid[start : start + _BLOCK]
-            text_keys(ends, text, words, mask, keys[: len(ends) - 1])
+            text_keys(ends, text, eights, mask, keys[: len(ends) - 1], (0,) * n_words)
             yield keys[: len(ends) - 1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.counting import rows_by_value, sum_between
+from holdtrue.columns.counting import holds_moments, loops_pay, rows_by_value, sum_between
 from holdtrue.columns.parts import Part
 from holdtrue.columns.values import python_values
 
@@ -60,10 +60,7 @@ class Outline:
             self._named += _taken(part, ends)
             self._at.append(self._n_values + ends)
         self._n_values += len(table)
-        total = sum_between(table, np.array([len(table) - 1]))
-        rows = rows_by_value(table)
-        n_kept = min(MOST_VALUES, len(rows))
-        best = np.argpartition(-rows, n_kept - 1)[:n_kept]
+        total, best = _total_and_frequent(table)
         values, tables = _taken(part, best), table[best]
         if len(self.total):
             total = sum_between(np.concatenate([self.total, total]), np.array([1]))
@@ -75,6 +72,21 @@ class Outline:
         """The least value, and the last value of each bin."""
         places = np.searchsorted(np.concatenate(self._at), ends)
         return self._first + [self._named[place] for place in places]
+
+
+def _total_and_frequent(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sum of a table, shape (1, width), and where its most frequent values lie, in any order."""
+    n_kept = min(MOST_VALUES, len(table))
+    if not holds_moments(table) and loops_pay(len(table)):
+        from holdtrue.columns.loops import add_frequent
+
+        total = np.zeros((1, table.shape[1]), dtype=np.int64)
+        places = np.full(n_kept, -1)
+        add_frequent(table, total[0], places.copy(), places)
+        return total, places
+    rows = rows_by_value(table)
+    total = sum_between(table, np.array([len(table) - 1]))
+    return total, np.argpartition(-rows, n_kept - 1)[:n_kept]
 
 
 def _taken(part: Part, places: np.ndarray) -> list[Any]:

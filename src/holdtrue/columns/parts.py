@@ -19,9 +19,9 @@ from holdtrue.columns.bins import has_bins, is_missing, missing_rows, value_orde
 from holdtrue.columns.counting import (
     Target,
     count_by_code,
+    count_text_groups,
     number_buffers,
     number_counts,
-    row_numbers,
     table_of,
 )
 from holdtrue.columns.distinct import is_long_text, mostly_differ, text_parts
@@ -137,8 +137,7 @@ def _text_tables(column: Any, target: Target) -> Iterator[Part] | None:
 
     def parts() -> Iterator[Part]:
         while (group := next(groups, None)) is not None:
-            rows = row_numbers(column, group.first)
-            table = table_of(group.codes, len(group.first), target.at(group.rows))
+            rows, table = count_text_groups(column, group, target)
             part = whole_part("category", rows, table, column)
             del group, rows, table  # free the memory before the next part
             yield part

@@ -224,8 +224,20 @@ def filtered(values: Any, mask: np.ndarray) -> Any:
     return values[mask] if isinstance(values, np.ndarray) else values.filter(pa.array(mask))
 
 
+def valid_mask(column: pa.Array) -> np.ndarray:
+    """Mask of the rows that are not missing; empty if none is."""
+    if not column.null_count:
+        return np.zeros(0, dtype=bool)
+    first, skipped = divmod(column.offset, 8)
+    bits = np.frombuffer(column.buffers()[0], dtype=np.uint8)[first:]
+    mask = np.unpackbits(bits, count=skipped + len(column), bitorder="little")
+    return mask[skipped:].view(bool)
+
+
 def code_counts(codes: np.ndarray, n_codes: int) -> np.ndarray:
     """Rows of each code, in blocks: NumPy makes eight bytes of each code that it counts."""
+    if n_codes <= 4:
+        return np.array([np.count_nonzero(codes == code) for code in range(n_codes)])
     total = np.zeros(n_codes, dtype=np.int64)
     step = max(1 << 20, n_codes)
     for start in range(0, len(codes), step):
