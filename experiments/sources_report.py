@@ -244,8 +244,7 @@ def again(rows: list[dict[str, Any]], folder: Path) -> str:
         [
             "### GreedyTL again, with the code as it is",
             "Figure 1 was made before the threshold came from left-out rows, the guard became a"
-            " report and equal candidates shared their weight. The same draws again (of two data"
-            " sets):",
+            " report and equal candidates shared their weight. The same draws again:",
             markdown_table(header, lines),
             "Where Figure 1 moves, the threshold moves it. The same fits of Caltech-101 with 2+10"
             f" rows ({plain['targets']} targets, the first draw) with the threshold at 0, where"
@@ -295,8 +294,7 @@ def figure2(rows: list[dict[str, Any]], folder: Path) -> str:
             f"{rows[0]['tasks'] // rows[0]['targets']} draw each; standard normal columns beside"
             " the 1,280 features, which vary less (a mean of ReLU outputs); all methods standardise"
             " their columns. *GreedyTL again* is the code as it is, with the threshold from"
-            " left-out rows, on the same draws; the other lines are of the earlier run. Figure 3,"
-            " λ and the guard below were not run again.",
+            " left-out rows, on the same draws; the other lines are of the earlier run.",
             "![Figure 2](figure2.png)",
             markdown_table(header, lines),
         ]
