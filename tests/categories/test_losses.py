@@ -432,7 +432,7 @@ def test_a_gain_that_is_sure_but_of_no_use_is_not_kept_unless_asked_for():
     selector = GingerSelector().fit(X, y)
     assert selector.gain_intervals_[1, 0] > 0
     assert selector.get_support().tolist() == [True, False]
-    assert selector.path_.reason.endswith("; 1 more by a skill of less than 0.001")
+    assert selector.path_.reason.endswith("; 1 more by a skill of less than 0.005")
     assert selector.path_.evidence.verdicts[1].startswith("predicts new rows too little to matter")
     assert GingerSelector(min_skill=0).fit(X, y).get_support().all()
     every = GingerSelector(min_gain_se=0).fit(X, y)

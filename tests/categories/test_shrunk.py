@@ -718,3 +718,12 @@ def test_without_a_column_equally_frequent_classes_are_wrong_as_often_as_guessed
     estimate = shrunk.estimate("log_loss", np.array([[50, 50, 50]]))
     assert estimate.no_column_wrong == pytest.approx(2 / 3)
     assert (estimate.share_wrong, estimate.wrong) == (1, estimate.no_column_wrong)
+
+
+def test_a_weak_column_is_not_told_wrong_more_often_than_none():
+    # 29 rows of each class: left out, all rows seem wrong at a strength of 256.
+    estimate = shrunk.estimate("log_loss", np.array([[11, 9], [13, 18], [5, 2]]))
+    assert estimate.gain > 0
+    assert (estimate.share_wrong, estimate.wrong) == (1, 0.5)
+    clear = shrunk.estimate("log_loss", np.array([[25, 4], [4, 25]]))
+    assert clear.wrong == clear.share_wrong == pytest.approx(8 / 58)

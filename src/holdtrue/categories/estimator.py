@@ -112,7 +112,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         column". 0 keeps every gain.
     min_skill : float
         Least share of the loss without a column that a column must remove. With many rows
-        nearly every column gains something; below a thousandth it is of no use. With
+        nearly every column gains something; below half a percent models rarely gain by it. With
         ``min_gain_se=0`` every gain is kept unless another number is given.
     alpha : float
         One minus the confidence of the intervals, column by column.

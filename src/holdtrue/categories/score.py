@@ -24,7 +24,7 @@ from holdtrue.targets import check_class_count
 from holdtrue.validation import is_number
 
 DEFAULT_CRITERION = "log_loss"
-DEFAULT_MIN_SKILL = 0.001  # with many rows less is found that is of no use
+DEFAULT_MIN_SKILL = 0.005  # with many rows less is found that no model gains by
 # A column looks like a group if it has at least so many values, of so many rows on average, none
 # of them in more than this share of the rows, and rows of one value differ in their target by less
 # than this share of what any two rows do.

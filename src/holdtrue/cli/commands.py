@@ -40,7 +40,7 @@ def rank(
     target_type: TargetType = "auto",
     min_skill: Annotated[
         float, typer.Option(help="Least share of the loss that a column must remove to be kept.")
-    ] = 0.001,
+    ] = 0.005,
     alpha: Alpha = 0.05,
     engine: Annotated[
         str | None,
