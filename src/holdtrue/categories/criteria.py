@@ -66,19 +66,17 @@ class Criterion:
         """Whether it judges the rows of the fit, where many values explain everything."""
         return self.on_fit == self.name
 
-    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> np.ndarray:
-        """Values for the readings of a column, shape (n_tables,).
+    def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best of a column's readings, and its estimate.
 
         Parameters
         ----------
         tables : sequence of ProfileTable
         unseen : {"uniform", "prior"}
         """
-        return np.array([self.score(table, unseen) for table in tables])
-
-    def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best of a column's readings, and its estimate."""
-        at = clearly_least(self.scores(tables, unseen)) if len(tables) > 1 else 0
+        at = 0
+        if len(tables) > 1:
+            at = clearly_least([self.score(table, unseen) for table in tables])
         return at, self.estimate(tables[at], unseen)
 
     def score(self, table: ProfileTable, unseen: str) -> float:
@@ -162,9 +160,12 @@ class Rule(Criterion):
 class Shrunk(Criterion):
     """Left-out loss of shrunk shares: log loss, Brier's, or the share wrong."""
 
-    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> np.ndarray:
-        """Values for the readings of a column, each at its best strength."""
-        return best_readings(self.name, [(table.rows, table.repeats) for table in tables])[0]
+    def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best reading at its best strength, and its estimate."""
+        readings = [(table.rows, table.repeats) for table in tables]
+        scores, strengths = best_readings(self.name, readings)
+        at = clearly_least(scores)
+        return at, estimate(self.name, *readings[at], strengths=[float(strengths[at])])
 
     def score(self, table: ProfileTable, unseen: str) -> float:
         """Value for a column in one reading, at its best strength."""

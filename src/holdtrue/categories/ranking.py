@@ -420,7 +420,9 @@ def score_table(
     jobs = zip(names, kinds, strict=True)
     if table.n_rows <= _FEW_ROWS:
         return _scored_once(
-            table, jobs, lambda name, kind: _score(table, name, kind, target, how, groups)
+            table,
+            jobs,
+            lambda name, kind: _score(table, name, kind, target, how, groups, with_shape=False),
         )
     if n_jobs in (None, 1):
         # One column at a time: its counts are dropped before the next is read.
@@ -437,10 +439,10 @@ def _scored_once(
     for name, kind in jobs:
         codes = _row_codes(kind, table.column(name))
         if codes is None:
-            yield score(name, kind)._replace(shape=None)
+            yield score(name, kind)
             continue
         if (kind, codes) not in known:
-            known[kind, codes] = score(name, kind)._replace(shape=None)
+            known[kind, codes] = score(name, kind)
         yield known[kind, codes]
 
 
@@ -467,13 +469,22 @@ def _add_shapes(estimates: list[ColumnEstimate], score: Callable[[int], ColumnEs
 
 
 def _score(
-    table: Table, name: str, kind: str, target: Target, how: Scoring, groups: Groups | None
+    table: Table,
+    name: str,
+    kind: str,
+    target: Target,
+    how: Scoring,
+    groups: Groups | None,
+    *,
+    with_shape: bool = True,
 ) -> ColumnEstimate:
     """Rows to counts to profile to score, for one column."""
     if groups is not None:
         values, pairs, sums = count_groups(name, table.column(name), target, groups)
         of_groups = GroupProfile.from_pairs(kind, values, pairs, sums, target.classes, how.max_bins)
         estimate = score_column(of_groups, how)
+        if not with_shape:
+            return estimate
         met = (pairs, of_groups)
         shape = shape_of_counts(name, estimate, values, sums, how, met, classes=target.classes)
         return estimate._replace(shape=shape)
@@ -482,11 +493,13 @@ def _score(
         parts = count_in_parts(table, name, target)
     if parts is None:
         parts = iter([column_part(kind, name, table.column(name), target)])
-    outline = Outline()
+    outline = Outline() if with_shape else None
     profile = Profile.from_parts(
         kind, parts, target.n_samples, target.classes, how.max_bins, outline
     )
     estimate = score_column(profile, how)
+    if outline is None:
+        return estimate
     return estimate._replace(shape=column_shape(name, estimate, profile, outline, how))
 
 

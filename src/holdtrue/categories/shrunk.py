@@ -49,6 +49,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -254,9 +255,16 @@ def column_total(counts: np.ndarray, repeats: np.ndarray | None = None) -> np.nd
 
 def no_column_losses(loss: str, total: np.ndarray) -> np.ndarray:
     """Left-out loss of a row of each class without a column, 0 for a class without rows."""
+    return _no_column_losses(loss, tuple(total.tolist()))
+
+
+@lru_cache(maxsize=16)  # one number for every column of a table
+def _no_column_losses(loss: str, rows: tuple[float, ...]) -> np.ndarray:
+    total = np.array(rows)
     cells = cells_of(total[None])
     losses = np.zeros(len(total))
     losses[cells.label] = left_out_losses(loss, cells, total, [math.inf])[0]
+    losses.flags.writeable = False
     return losses
 
 
