@@ -3,6 +3,7 @@
     python -m benchmarks.scale                    5M rows × 20 columns, all ways
     python -m benchmarks.scale --rows 20000000 --columns 10
     python -m benchmarks.scale --growth           cost against rows and columns
+    python -m benchmarks.scale --ways Dask+Spark  these alone; what the CSV file has of others stays
     python -m benchmarks.scale --report           tables and figures from the CSV files alone
 
 Each way has a process of its own, one after the other on the same folder of Parquet files. Engines
@@ -312,8 +313,10 @@ def report(out: Path) -> None:
         rows = read_csv(path)
         alone = median([row for row in rows if row["way"] == "one core"], "cpu")
         lines = []
-        for way in dict.fromkeys(row["way"] for row in rows if row["way"] != BYTES):
+        for way in WAYS:
             of_way = [row for row in rows if row["way"] == way]
+            if way == BYTES or not of_way:
+                continue
             cpu = median(of_way, "cpu")
             line = [way, median(of_way, "wall"), cpu, f"{cpu / alone:.2f} ×"]
             line += [median(of_way, name) for name in ("cpu_with_start", "driver_mb", "workers_mb")]
@@ -380,16 +383,19 @@ def main() -> None:
         place = Path(os.environ.get("HOLDTRUE_BENCH_FOLDER", made_here))
         shapes = [(options.rows, options.columns)]
         name = f"shape-{options.rows}-{options.columns}.csv"
+        command = f"python -m benchmarks.scale --rows {options.rows} --columns {options.columns}"
         if options.growth:
+            command = "python -m benchmarks.scale --growth"
             name, ways = "growth.csv", ["one core", "Dask"]
             shapes = [(n, 20) for n in (500_000, 1_000_000, 2_000_000)]
             shapes += [(2_000_000, p) for p in (5, 10)]
-        rows: list[dict[str, Any]] = []
+        # Of ways that are not run now the rows stay.
+        kept = read_csv(options.out / name) if (options.out / name).exists() else []
+        rows = [row for row in kept if row["way"] not in ways]
         for n_rows, n_columns in [] if options.report else shapes:
             folder = place / f"{n_rows}x{n_columns}"
             if not folder.exists():
                 write_folder(folder, n_rows, n_columns, seed=0)
-            command = " ".join(["python -m benchmarks.scale", *sys.argv[1:]])
             for row in run(folder, ways, (n_rows, n_columns), options.repeats):
                 rows.append(row)
                 print(row, file=sys.stderr, flush=True)

@@ -217,7 +217,7 @@ def test_categories_of_which_dask_does_not_know_the_values(mixed_frame, assert_s
     assert_same_ranking(texts, frame, "sold")
     numbers = in_parts(frame)
     numbers["count"] = numbers["count"].astype("category")
-    assert "know its categories with frame.categorize()" in refused(numbers)
+    assert "make its categories known with frame.categorize()" in refused(numbers)
     known = numbers.categorize()
     assert_same_ranking(known, frame.assign(count=frame["count"].astype("category")), "sold")
 

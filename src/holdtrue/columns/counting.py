@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -393,16 +394,14 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
             return None
     else:
         return None
-    from holdtrue.columns.loops import count_codes, count_keys_in_one_pass, sorted_counts
+    from holdtrue.columns.loops import count_keys_in_one_pass, sorted_counts
 
     pieces = [number_buffers(chunk) for chunk in _chunks(column)]
     n_classes, dtype = len(target.classes or ()), pieces[0][0].dtype
-    keyed = None
     if ends is not None:
-        low, high = ends
-        counts, missing = count_codes(pieces, low, high - low + 1, target.codes, n_classes)
-        values, counts = present_values(pa.array(np.arange(low, high + 1)), counts)
-        return values, counts, missing[None][: int(missing.any())]
+        values, counts, missing = dense_counts(pieces, *ends, target)
+        return pa.array(values), counts, missing
+    keyed = None
     if not mostly_differ(column, 0.9):
         keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
         keyed = count_keys_in_one_pass(keys, 1, target.codes, n_classes)
@@ -414,6 +413,26 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
         order = np.argsort(values)
         values, counts, missing = values[order], keyed.counts[order], keyed.missing
     return pa.array(values), counts, missing[None][: int(missing.any())]
+
+
+def dense_counts(
+    pieces: Iterable[tuple[np.ndarray, np.ndarray]], low: int, high: int, target: Target
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whole numbers between two in order, their class counts, and those of missing rows.
+
+    Parameters
+    ----------
+    pieces : iterable of (numbers, valid), as in `number_buffers`
+    low, high : int
+    target : Target
+    """
+    from holdtrue.columns.loops import count_codes
+
+    n_classes = len(target.classes or ())
+    counts, missing = count_codes(pieces, low, high - low + 1, target.codes, n_classes)
+    used = np.flatnonzero(is_present(counts))
+    counts = counts if len(used) == len(counts) else counts[used]
+    return low + used, counts, missing[None][: int(missing.any())]
 
 
 def _chunks(column: Any) -> list[Any]:

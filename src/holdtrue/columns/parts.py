@@ -20,9 +20,9 @@ from holdtrue.columns.counting import (
     Target,
     count_by_code,
     count_text_groups,
+    dense_counts,
     number_buffers,
     number_counts,
-    table_of,
 )
 from holdtrue.columns.distinct import is_long_text, mostly_differ, text_parts
 from holdtrue.columns.values import filtered
@@ -240,21 +240,8 @@ def _dense_tables(
     source: ColumnSource, name: str, target: Target, low: int, high: int
 ) -> Iterator[Part]:
     """The one part of a column of whole numbers between two that are not far apart."""
-    n_values = high - low + 1
-    # The row before the first value counts missing rows.
-    total = np.zeros((n_values + 1, len(target.classes or ())), dtype=np.int64)
-    start = 0
-    for numbers, valid in _numbers(source, name):
-        codes = numbers - (low - 1)
-        if len(valid):
-            codes[~valid] = 0
-        rows = Target(target.codes[start : start + len(codes)], target.classes, None)
-        total += table_of(codes, n_values + 1, rows)
-        start += len(codes)
-    table = total[1:]
-    used = np.flatnonzero(table.any(axis=1))
-    values = _typed(low + used, source.types[name])
-    yield Part(table[used], total[:1][: int(total[0].any())], values)
+    numbers, table, missing = dense_counts(_numbers(source, name), low, high, target)
+    yield Part(table, missing, _typed(numbers, source.types[name]))
 
 
 def _typed(numbers: np.ndarray, kind: Any) -> Any:

@@ -145,5 +145,5 @@ def _in_type(name: str, column: Any, kind: Any) -> Any:
             given += f" ({error})"
     raise InputError(
         f"column {name!r} is {kind} by the frame's types. Got {given} in a partition. Give it one "
-        "type with frame.astype, or know its categories with frame.categorize()."
+        "type with frame.astype, or make its categories known with frame.categorize()."
     )
