@@ -53,6 +53,7 @@ html_sidebars = {"index": [], "get_started": [], "how": [], "trust": [], "scale"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False  # _templates/autosummary/class.rst has them
+default_role = "py:obj"  # `names` of docstrings are links
 autodoc_typehints = "none"  # numpydoc has the types
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -89,5 +90,14 @@ def mathml(translator, node):
     raise SkipNode
 
 
+def public_name(app, env, node, content):
+    """A link for a bare name of the package, wherever it stands; None if there is none."""
+    name = f"holdtrue.{node['reftarget']}"
+    return env.domains["py"].resolve_xref(
+        env, node["refdoc"], app.builder, "obj", name, node, content
+    )
+
+
 def setup(app):
+    app.connect("missing-reference", public_name)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))

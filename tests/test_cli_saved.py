@@ -110,6 +110,9 @@ def test_the_whole_way_from_a_file_to_a_promise_that_is_checked(asked, command_l
         table = {row["group"]: row for row in summary["table"]["rows"]}
         assert set(table) == {"all rows", *(f"hospital {k}" for k in range(13, 33))}
         assert all(row["rows"] == 100 for name, row in table.items() if name != "all rows")
+        words = [row["within"] for name, row in table.items() if name != "all rows"]
+        assert words.count("yes") == n_within
+        assert words.count("better") == 20 - n_within  # below the interval
         (tmp_path / "c.html").unlink()
     # By hand, from the two files.
     truth = [row["recovery"] for row in read((folder / "new_hospitals.csv").read_text("utf-8"))]

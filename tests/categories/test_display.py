@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 from holdtrue import GingerSelector, NestedRegressor, RankingDisplay
+from holdtrue.categories.display import shape_chart
+from holdtrue.evidence import Shape
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -28,6 +30,14 @@ def test_a_ranking_is_drawn_best_first_with_ids_marked():
     display.figure_.canvas.draw()
     few = RankingDisplay.from_estimator(selector, max_columns=1, ax=plt.subplots()[1])
     assert "1 more not shown" in few.ax_.get_title(loc="left")
+
+
+def test_a_shape_shows_large_numbers_short_and_small_shares_as_such():
+    ends, none = ("18", "2986", "35788", "30050028"), ()
+    line = Shape("votes", "mean", ends[1:], ends, *np.ones((3, 3)), np.full(3, 5.0), 1.0)
+    assert shape_chart(line).ticks == ("18", "2986", "35,788", "30.1M")
+    values = Shape("who", "mean", ("a", "b"), none, *np.ones((3, 2)), np.array([1.0, 999.0]), 1.0)
+    assert [dot.label for dot in shape_chart(values).dots] == ["a (<1%)", "b (100%)"]
 
 
 def test_a_path_of_another_family_is_refused():

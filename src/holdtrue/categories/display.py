@@ -88,7 +88,7 @@ def shape_chart(shape: Shape, target: str = "target") -> Lines | Dots:
         rows = shape.n_rows / shape.n_rows.sum()
         dots = [
             Dot(
-                label=f"{shortened(label, _LABEL)} ({share:.0%})",
+                label=f"{shortened(label, _LABEL)} ({_percent(share)})",
                 value=values[i],
                 low=low[i],
                 high=high[i],
@@ -102,7 +102,8 @@ def shape_chart(shape: Shape, target: str = "target") -> Lines | Dots:
         )
     n_cells = len(shape.labels) - (shape.labels[-1] == "missing")
     shift = 0.5 * (len(shape.ticks) > n_cells)  # a bin stands between its ends
-    places, ticks = [i + shift for i in range(n_cells)], shape.ticks
+    places = [i + shift for i in range(n_cells)]
+    ticks = tuple(map(_short, shape.ticks))
     series = [Series("", places, values[:n_cells], "main", low[:n_cells], high[:n_cells])]
     if n_cells < len(values):
         series.append(Series("", [len(ticks)], values[-1:], "main", low[-1:], high[-1:]))
@@ -110,6 +111,18 @@ def shape_chart(shape: Shape, target: str = "target") -> Lines | Dots:
     series.append(Series(reference, [0, len(ticks) - 1], [shape.reference] * 2, "level"))
     scale: Literal["from zero", "plain"] = "plain" if shape.of == "mean" else "from zero"
     return Lines(shape.column, text, shape.column, of, series, ticks=ticks, scale=scale)
+
+
+def _percent(share: float) -> str:
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+def _short(tick: str) -> str:
+    """The end of a bin as an axis shows it: 35788 as 35,788, and 30050028 as 30.1M."""
+    n_digits = len(tick.removeprefix("-"))
+    if not tick.removeprefix("-").isdecimal() or not 5 <= n_digits <= 9:
+        return tick
+    return f"{int(tick):,}" if n_digits <= 6 else f"{int(tick) / 1e6:.3g}M"
 
 
 def _side(reference: float, low: float, high: float) -> Literal["kept", "minus", ""]:

@@ -175,7 +175,8 @@ def _selected(
     summary = select_summary(path, target, domain, contest_path)
     if "SteadyRidge" in fits.models:
         steady = fits.models["SteadyRidge"].path_.evidence_as(PenaltyEvidence)
-        pooled = f"A ridge on all rows pooled has {number(steady.pooled_error)} at best."
+        pooled = f"A ridge on all rows pooled has {number(steady.pooled_error)}, with the penalty "
+        pooled += "that turned out best."
         summary = replace(summary, answer=f"{summary.answer} {pooled}")
     evidence = model.path_.evidence_as(DomainEvidence)
     settled = {

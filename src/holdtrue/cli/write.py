@@ -154,7 +154,11 @@ def complete_summary(answer: Answer) -> Summary:
     versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
     return replace(
         answer.summary,
-        asked={key: str(value) for key, value in settings.items() if value not in (None, "")},
+        asked={
+            key: f"{value:,}" if isinstance(value, int) else str(value)
+            for key, value in settings.items()
+            if value not in (None, "")
+        },
         reproduce={
             "command": shlex.join(["holdtrue", *map(without_folders, sys.argv[1:])]),
             "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),

@@ -373,6 +373,10 @@ def load_model(path: str | Path) -> SavedModel:
     ----------
     path : path of a .skops file
 
+    Returns
+    -------
+    SavedModel
+
     See Also
     --------
     SavedModel : What can be done with it.

@@ -31,6 +31,19 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
         Default: the command and the data of the first.
     intro : str
         A sentence or two below the title.
+
+    Returns
+    -------
+    page : str
+
+    Examples
+    --------
+    >>> from holdtrue import SelectionPath
+    >>> from holdtrue.report.render import to_html
+    >>> from holdtrue.report.summary import Summary
+    >>> path = SelectionPath([0], ["dose"], [1.0, 0.4], 1, "the error is least at 1 feature")
+    >>> to_html([Summary.from_json(path.to_json())])[:15]
+    '<!DOCTYPE html>'
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup

@@ -27,7 +27,8 @@ def check_summary(promise: Promise, measured: Measured, target: str, group: str)
     else:
         verdict = promise.of_groups(np.array([row["error"] for row in rows[1:] or rows]))
         for row in rows[1:] or rows:
-            row["within"] = promise.low <= row["error"] <= promise.high
+            is_worse, is_better = row["error"] > promise.high, row["error"] < promise.low
+            row["within"] = "worse" if is_worse else "better" if is_better else "yes"
     columns = {
         "group": group,
         "rows": "rows",
@@ -52,7 +53,7 @@ def check_summary(promise: Promise, measured: Measured, target: str, group: str)
         path=SelectionPath([0], ["model"], [without, error], 1, verdict.sentence, promise.unit),
         table=Table(
             f"The model on labelled rows, with the {promise.unit} of predicting the mean, or most "
-            "frequent class, of the fit",
+            "frequent class, of the fit.",
             columns,
             [{key: row[key] for key in columns} for row in rows],
             tuple(columns),

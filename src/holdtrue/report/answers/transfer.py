@@ -139,6 +139,7 @@ def _notes(
         text += "rival class), or chance with few rows."
         notes.append(("Sources used in reverse", text))
     if helping and len(rows) >= _MANY:
-        text = f"{len(rows)} columns and sources carry weight. Pass --max-selected to keep fewer."
+        text = f"{len(rows)} columns and sources carry weight. --max-selected loo stops where the "
+        text += "error on left-out rows is least, --max-selected 5 after five."
         notes.append(("Many chosen for few rows", text))
     return notes
