@@ -182,6 +182,11 @@ def test_names_that_would_meet_are_thinned_out():
         if e.tag.endswith("text") and (e.text or "").startswith("value ")
     )
     assert 2 <= len(places) < 10
+    assert places[-1][1] == "value 39"  # the last is named in any case
+    _, ax = plt.subplots()
+    axes.draw(chart, ax)
+    assert [tick.get_text() for tick in ax.get_xticklabels()][-1] == "value 39"
+    plt.close("all")
     assert all(right - left > 6 * len(name) for (left, _), (right, name) in pairwise(places))
 
 

@@ -83,7 +83,9 @@ def _lines(chart: Lines, ax: Any) -> Any:
                 )
     ax.set(xlabel=plain_text(chart.x_label), ylabel=plain_text(chart.y_label))
     if chart.ticks:
-        named = range(0, len(chart.ticks), -(-len(chart.ticks) // 8))
+        # From the end, so that what is missing, which comes last, keeps its name.
+        step = -(-len(chart.ticks) // 8)
+        named = range((len(chart.ticks) - 1) % step, len(chart.ticks), step)
         ax.set_xticks(named, [plain_text(chart.ticks[i], 16) for i in named])
     elif chart.whole:
         ax.xaxis.get_major_locator().set_params(integer=True)

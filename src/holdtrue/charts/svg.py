@@ -68,7 +68,8 @@ def _lines(chart: Lines, width: int = _WIDTH) -> str:
     for value, label in ticks:
         parts.append(_rule(left, up(value), right, up(value), "opacity:.15"))
         parts.append(_words(left - 8, up(value) + 4, label, "end"))
-    named = list(enumerate(chart.ticks)) or horizontal.ticks()
+    # From the end, so that what is missing, which comes last, keeps its name.
+    named = list(enumerate(chart.ticks))[::-1] or horizontal.ticks()
     for at, label in _spaced([(across(value), label) for value, label in named], width):
         parts.append(_rule(at, bottom, at, bottom + 4, "opacity:.5"))
         parts.append(_words(at, bottom + 18, label, "middle"))
@@ -269,7 +270,7 @@ def _mark_key(mark: str, x: float, y: float) -> str:
 def _spaced(ticks: Sequence[tuple[float, str]], width: int) -> Sequence[tuple[float, str]]:
     """Every tick, or every second, third, ... so that labels do not meet."""
     size = 10 + _LETTER * max((len(label) for _, label in ticks), default=0)
-    room = ticks[-1][0] - ticks[0][0] if len(ticks) > 1 else float(width)
+    room = abs(ticks[-1][0] - ticks[0][0]) if len(ticks) > 1 else float(width)
     return ticks[:: max(math.ceil(size * (len(ticks) - 1) / max(room, 1.0)), 1)]
 
 

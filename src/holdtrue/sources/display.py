@@ -34,7 +34,7 @@ def weights_chart(path: SelectionPath, *, max_candidates: int = 25) -> Dots | No
     return Dots(
         title="Weight of what was chosen",
         text="What one standard deviation adds to the score of the target.",
-        x_label="weight: what one standard deviation adds to the score",
+        x_label="weight: what one standard deviation adds",
         dots=[
             Dot(evidence.names[j], weights[j], mark="kept" if weights[j] > 0 else "minus")
             for j in used
