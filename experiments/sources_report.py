@@ -354,9 +354,8 @@ def lambdas(rows: list[dict[str, Any]], folder: Path) -> str:
         "## λ by leave-one-out",
         "Accuracy of GreedyTL with λ = 1 (balanced, its guard acted on), then each variant's"
         " difference on the same draws. *No guard* is the library's default. *Stop by"
-        " leave-one-out*: `max_selected='loo'`. Earlier runs had 8 targets, then 17, and ended"
-        " before the last pools. This part and the next were run before scores were cut to [-1, 1]"
-        " where they are judged and before the guard became a report.",
+        " leave-one-out*: `max_selected='loo'`. This part and the next were run again with the code"
+        " as it is; the guard, which is a report now, is acted on here.",
         variants(rows),
         guarded(rows),
     ]
@@ -416,7 +415,7 @@ def stop(rows: list[dict[str, Any]], folder: Path) -> str:
 
 def variants(rows: list[dict[str, Any]]) -> str:
     """Accuracy of λ = 1 and the other variants' differences, a line for each pool and size."""
-    methods = list(dict.fromkeys(r["method"] for r in rows))
+    methods = list(dict.fromkeys(["λ = 1", *(r["method"] for r in rows)]))
     at = {(r["setting"], r["positives"], r["method"]): r for r in rows}
     lines = []
     for setting, size in dict.fromkeys((r["setting"], r["positives"]) for r in rows):
