@@ -11,7 +11,8 @@ of each method's own probabilities, or where it has none of `CalibratedClassifie
 three folds). *Estimate* is GreedyTL's own, of its squared error with scores cut to [-1, 1]. CPU
 time is that of the fit, and of the fit with the probabilities. MultiKT needs sources, so it is not
 run on the pools that have columns alone. The pools marked `decided` took part in choosing settings
-of GreedyTL (with other draws); the others did not. The methods were fixed before the first run.
+of GreedyTL (with other draws); the others did not. The methods were fixed before the first run, but
+for GreedyTL on sources alone (``passthrough=False``), which decides nothing.
 Lines that the CSV has are kept, so that a run that was stopped goes on; draws depend on the seed
 alone.
 """
@@ -105,12 +106,13 @@ def logistic(task: Task) -> Any:
 METHODS = {
     "GreedyTL": OnPool(GreedyTLClassifier),
     "GreedyTL, max_selected='loo'": OnPool(GreedyTLClassifier, max_selected="loo"),
+    "GreedyTL, passthrough=False": OnPool(GreedyTLClassifier, passthrough=False),
     "RLS": OnPool(RegularizedLeastSquares),
     "MultiKT": OnPool(MultiKT),
     "LogisticRegressionCV": OnScores(logistic),
     "LinearSVC": OnScores(lambda task: LinearSVC(class_weight="balanced", random_state=0)),
 }
-
+NEED_SOURCES = ("MultiKT", "GreedyTL, passthrough=False")
 
 Line = tuple[str, str, int, int, str]  # pool, rows, target, draw, method
 
@@ -131,7 +133,7 @@ def outcomes(
                 "pool": name, "decided": int(name in DECIDED), "rows": f"{positives}+{negatives}",
                 "target": target, "draw": number, "method": method,
             }  # fmt: skip
-            if key_of(row) in done or (method == "MultiKT" and not len(task.pool)):
+            if key_of(row) in done or (method in NEED_SOURCES and not len(task.pool)):
                 continue  # without sources MultiKT would take every column for one
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # convergence

@@ -55,20 +55,25 @@ class Candidates:
         """How many candidates are columns of X; they come first."""
         return len(self.features)
 
+    @property
+    def has_copies(self) -> bool:
+        """Whether some candidate equals another, of those compared so far."""
+        return not np.array_equal(self.equal_to, np.arange(len(self)))
+
     def without_sources(self) -> Candidates:
         """The columns of X alone."""
         return Candidates(self.X, self.features, self.on, 0)
 
     def matrix(self) -> np.ndarray:
         """Raw columns of all candidates, shape (n_rows, n_candidates)."""
-        if not self._n_read:
-            is_x = not self.n_sources and self.n_features == self.X.shape[1]
-            stored = is_x and isinstance(self.X, np.ndarray) and self.X.flags.c_contiguous
-            self._columns = self.X if stored else self._fetch(np.arange(len(self)))
-            self._slot, self._n_read = np.arange(len(self)), len(self)
-        if self._n_read == len(self) and (self._slot == np.arange(len(self))).all():
-            return self._columns[:, : len(self)]
-        return self.columns(np.arange(len(self)))
+        everything = np.arange(len(self))
+        if self._n_read:
+            return self.columns(everything)
+        is_x = not self.n_sources and self.n_features == self.X.shape[1]
+        stored = is_x and isinstance(self.X, np.ndarray) and self.X.flags.c_contiguous
+        self._columns = self.X if stored else self._fetch(everything)
+        self._slot, self._n_read = everything, len(self)
+        return self._columns
 
     def columns(self, wanted: np.ndarray) -> np.ndarray:
         """Raw columns of the given candidates, shape (n_rows, n_wanted)."""

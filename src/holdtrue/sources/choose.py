@@ -79,9 +79,9 @@ def make_search(
     matrix = candidates.matrix()
     search = Search(most, tol, matrix, everything)
     candidates.equal_to = first_of_equals(search.evenly[0])
-    different = np.flatnonzero(candidates.equal_to == everything)
-    if len(different) == n_total:
+    if not candidates.has_copies:
         return search
+    different = np.flatnonzero(candidates.equal_to == everything)
     matrix = np.ascontiguousarray(matrix[:, different])
     return Search(min(most, len(different)), tol, matrix, different)
 
@@ -149,7 +149,7 @@ def shared_weights(
     chosen one evenly: so few values agree by chance, on new rows the candidates may differ, and
     nothing says which of them is right. Others that are equal are copies, which need no weight.
     """
-    if (candidates.equal_to == np.arange(len(candidates))).all():
+    if not candidates.has_copies:
         intercept, raw = fit.raw()
         return intercept, fit.order, raw, fit.effects
     family = candidates.equal_to[fit.order]

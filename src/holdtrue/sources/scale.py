@@ -20,6 +20,7 @@ _COARSE = 1_000
 _SMALL, _LARGE = 1e-16, 1e16
 _PAIRS_AT_ONCE = 4_096
 _CELL = 16  # width of a cell of marks, in the distance that equal columns may have
+_SECOND, _COLUMN = 16, 32  # bits of the second mark and of the column
 
 
 def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -81,21 +82,23 @@ def first_of_equals(Z: np.ndarray) -> np.ndarray:
     marks = np.abs(probes.astype(Z.dtype) @ Z).astype(np.float64, copy=False)
     # Unit vectors with 1 - |r| < tie are at most sqrt(2 tie) apart, and so are their marks.
     apart = math.sqrt(2 * _TIE) + 8 * float(np.finfo(Z.dtype).eps)
-    # Marks are at most 1. In order of cells of the first, then of the second, columns close in both
-    # are neighbours; one near the end of its cell stands in the next cell too.
-    place = marks[0] * (1 / (_CELL * apart))
-    cell = np.floor(place)
-    key = 2 * cell + marks[1]
-    near_end = np.flatnonzero(place - cell > 1 - 2 / _CELL)
-    column, key = np.append(np.arange(p), near_end), np.append(key, key[near_end] + 2)
-    by_key = np.argsort(key)
-    order, key = column[by_key], key[by_key]
+    # A whole number for each column: the cell of its first mark, then its second mark in units of
+    # ``apart``, then the column. In order of these numbers, columns close in both marks are
+    # neighbours; one near the end of its cell stands in the next cell too.
+    place = marks * np.array([[1 / (_CELL * apart)], [1 / apart]])
+    cell, second = np.floor(place)
+    key = ((cell * 2**_SECOND + second).astype(np.int64) << _COLUMN) + np.arange(p)
+    near_end = place[0] - cell > 1 - 2 / _CELL
+    key = np.append(key, key[near_end] + (1 << _SECOND + _COLUMN))
+    key.sort()
+    order = key & ((1 << _COLUMN) - 1)
+    key >>= _COLUMN
     if p and not key[0]:  # constants equal no other column
         varies = marks[:, order].any(axis=0)
         order, key = order[varies], key[varies]
     pairs = []
     shift = 1
-    while len(start := np.flatnonzero(key[shift:] - key[:-shift] <= apart)):
+    while len(start := np.flatnonzero(key[shift:] - key[:-shift] <= 1)):
         equal = start[_are_equal(Z, order[start], order[start + shift])]
         pairs.append(order[[equal, equal + shift]])
         if shift == 1 and len(equal):  # of a row of copies the first will do
