@@ -135,9 +135,10 @@ class Serial:
 def bytes_moved(folder: str) -> dict[str, Any]:
     from holdtrue import rank_columns
     from holdtrue.categories import ranking
+    from holdtrue.engine.table import ExchangeTable
 
     engine = Serial(folder)
-    ranking.engine_of = lambda data: engine
+    ranking.engine_of = lambda data: ExchangeTable(engine)
     ranked = rank_columns(folder, "left")
     return {"ranking": ranked, "moved": engine.moved, "came": engine.came}
 
