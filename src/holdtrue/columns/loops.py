@@ -1,8 +1,8 @@
 """Compiled loops that find equal values and count them. Importing this module imports numba.
 
-A hash only says where to look: whole keys are compared. A key is a row of ``n_words`` words; loops
-over its words are unrolled, because their number is the length of a tuple, ``words``, and so known
-when a loop is compiled.
+A hash only says where to look: whole keys are compared. A key is a row of ``n_words`` words. Loops
+over one or two words are unrolled: their number is the length of a tuple, ``words``, and so known
+when a loop is compiled. Wider keys have an empty tuple, and one compiled loop.
 """
 
 from __future__ import annotations
@@ -53,6 +53,15 @@ def room(n_rows: int, n_columns: int, dtype: type) -> np.ndarray:
     """
     n_bytes = n_rows * n_columns * np.dtype(dtype).itemsize
     return np.ndarray((n_rows, n_columns), dtype, buffer=pa.allocate_buffer(n_bytes))
+
+
+def _words(n_words: int) -> tuple[int, ...]:
+    return (0,) * n_words if n_words <= 2 else ()
+
+
+@numba.njit(inline="always")
+def _width(keys: Any, words: Any) -> Any:
+    return len(words) if len(words) > 0 else keys.shape[1]
 
 
 @numba.njit
@@ -122,13 +131,13 @@ def text_keys(
         Rows that are not missing; empty if none is.
     keys : ndarray of uint64, shape (n_rows, n_words)
         No text is longer than ``8 n_words - 1``.
-    words : tuple of n_words numbers
     """
-    last = len(words) - 1
+    n_words = _width(keys, words)
+    last = n_words - 1
     for i in range(len(keys)):
         start, stop = offsets[i], offsets[i + 1]
         missing = len(valid) > 0 and not valid[i]
-        for w in range(len(words)):
+        for w in range(n_words):
             at = start + 8 * w
             left = 0 if missing else stop - at
             word = np.uint64(0)
@@ -147,8 +156,9 @@ def text_keys(
 @compiled
 def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray, words: tuple[int, ...]) -> None:
     """Add the keys, shape (n_rows, n_words), to the sizes of their parts, shape (2**n_bits,)."""
+    n_words = _width(keys, words)
     for i in range(len(keys)):
-        sizes[_row_hash(keys, i, len(words)) >> np.uint64(64 - n_bits)] += 1
+        sizes[_row_hash(keys, i, n_words) >> np.uint64(64 - n_bits)] += 1
 
 
 @compiled
@@ -175,16 +185,16 @@ def place_keys(
         Next place of each part from the first on; moved on.
     placed : ndarray of uint64, shape (n_placed, n_words)
     rows : ndarray of uint32, shape (n_placed,)
-    words : tuple of n_words numbers
     """
+    n_words = _width(keys, words)
     for i in range(len(keys)):
-        part = np.int64(_row_hash(keys, i, len(words)) >> np.uint64(64 - n_bits)) - first_part
+        part = np.int64(_row_hash(keys, i, n_words) >> np.uint64(64 - n_bits)) - first_part
         if part < 0 or part >= len(places):
             continue
         to = places[part]
         places[part] = to + 1
         rows[to] = first_row + i
-        for w in range(len(words)):
+        for w in range(n_words):
             placed[to, w] = keys[i, w]
 
 
@@ -209,9 +219,9 @@ def group_keys(
         Written: group of each key; groups are numbered part by part.
     first : ndarray of uint32, shape (n_rows,)
         Written, up to the number of groups: the row of each group's first key.
-    words : tuple of n_words numbers
     """
     table = np.empty(0, dtype=np.int32)
+    n_words = _width(keys, words)
     n_groups, start = 0, 0
     for stop in stops:
         size = 16
@@ -221,7 +231,7 @@ def group_keys(
             table = np.empty(size, dtype=np.int32)
         table[:size] = -1
         for at in range(start, stop):
-            slot = np.int64(_row_hash(keys, at, len(words)) >> np.uint64(20)) & (size - 1)
+            slot = np.int64(_row_hash(keys, at, n_words) >> np.uint64(20)) & (size - 1)
             while True:
                 seen = table[slot]
                 if seen < 0:
@@ -230,7 +240,7 @@ def group_keys(
                     first[n_groups] = rows[at]
                     n_groups += 1
                     break
-                if _same_key(keys, seen, keys, at, len(words)):
+                if _same_key(keys, seen, keys, at, n_words):
                     codes[at] = codes[seen]
                     break
                 slot = (slot + 1) & (size - 1)
@@ -398,14 +408,13 @@ def count_keys(
     left, left_rows : ndarray of uint64, shape (n, n_words), and of uint32, shape (n,)
         Keys that are left over, and their rows; none for them: the first such key ends the loop.
     n_left : int
-    words : tuple of n_words numbers
 
     Returns
     -------
     n_seen, n_left, n_done : int
         Keys seen now, keys left over, and rows that have been looked at.
     """
-    n_words = len(words)
+    n_words = _width(keys, words)
     mask = np.uint64(len(slots) - 1)
     hashed, places = np.empty(_ROWS, dtype=np.uint64), np.empty(_ROWS, dtype=np.int32)
     for start in range(0, len(keys), _ROWS):
@@ -575,7 +584,7 @@ def count_keys_in_one_pass(
     first = room(_MAX_KEYS, 1, np.uint32)[:, 0]
     missing = np.zeros(n_classes, dtype=np.int64)
     most, n_seen, n_left, start = _FEW_KEYS, 0, 0, 0
-    words = (0,) * n_words
+    words = _words(n_words)
     slots = np.full(2 * most, -1, dtype=np.int32)
     left, left_rows = room(0, n_words, np.uint64), room(0, 1, np.uint32)[:, 0]
     for keys, valid in blocks:
@@ -691,7 +700,7 @@ def grouped(
     n_rows, n_words, max_rows : int
     """
     n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
-    sizes, words = np.zeros(1 << n_bits, dtype=np.int64), (0,) * n_words
+    sizes, words = np.zeros(1 << n_bits, dtype=np.int64), _words(n_words)
     for block in keys():
         add_sizes(block, n_bits, sizes, words)
     turns = (np.cumsum(sizes) - 1) // max_rows
@@ -735,5 +744,5 @@ def text_blocks(
         for start in range(0, len(offsets) - 1, _BLOCK):
             ends = offsets[start : start + _BLOCK + 1]
             mask = valid[start : start + _BLOCK]
-            text_keys(ends, text, eights, mask, keys[: len(ends) - 1], (0,) * n_words)
+            text_keys(ends, text, eights, mask, keys[: len(ends) - 1], _words(n_words))
             yield keys[: len(ends) - 1]
