@@ -720,7 +720,7 @@ def test_without_a_column_equally_frequent_classes_are_wrong_as_often_as_guessed
     assert (estimate.share_wrong, estimate.wrong) == (1, estimate.no_column_wrong)
 
 
-def test_a_weak_column_is_not_told_wrong_more_often_than_none():
+def test_of_tied_classes_a_weak_column_is_not_told_wrong_more_often_than_none():
     # 29 rows of each class: left out, all rows seem wrong at a strength of 256.
     estimate = shrunk.estimate("log_loss", np.array([[11, 9], [13, 18], [5, 2]]))
     assert estimate.gain > 0

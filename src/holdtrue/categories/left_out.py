@@ -78,6 +78,9 @@ class Estimate(NamedTuple):
     strength: float  # the strength taken; NaN where nothing is shrunk
     n_units: float  # rows, or groups, that were left out one by one
     no_column_wrong: float = math.nan  # ``share_wrong`` without the column
+    # Whether the two largest classes differ by a row at most: the class of a row left out is then
+    # the rarer, and a weak column seems wrong more often than it is
+    is_tied: bool = False
 
     @property
     def standard_error(self) -> float:
@@ -86,18 +89,11 @@ class Estimate(NamedTuple):
 
     @property
     def wrong(self) -> float:
-        """Share of new rows to be told wrong.
-
-        A column that says nothing predicts as none does, and one that lowers the loss is no more
-        often wrong: of classes almost equally frequent a row left out makes its own the rarer, so
-        that a weak column seems wrong more often than it is.
-        """
-        without = self.no_column_wrong
-        if math.isnan(without) or math.isnan(self.strength):
-            return self.share_wrong
-        if math.isinf(self.strength):
-            return without
-        return min(self.share_wrong, without) if self.gain > 0 else self.share_wrong
+        """Share of new rows to be told wrong: a column that says nothing predicts as none does."""
+        has_none = math.isinf(self.strength) and not math.isnan(self.no_column_wrong)
+        if has_none or (self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong):
+            return self.no_column_wrong
+        return self.share_wrong
 
     @property
     def skill(self) -> float:

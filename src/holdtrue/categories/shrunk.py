@@ -455,7 +455,12 @@ def estimate(
     if math.isinf(result.strength):
         wrong = float(total @ no_column_losses("error", total))
     # Not left out: of equally frequent classes the one left out would always be the rarer.
-    return result._replace(share_wrong=wrong / N, no_column_wrong=1.0 - float(total.max()) / N)
+    largest = np.sort(total)[::-1]
+    return result._replace(
+        share_wrong=wrong / N,
+        no_column_wrong=1.0 - float(largest[0]) / N,
+        is_tied=len(largest) > 1 and bool(largest[0] - largest[1] <= 1),
+    )
 
 
 def value_pairs(loss: str, cells: Cells, total: np.ndarray, strength: float) -> float:
