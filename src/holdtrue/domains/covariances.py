@@ -23,7 +23,7 @@ from holdtrue.sums.moments import moments_by_code
 from holdtrue.sums.scatter import without_rounding
 from holdtrue.validation import check_magnitude
 
-_BLOCK = (16, 128)  # least and most columns computed at once
+_FIRST, _LEAST, _MOST = 32, 16, 256  # columns computed at once: at first, and the limits after
 _FAR = 1e-5
 _BATCH_CELLS = 100_000  # so that a batch stays in cache
 
@@ -83,8 +83,8 @@ class RowColumns:
         The means are subtracted.
     n_columns : int
         Rough number of columns that will be asked for. Reading all rows for a block takes as long
-        as computing about 40 of its columns, so blocks are large, but at most half of what may
-        still be asked for.
+        as computing about 40 of its columns, so blocks are large, but at most two thirds of what
+        may still be asked for. The first is small: what follows changes most at the first steps.
     max_bytes : float
         Of the columns that are kept; the oldest are dropped first.
     """
@@ -101,7 +101,7 @@ class RowColumns:
         self._rows, self._weights, self._means = rows, weights, means
         dtype = rows[0].dtype
         self.eps = float(np.finfo(dtype).eps)
-        self._max_kept = max(_BLOCK[0], int(max_bytes / (means.size * dtype.itemsize)))
+        self._max_kept = max(_LEAST, int(max_bytes / (means.size * dtype.itemsize)))
         self._n_columns = n_columns
         self._far = [
             is_far(mean, var, self.eps) for mean, var in zip(means, variances, strict=True)
@@ -113,18 +113,24 @@ class RowColumns:
     def get(self, i: int, strength: np.ndarray) -> np.ndarray:
         """Column i of every domain; the strongest features' columns are computed with it.
 
+        Half of these have the other sign: where features share a factor, each step lowers the
+        features of one side and raises those of the other.
+
         Parameters
         ----------
         i : int
         strength : ndarray of shape (n_features,)
+            With the sign of the effect.
         """
         with self._lock:
             if i not in self._kept:
-                unknown = strength.copy()
-                unknown[[*self._kept, i]] = -1.0
+                unknown = np.copysign(1.0, strength[i]) * strength
+                unknown[[*self._kept, i]] = 0.0
                 n_more = self._block_size() - 1
-                more = np.argpartition(-unknown, n_more)[:n_more] if n_more else np.empty(0, int)
-                self._compute([i, *(int(j) for j in more if unknown[j] > 0)])
+                order = np.argsort(unknown)
+                other = [j for j in order[: n_more // 2].tolist() if unknown[j] < 0]
+                same = order[::-1][: n_more - len(other)].tolist()
+                self._compute(sorted([i, *(j for j in same if unknown[j] > 0), *other]))
             self._asked.add(i)
             return self._kept[i]
 
@@ -132,8 +138,8 @@ class RowColumns:
         """None: what is not in memory is computed in blocks."""
 
     def _block_size(self) -> int:
-        left = self._n_columns - len(self._asked)
-        wanted = min(max(left // 2, _BLOCK[0]), _BLOCK[1])
+        left = 2 * (self._n_columns - len(self._asked)) // 3
+        wanted = min(max(left, _LEAST), _MOST if self._kept else _FIRST)
         return min(wanted, self._max_kept, self._means.shape[1])
 
     def _compute(self, wanted: list[int]) -> None:
@@ -350,8 +356,9 @@ def first_moments(X: Any, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray
     pivot = X[:n_rows].mean(axis=0, dtype=np.float64).astype(X.dtype)
     factors = np.column_stack([share, weighted]).astype(X.dtype)
     sums, squares = np.zeros((factors.shape[1], X.shape[1])), np.zeros(X.shape[1])
+    batch = np.empty((n_rows, X.shape[1]), X.dtype)
     for at in gen_batches(len(X), n_rows):
-        moved = X[at] - pivot
+        moved = np.subtract(X[at], pivot, out=batch[: at.stop - at.start])
         sums += factors[at].T @ moved
         squares += factors[at, 0] @ np.square(moved, out=moved)
     var_x = np.maximum(squares - sums[0] ** 2, 0.0)

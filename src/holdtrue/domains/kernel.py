@@ -76,7 +76,8 @@ class Columns(Protocol):
     def get(self, i: int, strength: np.ndarray) -> np.ndarray:
         """Column i of every domain, shape (n_domains, n_features).
 
-        ``strength`` says how likely each feature is to be asked for next.
+        ``strength`` says how likely each feature is to be asked for next, with the sign of its
+        effect.
         """
 
     def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -602,7 +603,8 @@ class Walk:
         columns = self.domains.columns
         if columns is None:
             return np.zeros(self._shift.shape) if outer is None else outer
-        strength = self._strength[0] if len(self._strength) == 1 else self._strength.max(axis=0)
+        signed = np.copysign(self._strength, self._mu)
+        strength = signed[0] if len(signed) == 1 else signed.sum(axis=0)
         column = columns.get(i, strength)
         if outer is None:
             return column
