@@ -399,13 +399,14 @@ def test_greedy_parts_from_its_source_score_where_t_greedy_stays():
 @pytest.mark.parametrize("rule", kernel.RULES)
 @pytest.mark.parametrize("center", ["global", "domain", "none"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_compiled_steps_are_the_steps_of_the_walk(rule, center, dtype):
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_compiled_steps_are_the_steps_of_the_walk(rule, center, dtype, n_targets):
     rng = np.random.default_rng(3)
     X = (rng.normal(size=(240, 12)) + rng.normal(size=12)).astype(dtype)
-    y = X[:, :3].sum(axis=1) + rng.normal(size=240)
+    Y = X[:, :3].sum(axis=1, keepdims=True) + rng.normal(size=(240, n_targets))
     codes = np.repeat(np.arange(6), 40)
     X[:, 7] = codes  # nothing varies within domains
-    data = domains_from_rows(X, y[:, None], codes, np.ones(240), n_columns=12, max_bytes=2**20)
+    data = domains_from_rows(X, Y, codes, np.ones(240), n_columns=12, max_bytes=2**20)
     weight = np.array([1.0, 1, 1, 0, 1, 1])
     plain, fast = (
         kernel.Walk(data, weight, rule=rule, center=center, fixed=[5], compiled=compiled)
@@ -413,6 +414,7 @@ def test_compiled_steps_are_the_steps_of_the_walk(rule, center, dtype):
     )
     assert plain.run(25) == fast.run(25) == 25
     assert fast.order == plain.order
+    assert fast.targets == plain.targets
     for name in ("t", "levels", "losses"):
         np.testing.assert_allclose(getattr(fast, name), getattr(plain, name), rtol=1e-5)
     np.testing.assert_allclose(fast.coefficients(25), plain.coefficients(25), atol=1e-6)

@@ -11,29 +11,22 @@ the price of ``1 + P + P(P-1)/2`` fits per model for P parts.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.compare.comparison import Comparison
 from holdtrue.compare.contest import held_out_parts
-from holdtrue.compare.field import (
-    NULL,
-    Rows,
-    features_used,
-    fit_with_groups,
-    named_models,
-    null_model,
-)
-from holdtrue.domains.base import SINGLE_ROWS, distinct_rows
+from holdtrue.compare.field import NULL, Rows, features_used, named_models, null_model
+from holdtrue.compare.judge import Judge, calibrated, judged_units
+from holdtrue.compare.left_out import fit_without, left_out_outputs, raw_output
+from holdtrue.domains.base import ONE_SIDED_ERRORS, SINGLE_ROWS, missing_classes
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.path import fits_whole
@@ -150,7 +143,7 @@ class _DomainAverage(BaseEstimator):
         rows = every.of_positive_weight()
         if len(rows.y) < 2:
             raise InputError(f"needs at least 2 rows. Got {len(rows.y)} sample.")
-        rows = replace(rows, unit=_units(rows))
+        rows = replace(rows, unit=judged_units(rows))
         # What the models' outputs are compared with: y, or one column of 0 and 1 per class.
         classes = None
         if self._is_classes:
@@ -171,25 +164,26 @@ class _DomainAverage(BaseEstimator):
         fits: dict[Any, Any] = {}
         with progress_bar("models without parts of the domains", len(jobs)) as tick:
             done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(_fitted)(name, field[name], rows, part_of_row, out, classes)
+                delayed(fit_without)(out, name, field[name], rows, part_of_row, classes)
                 for name, out in jobs
             )
             for job, fit in zip(jobs, done, strict=True):
                 fits[job] = fit
                 tick()
-        judge = _Judge(rows, targets)
+        judge = Judge(rows, targets)
         names = list(field)[:-1]  # without the null
         self.models_ = {name: fits[name, ()].model for name in names}
         self._calibrations = {}
         predicted, errors, inner = {}, {}, np.empty((len(each), len(field)))
         for m, name in enumerate(field):
-            held_out = _left_out_outputs(fits, name, part_of_row)
+            held_out = left_out_outputs(fits, name, part_of_row)
             calibration = self._calibrations[name] = judge.calibration(held_out)
-            predicted[name] = calibration(held_out)
+            predicted[name] = calibrated(held_out, calibration)
             errors[name] = judge.unit_errors(predicted[name])
             for k in each:
-                outputs = calibration(_left_out_outputs(fits, name, part_of_row, without=k))
-                inner[k, m] = judge.mean(judge.unit_errors(outputs, part_of_row != k))
+                outputs = left_out_outputs(fits, name, part_of_row, without=k)
+                without_k = judge.unit_errors(calibrated(outputs, calibration), part_of_row != k)
+                inner[k, m] = judge.mean(without_k)
         weights = self._weights([judge.mean(errors[name]) for name in names])
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         nested = np.zeros_like(targets)
@@ -244,7 +238,7 @@ class _DomainAverage(BaseEstimator):
         errors: dict[str, np.ndarray],
         fits: dict[Any, Any],
         names: list[str],
-        judge: _Judge,
+        judge: Judge,
         n_parts: int,
     ) -> None:
         labels = judge.rows.groups
@@ -275,12 +269,23 @@ class _DomainAverage(BaseEstimator):
         if labels is not None:
             empty = judge.mean(errors[NULL])
             self.new_domain_interval_ = new_domain_interval(average, self.level, empty)
-            for note in self._notes(empty, len(labels), n_parts):
+            for note in self._notes(empty, judge, n_parts):
                 caution(f"{type(self).__name__}: {note}")
 
-    def _notes(self, empty: float, n_rows: int, n_parts: int) -> list[str]:
+    def _notes(self, empty: float, judge: Judge, n_parts: int) -> list[str]:
         """What a reader of ``new_domain_score_`` must know, in sentences."""
-        notes = [SINGLE_ROWS] if self.n_domains_ == n_rows else []
+        labels = judge.rows.groups
+        notes = [SINGLE_ROWS] if self.n_domains_ == len(labels) else []
+        if self._is_classes:
+            n_rows = np.bincount(judge.rows.unit)
+            shares = np.array([np.bincount(judge.rows.unit, one) for one in judge.targets.T])
+            notes += missing_classes(
+                shares.T / n_rows[:, None],
+                n_rows,
+                np.unique(labels),
+                self.classes_,
+                ONE_SIDED_ERRORS,
+            )
         if n_parts == 2:
             notes.append(
                 "with 2 parts of the domains new_domain_score_ is not nested: the weights were "
@@ -300,8 +305,8 @@ class _DomainAverage(BaseEstimator):
         total: Any = 0.0
         for name, model in self.models_.items():
             if self.weights_[name] > 0:
-                output = _raw_output(model, X, getattr(self, "classes_", None))
-                total = total + self.weights_[name] * self._calibrations[name](output)
+                output = raw_output(model, X, getattr(self, "classes_", None))
+                total = total + self.weights_[name] * calibrated(output, self._calibrations[name])
         return np.asarray(total)
 
     def _rows(self, X: Any, y: Any = None, *, reset: bool) -> Any:
@@ -368,8 +373,7 @@ class DomainAverageClassifier(ClassifierMixin, _DomainAverage):
 {NOTES}
     Examples
     --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from holdtrue import DomainAverageClassifier, TGreedyClassifier
+    >>>     >>> from holdtrue import DomainAverageClassifier, TGreedyClassifier
     >>> from holdtrue.datasets import make_domains
     >>> data = make_domains(n_domains=8, random_state=0)
     >>> models = {{"logistic": LogisticRegression(), "t_greedy": TGreedyClassifier()}}
@@ -390,155 +394,3 @@ class DomainAverageClassifier(ClassifierMixin, _DomainAverage):
         """Classes with the largest averaged share, shape (n_samples,)."""
         shares = self._averaged(X)
         return self.classes_[shares.argmax(axis=1)]
-
-
-# --- fits without parts, and what they say about them -------------------------------------------
-
-
-class _Fit(NamedTuple):
-    """A model fitted without some parts; the model itself is kept where none is left out."""
-
-    model: Any
-    seconds: float
-    outputs: dict[int, np.ndarray]
-
-
-def _fitted(
-    name: str,
-    model: Any,
-    rows: Rows,
-    part_of_row: np.ndarray,
-    left_out: tuple[int, ...],
-    classes: np.ndarray | None,
-) -> _Fit:
-    train = rows.take(np.flatnonzero(~np.isin(part_of_row, left_out)))
-    tests = {k: rows.take(np.flatnonzero(part_of_row == k)).X for k in left_out}
-    if classes is not None and (train.y == train.y[0]).all():
-        # One class is left, which few models fit: it is what they would predict.
-        place = int(np.searchsorted(classes, train.y[0]))
-        sizes = {k: int((part_of_row == k).sum()) for k in left_out}
-        return _Fit(None, 0.0, {k: _sure(model, n, place, len(classes)) for k, n in sizes.items()})
-    start = time.perf_counter()
-    fitted = fit_with_groups(model, train.X, train.y, train.groups, name, train.weight)
-    seconds = time.perf_counter() - start
-    outputs = {k: _raw_output(fitted, X, classes) for k, X in tests.items()}
-    return _Fit(None if left_out else fitted, seconds, outputs)
-
-
-def _sure(model: Any, n_rows: int, place: int, n_classes: int) -> np.ndarray:
-    """Output of a model that knows one class, in the form of `_raw_output`."""
-    has_shares = hasattr(model, "predict_proba")
-    if n_classes == 2 and not has_shares:
-        return np.full((n_rows, 1), 1.0 if place else -1.0)
-    output = np.full((n_rows, n_classes), 0.0 if has_shares else -1.0)
-    output[:, place] = 1.0
-    return output
-
-
-def _raw_output(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray:
-    """Predictions of shape (n_rows, 1); shares (n_rows, n_classes); or decisions.
-
-    Decisions have a column for each class, but one alone for two classes. A class that the model
-    has not seen has share 0, or the decision -1 that least squares gives the rest.
-    """
-    if classes is None:
-        return np.asarray(model.predict(X), dtype=np.float64).reshape(-1, 1)
-    has_shares = hasattr(model, "predict_proba")
-    output = np.asarray(model.predict_proba(X) if has_shares else model.decision_function(X))
-    output = output.astype(np.float64).reshape(len(output), -1)
-    if len(model.classes_) == len(classes):
-        return output
-    if not has_shares and output.shape[1] == 1:
-        output = np.hstack([-output, output])
-    whole = np.full((len(output), len(classes)), 0.0 if has_shares else -1.0)
-    whole[:, np.searchsorted(classes, model.classes_)] = output
-    return whole
-
-
-def _left_out_outputs(
-    fits: dict[Any, _Fit], name: str, part_of_row: np.ndarray, without: int | None = None
-) -> np.ndarray:
-    """Outputs of rows by the fit without their part, shape (n_rows, n_outputs).
-
-    ``without`` a part: of the other rows, by fits that have not seen that part either.
-    """
-    parts = part_of_row if without is None else part_of_row[part_of_row != without]
-    outputs = {}
-    for j in np.unique(parts).tolist():
-        pair = () if without is None else (min(j, without), max(j, without))
-        fit = fits.get((name, pair)) if pair else None
-        outputs[j] = (fit or fits[name, (j,)]).outputs[j]  # of two parts, one must be seen
-    whole = np.empty((len(parts), max(output.shape[1] for output in outputs.values())))
-    for j, output in outputs.items():
-        whole[parts == j] = output
-    return whole
-
-
-class _Calibration:
-    """Decisions to shares by logistic regression on left-out rows; all else passes unchanged."""
-
-    def __init__(self, logistic: Any = None):
-        self.logistic = logistic
-
-    def __call__(self, output: np.ndarray) -> np.ndarray:
-        return output if self.logistic is None else self.logistic.predict_proba(output)
-
-
-def _units(rows: Rows) -> np.ndarray:
-    """Domain of each row, from 0; without groups each distinct row."""
-    if rows.groups is not None:
-        return np.unique(rows.groups, return_inverse=True)[1]
-    X, is_frame = rows.X, hasattr(rows.X, "columns")
-    columns = [rows.y, *([np.asarray(X[name]) for name in X.columns] if is_frame else X.T)]
-    numbers = [
-        column
-        if column.dtype.kind in "fiub"
-        else np.unique(column.astype(str), return_inverse=True)[1]
-        for column in columns
-    ]
-    return distinct_rows(*numbers)
-
-
-class _Judge:
-    """Errors of outputs: the squared error of a number, or of the shares of the classes.
-
-    Parameters
-    ----------
-    rows : Rows
-    targets : ndarray of shape (n_rows, n_outputs)
-    """
-
-    def __init__(self, rows: Rows, targets: np.ndarray):
-        self.rows, self.targets = rows, targets
-        self._weight = np.ones(len(targets)) if rows.weight is None else rows.weight
-        self._unit = rows.unit
-        # A domain counts once, a row as often as it is repeated.
-        counts = np.bincount(self._unit, self._weight)
-        self.unit_weights = counts if rows.groups is None else np.ones(len(counts))
-
-    def unit_errors(self, predicted: np.ndarray, at: Any = slice(None)) -> np.ndarray:
-        """Mean squared error in each unit, shape (n_units,); of the rows ``at`` alone if given."""
-        row_errors = ((self.targets[at] - predicted) ** 2).sum(axis=1)
-        unit, weight = self._unit[at], self._weight[at]
-        n_units = len(self.unit_weights)
-        with np.errstate(invalid="ignore"):  # nan where a unit has none of the rows
-            return np.bincount(unit, weight * row_errors, n_units) / np.bincount(
-                unit, weight, n_units
-            )
-
-    def mean(self, errors: np.ndarray) -> float:
-        """Mean over the units that have an error."""
-        known = ~np.isnan(errors)
-        return float(np.average(errors[known], weights=self.unit_weights[known]))
-
-    def calibration(self, held_out: np.ndarray) -> _Calibration:
-        """How left-out outputs become shares; they are shares already if they sum to 1."""
-        n_classes = self.targets.shape[1]
-        is_shares = held_out.shape[1] == n_classes and (
-            n_classes == 1 or bool(np.allclose(held_out.sum(axis=1), 1))
-        )
-        if is_shares:
-            return _Calibration()
-        logistic = LogisticRegression(C=100.0, max_iter=1000)
-        codes = self.targets.argmax(axis=1)
-        return _Calibration(logistic.fit(held_out, codes, sample_weight=self.rows.weight))

@@ -21,7 +21,6 @@ KNOWN_TYPES = frozenset(
         "holdtrue.categories.target_encoder.GingerEncoder",
         "holdtrue.compare.average.DomainAverageClassifier",
         "holdtrue.compare.average.DomainAverageRegressor",
-        "holdtrue.compare.average._Calibration",
         "holdtrue.deployed.model.SavedModel",
         "holdtrue.deployed.promise.Promise",
         "holdtrue.domains.estimator.TGreedyClassifier",

@@ -20,6 +20,12 @@ SINGLE_ROWS = (
     "Leave groups out if new data are new rows."
 )
 
+ONE_SIDED_ERRORS = (
+    "The error at such a domain judges only the classes that it has, so that new_domain_score_ may "
+    "be too low for a domain with every class. If new domains have every class, leave it out or "
+    "merge it with another."
+)
+
 
 class DomainEstimator(ShowsPath, BaseEstimator):
     """An estimator that is fitted to rows in domains, or to their moments."""
@@ -162,6 +168,43 @@ def named_classes(classes: Any, n_targets: int) -> np.ndarray:
             f"classes must name {n_classes}. Got {len(names)}."
         )
     return names
+
+
+def class_shares(mean_y: np.ndarray) -> np.ndarray:
+    """Share of each class in each domain, shape (n_domains, n_classes).
+
+    Parameters
+    ----------
+    mean_y : ndarray of shape (n_domains, n_targets)
+        Means of targets coded +1 and -1; see `coded_targets`.
+    """
+    shares = (1 + mean_y) / 2
+    return np.hstack([1 - shares, shares]) if shares.shape[1] == 1 else shares
+
+
+def missing_classes(
+    shares: np.ndarray, n_rows: np.ndarray, labels: Any, classes: Any, meaning: str
+) -> list[str]:
+    """A sentence on domains of two rows or more that lack a class; none if there are none.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_domains, n_classes)
+    n_rows : ndarray of shape (n_domains,)
+    labels, classes : sequence
+        Names of domains and classes.
+    meaning : str
+        What follows for the reader, and what to do.
+    """
+    missing = np.argwhere((shares < 1e-9) & (n_rows > 1)[:, None])  # 0 but for rounding
+    if not len(missing):
+        return []
+    domain, k = missing[0]
+    n_lacking = len(np.unique(missing[:, 0]))
+    return [
+        f"{n_lacking} of {len(shares)} domains {'lacks' if n_lacking == 1 else 'lack'} a class, "
+        f"such as {shown(classes[k])} in {shown(labels[domain])}. {meaning}"
+    ]
 
 
 def check_moments(moments: Any) -> np.ndarray:

@@ -507,29 +507,31 @@ class Walk:
         return len(self.order) if size is None else size
 
     def _take_steps(self, n_steps: int) -> None:
-        """Stagewise steps in compiled loops, for one target and columns in memory."""
+        """Stagewise steps in compiled loops, for columns in memory."""
         shift = self._shift if self._is_shifted else np.zeros_like(self._shift)
         stored = None if self.domains.columns is None else self.domains.columns.for_loops(shift)
-        if stored is None or self.stepwise or len(self._g) > 1:
+        if stored is None or self.stepwise:
             return
         from holdtrue.domains.loops import take_steps
 
+        targets, features = np.empty((2, n_steps), np.intp)
         deltas, t, df = np.empty((3, n_steps))
-        features, losses = np.empty(n_steps, np.intp), np.empty((n_steps, len(self.weight)))
-        nothing = np.where(self._open[0], self._nothing[0], np.inf)
-        moments = self.weight, self.e2, self._floor[0], nothing, np.flatnonzero(self.usable)
-        steps, rule = (features, deltas, t, df, losses), RULES.index(self.rule)
-        taken = take_steps(self._g[0], self._loss[0], *moments, stored, rule, steps)
-        order = features[:taken].tolist()
-        for i, delta in zip(order, deltas, strict=False):
-            self.w[0, i] += delta
-            self._changes.append([(0, [i], self.w[0, [i]])])
+        steps = targets, features, deltas, t, df, np.empty((n_steps, len(self.weight)))
+        nothing = np.where(self._open, self._nothing, np.inf)
+        moments = self.weight, self.e2, self._floor, nothing, np.flatnonzero(self.usable)
+        rule = RULES.index(self.rule)
+        taken = take_steps(self._g, self._loss, *moments, stored, rule, steps)
+        picks = list(zip(targets[:taken].tolist(), features[:taken].tolist(), strict=True))
+        for (k, i), delta in zip(picks, deltas, strict=False):
+            self.w[k, i] += delta
+            self._changes.append([(k, [i], self.w[k, [i]])])
         self.t += t[:taken].tolist()
         self.levels += (-stdtrit(df[:taken], self.alpha / (2 * self.n_candidates))).tolist()
-        self.losses += list(np.maximum(losses[:taken], 0.0))
-        self.targets += [0] * taken
-        self.order += order
-        self._measure(0)
+        self.losses += list(steps[-1][:taken])
+        self.targets += [k for k, _ in picks]
+        self.order += [i for _, i in picks]
+        for k in range(len(self._g)):
+            self._measure(k)
         self.ended = taken < n_steps
 
     def p_value(self, signs: np.ndarray, flipped: np.ndarray) -> float:

@@ -81,15 +81,37 @@ def _moderate(s2: np.ndarray, e2: np.ndarray, usable: np.ndarray, df: float) -> 
 @part
 def _strongest(
     mu: np.ndarray, s2: np.ndarray, e2: np.ndarray, nothing: np.ndarray, by_loss: bool
-) -> int:
-    """The feature with the largest ``|T|``, or fall of the loss; -1 if nothing is left."""
+) -> Any:
+    """The largest ``T²/n``, or fall of the loss, and its feature; -1 if nothing is left."""
     best, at = 0.0, -1
     for j in range(len(mu)):
         if abs(mu[j]) > nothing[j]:
             strength = mu[j] ** 2 / (e2[j] if by_loss else s2[j])
             if strength > best:
                 best, at = strength, j
-    return at
+    return best, at
+
+
+@part
+def _measure(g: np.ndarray, moments: Any, rule: int, mu: np.ndarray, s2: np.ndarray) -> float:
+    """Mean and variance of every effect of one target into mu and s2; the degrees of freedom."""
+    weight, e2, floor, usable = moments
+    n, p = g.shape
+    total = weight.sum()
+    mu[:] = 0.0
+    s2[:] = 0.0
+    for d in range(n):
+        for j in range(p):
+            mu[j] += weight[d] / total * g[d, j]
+    for d in range(n):
+        share = weight[d] / (total - 1)
+        if share > 0.0:
+            for j in range(p):
+                s2[j] += share * (g[d, j] - mu[j]) ** 2
+    for j in range(p):
+        s2[j] = max(s2[j], floor[j])
+    moderated = rule == 2 and len(usable) > 1
+    return _moderate(s2, e2, usable, total - 1) if moderated else total - 1
 
 
 @part
@@ -130,16 +152,17 @@ def take_steps(
     rule: int,
     steps: Any,
 ) -> int:
-    """Take stagewise steps of one target, and say how many were possible.
+    """Take stagewise steps, and say how many were possible.
 
     Parameters
     ----------
-    g : ndarray of shape (n_domains, n_features)
+    g : ndarray of shape (n_targets, n_domains, n_features)
         Effects; changed, as is ``loss``.
-    loss : ndarray of shape (n_domains,)
+    loss : ndarray of shape (n_targets, n_domains)
     weight : ndarray of shape (n_domains,)
-    e2, floor : ndarray of shape (n_features,)
-    nothing : ndarray of shape (n_features,)
+    e2 : ndarray of shape (n_features,)
+    floor : ndarray of shape (n_targets, n_features)
+    nothing : ndarray of shape (n_targets, n_features)
         Effects that are rounding error; inf where a feature may not be picked.
     usable : ndarray of int
         Features that vary: those whose spreads are shrunk towards each other.
@@ -148,32 +171,26 @@ def take_steps(
     rule : int
         Place in `kernel.RULES`.
     steps : tuple
-        Arrays to fill, as long as the steps to take: features, changes of their weight, T, degrees
-        of freedom, and losses of shape (n_steps, n_domains).
+        Arrays to fill, as long as the steps to take: targets, features, changes of their weight, T,
+        degrees of freedom, and losses of shape (n_steps, n_domains).
     """
-    features, deltas, t, df, losses = steps
-    n, p = g.shape
-    total = weight.sum()
-    mu, s2 = np.empty(p), np.empty(p)
-    for k in range(len(features)):
-        mu[:] = 0.0
-        s2[:] = 0.0
-        for d in range(n):
-            for j in range(p):
-                mu[j] += weight[d] / total * g[d, j]
-        for d in range(n):
-            share = weight[d] / (total - 1)
-            if share > 0.0:
-                for j in range(p):
-                    s2[j] += share * (g[d, j] - mu[j]) ** 2
-        for j in range(p):
-            s2[j] = max(s2[j], floor[j])
-        df[k] = _moderate(s2, e2, usable, total - 1) if rule == 2 and len(usable) > 1 else total - 1
-        i = _strongest(mu, s2, e2, nothing, rule == 0)
+    targets, features, deltas, t, df, losses = steps
+    n_targets, n, p = g.shape
+    mu, s2 = np.empty((n_targets, p)), np.empty((n_targets, p))
+    df_of, best, at = np.empty(n_targets), np.empty(n_targets), np.empty(n_targets, np.intp)
+    for k in range(n_targets):
+        df_of[k] = _measure(g[k], (weight, e2, floor[k], usable), rule, mu[k], s2[k])
+        best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0)
+    for s in range(len(features)):
+        k = np.argmax(best)
+        i = at[k]
         if i < 0:
-            return k
-        features[k], deltas[k] = i, mu[i] / e2[i]
-        t[k] = mu[i] * math.sqrt(total / s2[i])
-        _subtract_column(i, deltas[k], columns, g, loss)
-        losses[k] = loss
+            return s
+        targets[s], features[s], deltas[s], df[s] = k, i, mu[k, i] / e2[i], df_of[k]
+        t[s] = mu[k, i] * math.sqrt(weight.sum() / s2[k, i])
+        _subtract_column(i, deltas[s], columns, g[k], loss[k])
+        for d in range(n):
+            losses[s, d] = np.maximum(loss[:, d], 0.0).sum() / n_targets
+        df_of[k] = _measure(g[k], (weight, e2, floor[k], usable), rule, mu[k], s2[k])
+        best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0)
     return len(features)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdtrue.domains import choose
+from holdtrue.domains.base import class_shares, missing_classes
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.choose import Selection
 from holdtrue.domains.kernel import Domains, Walk
@@ -199,7 +200,12 @@ def notes_on(
         return []
     notes = _thin_domains(sums, labels)
     if classes is not None:
-        notes += _missing_classes(sums, labels, classes)
+        meaning = (
+            "The effects of such a domain compare it with the others, not its classes. Leave it "
+            "out if that is not meant."
+        )
+        shares = class_shares(sums.mean_y.T)
+        notes += missing_classes(shares, sums.n_rows, labels, classes, meaning)
     if len(labels) < 3 and selection.new_errors is not None:
         notes.append(
             "of 2 domains none can be held out, so that new_domain_score_ is not known (nan). It "
@@ -241,20 +247,4 @@ def _thin_domains(sums: Domains, labels: np.ndarray) -> list[str]:
         "row, such as "
         f"{shown(labels[single[0]])}. Each counts as much as a large one. Leave them out if one "
         "row cannot speak for its domain, or pass domain_weight='rows'."
-    ]
-
-
-def _missing_classes(sums: Domains, labels: np.ndarray, classes: np.ndarray) -> list[str]:
-    # The mean of a target is -1 where its class is missing, but for rounding.
-    targets = np.vstack([-sums.mean_y, sums.mean_y]) if len(classes) == 2 else sums.mean_y
-    missing = np.argwhere((targets < -1 + 1e-9).T & (sums.n_rows > 1)[:, None])
-    if not len(missing):
-        return []
-    domain, k = missing[0]
-    n_lacking = len(np.unique(missing[:, 0]))
-    return [
-        f"{n_lacking} of {len(labels)} domains {'lacks' if n_lacking == 1 else 'lack'} a class, "
-        "such as "
-        f"{shown(classes[k])} in {shown(labels[domain])}. Their effects compare the domain with "
-        "the others, not its classes. Leave them out if that is not meant."
     ]

@@ -12,15 +12,18 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from holdtrue.domains import steady_choose
 from holdtrue.domains.base import (
+    ONE_SIDED_ERRORS,
     SINGLE_ROWS,
     DomainEstimator,
     PredictsClasses,
     PredictsNumbers,
     check_domain_count,
     check_moments,
+    class_shares,
     coded_targets,
     dense_rows,
     distinct_rows,
+    missing_classes,
     working_memory,
 )
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
@@ -237,7 +240,13 @@ class SteadyRidgeBase(DomainEstimator):
         self.new_domain_score_ = float(errors.mean())
         self.new_domain_interval_ = new_domain_interval(errors, self.level, empty)
         self.mean_interval_ = mean_interval(errors, self.level)
-        for note in self._notes(empty, is_nested=fit.nested is not None, single_rows=single_rows):
+        notes = self._notes(empty, is_nested=fit.nested is not None, single_rows=single_rows)
+        if classes is not None:
+            shares = class_shares(np.asarray(moments.mean_y).reshape(n_domains, -1))
+            notes += missing_classes(
+                shares, moments.n_samples, self.domains_, classes, ONE_SIDED_ERRORS
+            )
+        for note in notes:
             caution(f"{type(self).__name__}: {note}")
         return self
 
