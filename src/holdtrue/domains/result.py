@@ -201,8 +201,8 @@ def notes_on(
     notes = _thin_domains(sums, labels)
     if classes is not None:
         meaning = (
-            "The effects of such a domain compare it with the others, not its classes. Leave it "
-            "out if that is not meant."
+            "Their effects compare the domain with the others, not its classes. Leave them out if "
+            "that is not meant."
         )
         shares = class_shares(sums.mean_y.T)
         notes += missing_classes(shares, sums.n_rows, labels, classes, meaning)
