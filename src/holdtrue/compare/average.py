@@ -274,7 +274,7 @@ class _DomainAverage(BaseEstimator):
 
     def _notes(self, empty: float, judge: Judge, n_parts: int) -> list[str]:
         """What a reader of ``new_domain_score_`` must know, in sentences."""
-        labels = judge.rows.groups
+        labels: Any = judge.rows.groups
         notes = [SINGLE_ROWS] if self.n_domains_ == len(labels) else []
         if self._is_classes:
             n_rows = np.bincount(judge.rows.unit)

@@ -182,7 +182,7 @@ def take_steps(
         df_of[k] = _measure(g[k], (weight, e2, floor[k], usable), rule, mu[k], s2[k])
         best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0)
     for s in range(len(features)):
-        k = np.argmax(best)
+        k = int(np.argmax(best))
         i = at[k]
         if i < 0:
             return s
