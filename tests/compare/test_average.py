@@ -249,3 +249,14 @@ def test_text_to_predict_as_a_number_is_a_sentence(data):
     text = np.where(data.y > 0, "ill", "well")
     with pytest.raises(ValueError, match=r"expected numbers in y. Got the text '(ill|well)'"):
         DomainAverageRegressor(MODELS).fit(frame, text, groups=data.groups)
+
+
+@pytest.mark.filterwarnings("ignore:DomainAverageClassifier. 6 of 6 domains lack a class")
+@pytest.mark.filterwarnings("ignore:DomainAverageClassifier. the error expected")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_domains_of_one_class_each_promise_nothing(n_classes):
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    groups = np.repeat(range(6), 20)
+    y = np.array(["a", "b", "c"])[groups % n_classes]
+    model = DomainAverageClassifier({"r": RidgeClassifier()}).fit(X, y, groups=groups)
+    assert model.new_domain_score_ > 0.9 * (1 - 1 / n_classes)  # of equal shares

@@ -368,3 +368,11 @@ def test_a_scorer_that_fails_is_a_sentence(data):
 def test_domains_of_one_row_are_said(data):
     with pytest.warns(UserWarning, match="every domain has a single row"):
         compare_models(MODELS, data.X[:20], data.y[:20], groups=np.arange(20))
+
+
+def test_a_class_of_one_domain_alone_is_missed_there():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    groups = np.repeat(range(6), 10)
+    y = np.where(groups == 2, "only here", "elsewhere")
+    contest = compare_models({"logistic": LogisticRegression()}, X, y, groups=groups)
+    assert contest.errors[0].tolist() == [0, 0, 1, 0, 0, 0]

@@ -348,6 +348,9 @@ def _judged(
     name: str, model: Any, rows: Rows, part: tuple[np.ndarray, np.ndarray], loss: Loss
 ) -> _Judged:
     train, test = rows.take(part[0]), rows.take(part[1])
+    if loss.is_classes and (train.y == train.y[0]).all():
+        # One class is left, which few models fit: it is what they would predict.
+        model = null_model(is_classes=True)
     start = time.perf_counter()
     fitted = fit_with_groups(model, train.X, train.y, train.groups, name, train.weight)
     seconds = time.perf_counter() - start

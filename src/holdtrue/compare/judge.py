@@ -44,15 +44,22 @@ class Judge:
         return float(np.average(errors[known], weights=self.unit_weights[known]))
 
     def calibration(self, held_out: np.ndarray) -> Any:
-        """Logistic regression of left-out decisions; None if they are shares, or numbers."""
+        """Logistic regression of left-out decisions; None if they are shares, or numbers.
+
+        Where each domain has one class, a fit without the domain leans to the others: decisions
+        rank the wrong way at left-out domains only. The shares of the classes are all that is kept.
+        """
         n_outputs = self.targets.shape[1]
         if n_outputs == 1 or (
             held_out.shape[1] == n_outputs and np.allclose(held_out.sum(axis=1), 1)
         ):
             return None
         logistic = LogisticRegression(C=100.0, max_iter=1000)
-        codes = self.targets.argmax(axis=1)
-        return logistic.fit(held_out, codes, sample_weight=self.rows.weight)
+        codes, weight = self.targets.argmax(axis=1), self.rows.weight
+        logistic.fit(held_out, codes, sample_weight=weight)
+        if np.trace(logistic.coef_) <= 0:
+            logistic.fit(np.zeros_like(held_out), codes, sample_weight=weight)
+        return logistic
 
 
 def calibrated(output: np.ndarray, calibration: Any) -> np.ndarray:
