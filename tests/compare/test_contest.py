@@ -377,3 +377,16 @@ def test_a_class_of_one_domain_alone_is_missed_there():
     y = np.where(groups == 2, "only here", "elsewhere")
     contest = compare_models({"logistic": LogisticRegression()}, X, y, groups=groups)
     assert contest.errors[0].tolist() == [0, 0, 1, 0, 0, 0]
+
+
+def test_logistic_regression_is_tuned_where_groups_lack_a_class():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(80, 2)), np.repeat(range(4), 20)
+    y = np.where(X[:, 0] > 0, "up", "down")
+    y[(groups < 2) & (X[:, 1] > 1)] = "rare"
+    contest = compare_models(["majority", "logistic"], X, y, groups=groups)
+    assert contest.errors[1].mean() < contest.errors[0].mean() / 2
+    X[groups < 2, 0] -= 9  # "up" in two domains: one is left out, one is a part to tune on
+    y = np.where(X[:, 0] > 0, "up", "down")
+    contest = compare_models(["majority", "logistic"], X, y, groups=groups)
+    assert contest.errors[1].mean() < contest.errors[0].mean() / 2

@@ -61,7 +61,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
 
     if is_classes:
         penalties = {"C": np.logspace(-4, 2, 7)}
-        search = GridSearchCV(LogisticRegression(max_iter=1000), penalties, scoring="neg_log_loss")
+        search = GridSearchCV(LogisticRegression(max_iter=1000), penalties, scoring=log_share)
         return {
             "majority": null_model(is_classes=True),
             "logistic": GroupTuned(make_pipeline(StandardScaler(), search), "gridsearchcv__cv"),
@@ -81,6 +81,17 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         "t_greedy": domains.TGreedyRegressor(),
         "steady_ridge": domains.SteadyRidgeRegressor(),
     }
+
+
+def log_share(model: Any, X: Any, y: np.ndarray) -> float:
+    """Mean logarithm of the true classes' shares, over rows of classes that the model has seen.
+
+    scikit-learn's ``"neg_log_loss"`` is nan for every penalty where a group lacks a class.
+    """
+    place = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
+    seen = np.flatnonzero(model.classes_[place] == y)
+    shares = model.predict_proba(X)[seen, place[seen]]
+    return float(np.log(np.maximum(shares, np.finfo(np.float64).tiny)).sum()) / len(y)
 
 
 class GroupTuned(BaseEstimator):
@@ -103,6 +114,8 @@ class GroupTuned(BaseEstimator):
         splits: Any = n_parts
         if groups is not None and n_parts >= 2:
             splits = list(GroupKFold(n_parts).split(X, y, groups))
+            if is_classifier(self.estimator):  # one class alone cannot be fitted
+                splits = [s for s in splits if (y[s[0]] != y[s[0][0]]).any()] or n_parts
         self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
         self.estimator_.fit(X, y, **taken_by(self.estimator_, sample_weight=sample_weight))
         if is_classifier(self.estimator_):
