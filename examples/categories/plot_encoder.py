@@ -97,7 +97,7 @@ by_town = pd.DataFrame({"town": X["town"], "back": back}).groupby("town")["back"
 shares = by_town.agg(["mean", "size"])
 probe = X.head(1).loc[np.repeat(X.index[0], len(shares))].assign(town=shares.index)
 shrunk = encoder.transform(probe)[:, list(X).index("town")]
-figure, axes = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 for name, values in losses.items():
     axes[0].plot(sizes, values, marker="o", label=name)
 axes[0].set(xscale="log", xlabel="orders learned from", ylabel="log loss on new orders")

@@ -68,12 +68,14 @@ print(f"  {min(left_new.mean(), 1 - left_new.mean()):.3f} always the same answer
 
 # %%
 # The picture: what the rows of the fit say, and what Ginger expects of new ones.
-figure, axes = plt.subplots(1, 3, figsize=(15, 4), layout="constrained", width_ratios=[1, 1, 1.7])
+figure, axes = plt.subplot_mosaic(
+    [["gain", "forest"], ["ginger", "ginger"]], figsize=(9, 5.6), layout="constrained"
+)
 names = list(bits.index)[::-1]
 colors = ["#D55E00" if table["id_like"][name] else "#0072B2" for name in names]
-axes[0].barh(names, [1 - bits["score"][name] / entropy for name in names], color=colors)
-axes[0].set_title("Information gain: share explained", loc="left", fontsize="medium")
-axes[1].barh(names, [audit["importance"][name] for name in names], color=colors)
-axes[1].set_title("Random forest: impurity importance", loc="left", fontsize="medium")
-RankingDisplay.from_estimator(selector, ax=axes[2])
-axes[2].set_title("Ginger: " + selector.path_.reason, loc="left", fontsize="medium")
+axes["gain"].barh(names, [1 - bits["score"][name] / entropy for name in names], color=colors)
+axes["gain"].set_title("Information gain: share explained", loc="left", fontsize="medium")
+axes["forest"].barh(names, [audit["importance"][name] for name in names], color=colors)
+axes["forest"].set_title("Random forest: impurity importance", loc="left", fontsize="medium")
+RankingDisplay.from_estimator(selector, ax=axes["ginger"])
+axes["ginger"].set_title("Ginger: " + selector.path_.reason, loc="left", fontsize="medium")

@@ -9,6 +9,7 @@ usual greedy choice takes what helps most at these eight; T-Greedy takes what he
 
 # sphinx_gallery_thumbnail_path = "images/card_domains.svg"
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 
 from holdtrue import DomainsDisplay, TGreedyRegressor
@@ -62,4 +63,12 @@ for rule in rules:
 
 # %%
 # The picture: errors of the source and of held-out hospitals, the effects, and T along the path.
-display = DomainsDisplay.from_estimator(model)
+figure, axes = plt.subplot_mosaic(
+    [["errors", "t"], ["effects", "effects"]],
+    figsize=(9, 7.5),
+    layout="constrained",
+    height_ratios=[1, 1.3],
+)
+display = DomainsDisplay.from_estimator(
+    model, axes=[axes[name] for name in ("errors", "effects", "t")]
+)

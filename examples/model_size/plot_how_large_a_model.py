@@ -56,8 +56,8 @@ for name, values in ratios.items():
 
 # %%
 # The picture: the chosen fit beside the one that AIC takes, and all criteria on one path.
-figure = plt.figure(figsize=(13, 6.5), layout="constrained")
-left, right = figure.subfigures(1, 2)
+figure = plt.figure(figsize=(9.5, 7), layout="constrained")
+left, right = figure.subfigures(1, 2, width_ratios=[1, 1.4])
 ax = left.subplots()
 for name, color in (("aic", "#D55E00"), ("dee", "#0072B2")):
     size = model.choices_[name]
@@ -67,4 +67,6 @@ ax.plot(data.X[:, 0], data.y, "ko", markersize=5, label="20 points")
 ax.set(ylim=(-1, 2), xlabel="x", ylabel="y")
 ax.set_title("What 20 points afford", loc="left", fontsize="medium")
 ax.legend(frameon=False, loc="upper left")
-compare_criteria(model, axes=right.subplots(2, 1, sharex=True))
+criteria, choices = right.subplots(2, 1, sharex=True)
+compare_criteria(model, axes=[criteria, choices])
+criteria.set_title("What each criterion expects of new points", loc="left", fontsize="medium")

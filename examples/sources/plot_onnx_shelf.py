@@ -86,12 +86,12 @@ for way, scores in right.items():
 # Of the eight strongest heads six know a 3 or an 8. Prediction runs the chosen ones alone.
 weights = dict(zip(model.source_names_, model.source_weights_, strict=True))
 strongest = sorted(weights, key=lambda name: -abs(weights[name]))[:8]
-figure, (left, bars) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+figure, (left, bars) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 sure = [weights[name] for name in strongest]
 left.barh([name.replace("_", " ") for name in strongest], sure, color="#0072B2")
 left.invert_yaxis()
 left.axvline(0, color="black", linewidth=0.8)
-left.set_xlabel("what one standard deviation of the head adds (8 is positive)")
+left.set_xlabel("what one standard deviation adds (+ for 8)")
 left.set_title("the strongest of 45 heads for “3 or 8?”", fontsize="medium", loc="left")
 bars.barh(list(ways), [100 * np.mean(scores) for scores in right.values()], color="#0072B2")
 bars.invert_yaxis()

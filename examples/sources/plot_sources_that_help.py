@@ -75,7 +75,7 @@ print(f"{last.path_.reason}.")
 
 # %%
 # The picture: where the path stops and why, and what comes of it.
-figure, (path, bars) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+figure, (path, bars) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 PathDisplay.from_estimator(model, ax=path)
 path.set_title("error on left-out rows as models enter", fontsize="medium", loc="left")
 for place, size in enumerate(shelf):

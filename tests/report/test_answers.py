@@ -447,3 +447,12 @@ def test_with_classes_the_answer_says_what_plus_is_and_a_line_is_about_one_class
         assert row["t"] == evidence.t_scores[k, j]
         assert row["least"] == evidence.effects[k, j].min()
         assert row["class"] == "abc"[j]
+
+
+def test_a_column_that_takes_away_almost_nothing_is_said_to_predict_hardly():
+    rng = np.random.default_rng(0)
+    side = rng.integers(0, 2, 20_000)
+    left = rng.random(20_000) < 0.5 + 0.08 * side
+    said = ranked({"side": side}, left).answer
+    assert said.startswith("1 column of 1 predicts 'left' on new rows, but hardly: the best, 'side'")
+    assert "takes away 0." in said

@@ -11,7 +11,7 @@ from holdtrue.categories.display import ranking_chart, shape_chart
 from holdtrue.categories.ranking import like_groups, short_verdict
 from holdtrue.charts import number
 from holdtrue.evidence import ColumnEvidence
-from holdtrue.path import SelectionPath
+from holdtrue.path import SelectionPath, skill_of
 from holdtrue.report.answers.words import (
     an,
     capitalised,
@@ -26,6 +26,7 @@ from holdtrue.report.summary import Summary, Table
 
 _MOST_IDS = 5  # the ids that look best on these rows are worth a row of the picture
 _FEWER = 0.98  # of the rows that are wrong without any column: what counts as fewer
+_WEAK = 0.01  # skill below which a column hardly predicts
 _COPY = 0.02  # a column that leaves less of the error than this may be a copy of the target
 
 
@@ -114,6 +115,31 @@ def _percent(shares: np.ndarray, j: int) -> float | None:
     return round(100 * float(shares[j]), 2)
 
 
+def _best_words(best: Mapping[str, Any], unit: str, where: str, *, in_sample: bool) -> str:
+    """The end of the first sentence: the best column, and what it does about the error."""
+    measure = unit.split(" on ")[0].split(",")[0]
+    share = float(skill_of(best["score"], best["no_column"]))
+    if not in_sample and share < _WEAK:
+        return (
+            f", but hardly: the best, {best['column']!r}, takes away {share:.1%} of the {measure} "
+            "without any column."
+        )
+    skill = "" if in_sample else skill_words(best["score"], best["no_column"])
+    losses = f"{number(best['score'])} against {number(best['no_column'])} without any column"
+    words = f"; the best is {best['column']!r}, "
+    if best["wrong"] is None:
+        return f"{words}with {an(measure)} of {losses}{skill}."
+    if best["wrong"] < _FEWER * best["wrong_without"]:
+        return (
+            f"{words}alone wrong for {best['wrong']:.3g}% of {where} against "
+            f"{best['wrong_without']:.3g}% without any column{skill}."
+        )
+    return (  # shares move, and the likeliest class stays
+        f"{words}with {an(measure)} of {losses}{skill}; alone it hardly changes which class is "
+        f"likeliest, and {best['wrong']:.3g}% stay wrong."
+    )
+
+
 def _answer(
     rows: Sequence[Mapping[str, Any]], target: str, unit: str, evidence: ColumnEvidence
 ) -> str:
@@ -121,27 +147,9 @@ def _answer(
     where = "the rows of the fit" if in_sample else evidence.new_data
     predicting = [row for row in rows if row["predicts"]]
     if predicting:
-        best = predicting[0]
-        measure = unit.split(" on ")[0].split(",")[0]
-        answer = (
-            f"{counted(len(predicting), 'column')} of {len(rows)} "
-            f"{verb(len(predicting), 'predict')} {target!r} on {where}; the best is "
-            f"{best['column']!r}, "
-        )
-        skill = "" if in_sample else skill_words(best["score"], best["no_column"])
-        losses = f"{number(best['score'])} against {number(best['no_column'])} without any column"
-        if best["wrong"] is None:
-            answer += f"with {an(measure)} of {losses}{skill}."
-        elif best["wrong"] < _FEWER * best["wrong_without"]:
-            answer += (
-                f"alone wrong for {best['wrong']:.3g}% of {where} against "
-                f"{best['wrong_without']:.3g}% without any column{skill}."
-            )
-        else:  # shares move, and the likeliest class stays
-            answer += (
-                f"with {an(measure)} of {losses}{skill}; alone it hardly changes which class is "
-                f"likeliest, and {best['wrong']:.3g}% stay wrong."
-            )
+        n = len(predicting)
+        answer = f"{counted(n, 'column')} of {len(rows)} {verb(n, 'predict')} {target!r} on {where}"
+        answer += _best_words(predicting[0], unit, where, in_sample=in_sample)
         same = [(name, twin[0]) for name, twin in _twins(evidence) if twin[1]]
         if same:
             pairs = [f"{name!r} tells the same as {other!r}" for name, other in same]
