@@ -18,6 +18,8 @@ from holdtrue import (
 from holdtrue.charts import number
 from holdtrue.compare.comparison import Comparison
 from holdtrue.datasets import make_curve, make_customers, make_domains, make_sources
+from holdtrue.deployed import Promise
+from holdtrue.deployed.model import Measured, News
 from holdtrue.evidence import DomainEvidence, SizeEvidence, SourceEvidence
 from holdtrue.report.answers import (
     compare_summary,
@@ -26,6 +28,7 @@ from holdtrue.report.answers import (
     size_summary,
     transfer_summary,
 )
+from holdtrue.report.answers.check import check_summary
 
 
 def notes(summary):
@@ -454,5 +457,17 @@ def test_a_column_that_takes_away_almost_nothing_is_said_to_predict_hardly():
     side = rng.integers(0, 2, 20_000)
     left = rng.random(20_000) < 0.5 + 0.08 * side
     said = ranked({"side": side}, left).answer
-    assert said.startswith("1 column of 1 predicts 'left' on new rows, but hardly: the best, 'side'")
+    assert said.startswith(
+        "1 column of 1 predicts 'left' on new rows, but hardly: the best, 'side'"
+    )
     assert "takes away 0." in said
+
+
+def test_a_check_of_groups_compares_their_mean_error_with_their_mean_without_a_model():
+    promise = Promise("mean squared error", 1.0, 0.5, 5.0, 0.2, 8.0, 0.95, "site", 6)
+    losses = np.array([1.0] * 8 + [3.0] * 2)  # by row .70 less than without, by site .60
+    without = np.array([5.0] * 8 + [5.0] * 2)
+    sites = np.array(["a"] * 8 + ["b"] * 2)
+    measured = Measured(losses, without, sites, 0, 0, News())
+    said = check_summary(promise, measured, "y", "site").answer
+    assert "the mean squared error is 2, promised was 1. That is 60% less than" in said

@@ -21,12 +21,16 @@ _ALL = "all rows"
 def check_summary(promise: Promise, measured: Measured, target: str, group: str) -> Summary:
     """Summary of what a saved model did on labelled rows; ``group`` is what a group is called."""
     rows = _rows(measured)
-    error, without = rows[0]["error"], rows[0]["without"]
     if promise.groups is None:
+        error, without = rows[0]["error"], rows[0]["without"]
         verdict = promise.of_rows(measured.losses)
-    else:
-        verdict = promise.of_groups(np.array([row["error"] for row in rows[1:] or rows]))
-        for row in rows[1:] or rows:
+    else:  # every group counts once, as in the promise
+        groups = rows[1:] or rows
+        error, without = (
+            float(np.mean([row[key] for row in groups])) for key in ("error", "without")
+        )
+        verdict = promise.of_groups(np.array([row["error"] for row in groups]))
+        for row in groups:
             is_worse, is_better = row["error"] > promise.high, row["error"] < promise.low
             row["within"] = "worse" if is_worse else "better" if is_better else "yes"
     columns = {
