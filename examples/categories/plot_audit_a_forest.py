@@ -9,7 +9,6 @@ column alone about new rows, fits the forest again without those that say nothin
 does not miss.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_audit.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,3 +48,4 @@ right.axvline(np.log(2), color="#8A8A8A", linewidth=1)
 right.text(np.log(2), -0.9, "guessing ", ha="right", va="center", color="#666666")
 right.set_title("Log loss of each alone on new patients", loc="left", fontsize="medium")
 right.grid(axis="y", color="#DDDDDD")
+# sphinx_gallery_thumbnail_path = "images/card_audit.svg"

@@ -9,7 +9,6 @@ and encodes the rows of the fit out of fold. Beside it: the same shares computed
 used on the same rows, which is how leaks are made; scikit-learn's TargetEncoder; one-hot columns.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_encoder.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -112,3 +111,4 @@ axes[1].plot([0, 1], [0, 1], color="#999999", linewidth=1)
 axes[1].set(xlabel="share of the town's orders that came back", ylabel="as encoded")
 axes[1].set_title("A dot per town", loc="left", fontsize="medium")
 figure.colorbar(dots, ax=axes[1], label="log10 of its orders")
+# sphinx_gallery_thumbnail_path = "images/card_encoder.svg"

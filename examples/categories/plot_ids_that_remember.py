@@ -8,7 +8,6 @@ them first, and a random forest leans on them. `GingerSelector` asks another que
 would this column be wrong on customers that nobody has seen yet?
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_categories.svg"
 # %%
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -79,3 +78,4 @@ axes["forest"].barh(names, [audit["importance"][name] for name in names], color=
 axes["forest"].set_title("Random forest: impurity importance", loc="left", fontsize="medium")
 RankingDisplay.from_estimator(selector, ax=axes["ginger"])
 axes["ginger"].set_title("Ginger: " + selector.path_.reason, loc="left", fontsize="medium")
+# sphinx_gallery_thumbnail_path = "images/card_categories.svg"

@@ -9,7 +9,6 @@ new data are taken to be new *visits*. With `groups` new data are new *patients*
 whole.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_groups.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -62,3 +61,4 @@ ax.set_yticks(np.arange(len(X.columns))[::-1], list(X))
 ax.set(xlabel="wrong at new patients, by the column alone (%)")
 ax.set_title("What a column promises depends on what will be new", loc="left", fontsize="medium")
 ax.legend(frameon=False, ncols=2, loc="upper right")
+# sphinx_gallery_thumbnail_path = "images/card_groups.svg"

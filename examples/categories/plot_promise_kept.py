@@ -7,7 +7,6 @@ would get wrong. Here the promise is made on a hundred tumours and met on the ot
 times over. Beside it stands what the rows of the fit say about the same rules.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_promise.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,3 +56,4 @@ ax.set(xlim=(0, top), ylim=(0, top), xlabel="wrong, as said beforehand (%)")
 ax.set_ylabel("wrong on 469 tumours nobody has seen (%)")
 ax.set_title("A rule on one column, learned from 100 tumours", loc="left", fontsize="medium")
 ax.legend(frameon=False, loc="upper left")
+# sphinx_gallery_thumbnail_path = "images/card_promise.svg"

@@ -7,7 +7,6 @@ an effect that differs from hospital to hospital, and in eight of them its avera
 usual greedy choice takes what helps most at these eight; T-Greedy takes what helps at each of them.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_domains.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -72,3 +71,4 @@ figure, axes = plt.subplot_mosaic(
 display = DomainsDisplay.from_estimator(
     model, axes=[axes[name] for name in ("errors", "effects", "t")]
 )
+# sphinx_gallery_thumbnail_path = "images/card_domains.svg"

@@ -6,7 +6,6 @@ A similarity is learned from pairs of the digits 0 to 7: which pixels tell *same
 in every class? It is then used on 8s and 9s, which had no part in it.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_similarity.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,3 +46,4 @@ right.set_title("Similarity of sixty 8s and 9s, never seen", loc="left", fontsiz
 figure.colorbar(picture, ax=right, shrink=0.8)
 for ax in (left,):
     ax.set(xticks=[], yticks=[])
+# sphinx_gallery_thumbnail_path = "images/card_similarity.svg"

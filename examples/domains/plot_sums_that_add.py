@@ -6,7 +6,6 @@ T-Greedy needs the rows of a domain only through their moments. Each site adds u
 few kilobytes, and the sums of all sites give the very fit that all rows would have given.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_site_sums.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,3 +45,4 @@ left.set(yscale="log", ylabel="bytes that travel", ylim=(1e4, 3e8))
 left.set_title("120,000 rows of 30 features, 12 sites", loc="left", fontsize="medium")
 DomainsDisplay(from_sums.path_).plot_effects(right, max_features=10)
 right.set_title("Effects by site, from sums alone", loc="left", fontsize="medium")
+# sphinx_gallery_thumbnail_path = "images/card_site_sums.svg"

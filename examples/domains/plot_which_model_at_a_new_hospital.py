@@ -7,7 +7,6 @@ hospital. Models compete where they were not fitted: each hospital is left out i
 is then checked on twenty hospitals that had no part in the contest.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_compare.svg"
 # %%
 import numpy as np
 from sklearn.base import clone
@@ -41,3 +40,4 @@ for name, model in models.items():
 
 # %%
 display = contest.plot()
+# sphinx_gallery_thumbnail_path = "images/card_compare.svg"

@@ -7,7 +7,6 @@ they are *long* ones. A pooled fit learns the wrong sign, because it learns whic
 is; `center="domain"` takes effects from within the species.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_within.svg"
 # %%
 import warnings
 
@@ -58,3 +57,4 @@ ax.set_title(
     "One slope within the species, another over all flowers", loc="left", fontsize="medium"
 )
 ax.legend(frameon=False, ncols=2)
+# sphinx_gallery_thumbnail_path = "images/card_within.svg"

@@ -8,7 +8,6 @@ how likely it makes the thirty, and says how far the *curve* may be off. A singl
 polynomial follows the points that it was given.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_band.svg"
 # %%
 import warnings
 
@@ -67,3 +66,4 @@ ax.plot(few, y_few, "ko", markersize=5, label="30 patients given")
 ax.set(xlabel="body mass index", ylabel="state of the disease after a year")
 ax.set_title("What thirty patients say, and how far it may be off", loc="left", fontsize="medium")
 ax.legend(frameon=False, loc="upper left")
+# sphinx_gallery_thumbnail_path = "images/card_band.svg"

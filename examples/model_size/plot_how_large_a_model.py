@@ -7,7 +7,6 @@ brings the fit closer to the points. From some size on it also takes it away fro
 `NestedRegressor` estimates, for every size, the error on points that it has not seen.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_model_size.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -70,3 +69,4 @@ ax.legend(frameon=False, loc="upper left")
 criteria, choices = right.subplots(2, 1, sharex=True)
 compare_criteria(model, axes=[criteria, choices])
 criteria.set_title("What each criterion expects of new points", loc="left", fontsize="medium")
+# sphinx_gallery_thumbnail_path = "images/card_model_size.svg"

@@ -7,7 +7,6 @@ they stand, principal components, or the order of a LARS path, which looks at th
 the size is chosen by cross-validation that repeats the order; the average over sizes needs none.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_order.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -51,3 +50,4 @@ for place, way in enumerate(order):
 ax.set_yticks(range(len(order)), order)
 ax.set(xlabel="squared error on 392 patients, over that of the mean", xlim=(0.45, 1.1))
 ax.set_title("Fifty patients, ten columns, fifteen draws", loc="left", fontsize="medium")
+# sphinx_gallery_thumbnail_path = "images/card_order.svg"

@@ -9,7 +9,6 @@ ONNX files. A new scanner is bad, and someone labels a dozen of its images: is i
 beside the pixels themselves. No head's training data is needed, and no code in the files is run.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_shelf.svg"
 # %%
 # The shelf: one file a head, written with skl2onnx as anyone would.
 import tempfile
@@ -98,3 +97,4 @@ bars.invert_yaxis()
 bars.set(xlim=(50, 85), xlabel="right on new images (%)")
 bars.set_title("12 labels from a noisy scanner, 10 draws", fontsize="medium", loc="left")
 folder.cleanup()
+# sphinx_gallery_thumbnail_path = "images/card_shelf.svg"

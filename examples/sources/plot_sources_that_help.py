@@ -8,7 +8,6 @@ models that help and weighs them. Few of many help here, so it is told to stop w
 left-out rows is least, ``max_selected="loo"``; the picture shows that error.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_sources.svg"
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
@@ -88,3 +87,4 @@ bars.invert_yaxis()
 bars.set(xlim=(40, 100), xlabel="right on new rows (%)")
 bars.set_title("20 labels, 20 models that help", fontsize="medium", loc="left")
 bars.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.585))
+# sphinx_gallery_thumbnail_path = "images/card_sources.svg"

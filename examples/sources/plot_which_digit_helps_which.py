@@ -7,7 +7,6 @@ from the others, on sharp images. For every digit there is a new task: twelve la
 images. GreedyTL chooses from the shelf; the matrix shows what it took for what.
 """
 
-# sphinx_gallery_thumbnail_path = "images/card_matrix.svg"
 # %%
 import numpy as np
 from scipy.ndimage import uniform_filter
@@ -48,3 +47,4 @@ print("Balanced accuracy with the shelf, and without:", np.mean(right, axis=0).r
 
 # %%
 display = transfer_matrix(models).plot()
+# sphinx_gallery_thumbnail_path = "images/card_matrix.svg"
