@@ -183,7 +183,7 @@ def duckdb(folder: str) -> Any:
     source = f"read_parquet('{folder}/*.parquet')"
     names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
     for name in names:
-        query = f'SELECT "{name}" AS v, count(*) FILTER (left), count(*) FROM {source} GROUP BY v'
+        query = f'SELECT "{name}" AS v, count(*) FILTER ("left"), count(*) FROM {source} GROUP BY v'
         connection.execute(f"SELECT count(*) FROM ({query})").fetchall()
 
 
@@ -306,6 +306,8 @@ def report(out: Path) -> None:
     text += [
         "Made by `python -m benchmarks.scale`; the CSV files say with which versions.",
         about,
+        "Other work shared the two cores while these ran: the clock says little, the CPU more.",
+        "Java and its workers are among the others of Spark.",
         "",
     ]
     head = ["way", "wall s", "CPU s", "of one core", "CPU s with start", "driver MB"]
@@ -319,8 +321,9 @@ def report(out: Path) -> None:
             if way == BYTES or not of_way:
                 continue
             cpu = median(of_way, "cpu")
-            line = [way, median(of_way, "wall"), cpu, f"{cpu / alone:.2f} ×"]
-            line += [median(of_way, name) for name in ("cpu_with_start", "driver_mb", "workers_mb")]
+            line = [way, median(of_way, "wall"), cpu, f"{cpu / alone:.2f}×"]
+            line.append(f"{median(of_way, 'cpu_with_start'):.1f}")
+            line += [f"{median(of_way, name):,.0f}" for name in ("driver_mb", "workers_mb")]
             lines.append(line)
         moved = "".join(
             f"An engine with the files as partitions moves {row['moved'] / 1e6:.1f} MB between "
