@@ -259,11 +259,12 @@ def bound(note: str) -> str:
         f" {distinct} different features, whose columns are"
         f" {2 * n_rows * N_FEATURES * distinct / 1e9:.0f} Gflop, so that no walk by columns is more"
         f" than {N_FEATURES / (2 * distinct):.1f} times as fast as OMP. Which columns come next is"
-        " not known: they are made in blocks of the strongest features, about 410 in 5 blocks here,"
-        " and each block reads all rows again, which takes as long as 40 columns (50 at float32)."
-        " Tried without gain: to guess the next columns by steps ahead, columns not known yet taken"
-        " from those picked (Nyström): 374 columns, but still 5 blocks and the same time; blocks of"
-        " 160 need 3 blocks and 450 columns."
+        " not known: they are made in blocks of the strongest features of either sign, about 400"
+        " in 4 blocks here, and each block reads all rows again, which takes as long as 40 columns"
+        " (50 at float32). Tried without gain: to guess the next columns by steps ahead, columns"
+        " not known yet taken from those picked (Nyström): 374 columns in 5 blocks; to rank by what"
+        " least squares on the known columns leaves: up to 580 columns; to walk first among the 600"
+        " strongest features alone: their matrix takes as long as it saves."
         " Whole matrices of every domain would cost what OMP costs."
     )
 
