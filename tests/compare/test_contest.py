@@ -197,9 +197,9 @@ def test_frames_reach_the_models_as_they_are(data):
 
 def test_names_choose_from_the_default_field(data):
     names = ["mean", "t_greedy", "steady_ridge"]
-    contest = compare_models(names, data.X, data.y, groups=data.groups)
+    contest = compare_models(names, data.X[:, :5], data.y, groups=data.groups)
     assert contest.names == ("mean", "t_greedy", "steady_ridge")
-    assert contest.n_features[[0, 2]].tolist() == [0, 40]
+    assert contest.n_features[[0, 2]].tolist() == [0, 5]
 
 
 @pytest.mark.parametrize(
