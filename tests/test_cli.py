@@ -1073,7 +1073,7 @@ def test_select_says_how_the_next_year_is_predicted(sales, holdtrue):
     assert told[3] == errors["mean"]
     promised = told[1 + names.index(told[4])]
     assert f"Kept in m.skops: {told[4]} " in by_time["answer"]
-    assert f"Expect a mean squared error of {promised} (" in by_time["answer"]
+    assert f": a mean squared error of {promised} (" in by_time["answer"]
     told = holdtrue.refuses(
         "select", sales / "a.csv", "-t", "takings", "-d", "shop", "--domain-order", "time"
     )
