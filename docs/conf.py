@@ -66,6 +66,7 @@ suppress_warnings = [
     "toc.not_readable",  # a page of the navigation may come later
 ]
 sphinx_gallery_conf = {
+    "capture_repr": (),  # what is printed is shown, not the legend that a last line returns
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
