@@ -373,7 +373,8 @@ class DomainAverageClassifier(ClassifierMixin, _DomainAverage):
 {NOTES}
     Examples
     --------
-    >>>     >>> from holdtrue import DomainAverageClassifier, TGreedyClassifier
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from holdtrue import DomainAverageClassifier, TGreedyClassifier
     >>> from holdtrue.datasets import make_domains
     >>> data = make_domains(n_domains=8, random_state=0)
     >>> models = {{"logistic": LogisticRegression(), "t_greedy": TGreedyClassifier()}}
