@@ -196,8 +196,9 @@ def named_models(models: Any, *, is_classes: bool) -> dict[str, Any]:
                 )
             if name not in known:
                 raise InputError(
-                    f"no model {name!r} in the default field of {', '.join(known)}. Pass a dict "
-                    f"of name to estimator for others.{did_you_mean(name, known)}"
+                    f"no model {name!r} in the default field of {', '.join(known)}. For others "
+                    "pass a dict of name to estimator, or --model to the command."
+                    f"{did_you_mean(name, known)}"
                 )
         field = {name: known[name] for name in names}
     if not field:
