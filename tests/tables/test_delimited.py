@@ -48,8 +48,8 @@ def column_of(tmp_path, fields, block_size=text.BLOCK, delimiter=",", **options)
     """Values and type of a column of these fields."""
     file = io.StringIO()
     csv.writer(file, delimiter=delimiter).writerows([["i", "x"], *enumerate(fields)])
-    spill, types = read(tmp_path, file.getvalue(), block_size, **options)
-    return spill.column("x", types["x"]).to_pylist(), types["x"]
+    spill = read(tmp_path, file.getvalue(), block_size, **options)
+    return spill.column("x").to_pylist(), spill.types["x"]
 
 
 @pytest.mark.parametrize(
@@ -228,17 +228,17 @@ def test_quoted_fields_come_back_as_they_were(tmp_path, rows, block_size, separa
     csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(
         [["a", "b"], ["x", "y"], *rows]
     )
-    spill, types = read(tmp_path, file.getvalue(), block_size)
+    spill = read(tmp_path, file.getvalue(), block_size)
     for j, name in enumerate("ab"):
-        found = spill.column(name, types[name]).to_pylist()
+        found = spill.column(name).to_pylist()
         assert found == ["xy"[j], *(row[j] or None for row in rows)]
 
 
 def test_quotes_inside_a_field_are_characters(tmp_path):
     content = 'size,n\n5" pipe,1\n12",2\n"a ""b"" c",3\n"d"e,4\n'
     for block_size in (1, 7, 1000):
-        spill, types = read(tmp_path, content, block_size)
-        sizes = spill.column("size", types["size"]).to_pylist()
+        spill = read(tmp_path, content, block_size)
+        sizes = spill.column("size").to_pylist()
         assert sizes == ['5" pipe', '12"', 'a "b" c', "de"]
 
 
@@ -247,8 +247,8 @@ def test_quotes_inside_a_field_are_characters(tmp_path):
 def test_every_end_of_line_is_understood(tmp_path, end, last):
     content = end.join(["a;b", "1;2", "", "3;4"]) + (end if last else "")
     for block_size in (1, 1000):
-        spill, types = read(tmp_path, content, block_size)
-        assert spill.column("b", types["b"]).to_pylist() == [2, 4]
+        spill = read(tmp_path, content, block_size)
+        assert spill.column("b").to_pylist() == [2, 4]
 
 
 @pytest.mark.parametrize(
@@ -276,16 +276,16 @@ def test_a_wrong_encoding_is_named(tmp_path):
 
 
 def test_names_are_trimmed_and_empty_ones_are_numbered(tmp_path):
-    _, types = read(tmp_path, '"", age ,"two\nlines",\n1,2,3,\n')
-    assert list(types) == ["column 1", "age", "two\nlines", "column 4"]
+    spill = read(tmp_path, '"", age ,"two\nlines",\n1,2,3,\n')
+    assert list(spill.types) == ["column 1", "age", "two\nlines", "column 4"]
 
 
 def test_wide_tables(tmp_path):
     n = 5000
     content = ",".join(f"c{j}" for j in range(n)) + "\n" + 3 * (",".join("1" * n) + "\n")
-    spill, types = read(tmp_path, content)
-    assert len(types) == n
-    assert spill.column("c4999", types["c4999"]).to_pylist() == [1, 1, 1]
+    spill = read(tmp_path, content)
+    assert len(spill.types) == n
+    assert spill.column("c4999").to_pylist() == [1, 1, 1]
 
 
 @given(st.lists(st.sampled_from(SHORT) | st.text("0159.-+eEx,:TZ tfi?", max_size=8), max_size=6))
@@ -330,8 +330,8 @@ def test_a_header_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(TextFile.chunks, "__defaults__", (64,))
     names = [f"column_{j}" for j in range(300)]
     for header in (",".join(names), ",".join(f'"{name}\nx"' for name in names)):
-        spill, types = read(tmp_path, header + "\n" + ",".join("1" * 300) + "\n", 64)
-        assert [name.split("\n")[0] for name in types] == names
+        spill = read(tmp_path, header + "\n" + ",".join("1" * 300) + "\n", 64)
+        assert [name.split("\n")[0] for name in spill.types] == names
         assert spill.n_rows == 1
 
 
@@ -358,8 +358,8 @@ def test_a_second_reading_is_needed_only_where_values_turn_into_text(tmp_path, m
 
 def test_fields_that_python_would_not_read_are_read(tmp_path):
     long = "x" * 200_000
-    spill, types = read(tmp_path, f"a,b\n1,{long}\n2,y\n")
-    assert spill.column("b", types["b"]).to_pylist() == [long, "y"]
+    spill = read(tmp_path, f"a,b\n1,{long}\n2,y\n")
+    assert spill.column("b").to_pylist() == [long, "y"]
     with pytest.raises(ValueError, match=r"'integer'. Got 'y' further down"):
         read(tmp_path, f"a,b,c\n1,2,{long}\n2,y,3\n", types={"b": "integer"})
     with pytest.raises(ValueError, match=r"the header of a.csv cannot be read"):

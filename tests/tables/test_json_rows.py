@@ -24,8 +24,8 @@ def read(tmp_path, records, block_size=BLOCK, indent="lines"):
     path = tmp_path / "a.json"
     lines = "".join(json.dumps(record) + "\n" for record in records)
     path.write_text(lines if indent == "lines" else json.dumps(records, indent=indent))
-    spill, types = JsonRows(path, block_size=block_size).read()
-    return {name: (spill.column(name, kind).to_pylist(), kind) for name, kind in types.items()}
+    spill = JsonRows(path, block_size=block_size).read()
+    return {name: (spill.column(name).to_pylist(), kind) for name, kind in spill.types.items()}
 
 
 @given(

@@ -99,13 +99,13 @@ def _check_messages(kind: str, data: bytes) -> None:
     # A message is a flatbuffer: its table has the batch as field 2, whose field 3 is compression.
     head = messages[1].metadata.to_pybytes()
     (table,) = struct.unpack_from("<I", head, 0)
-    batch = _flatbuffer_field(head, table, 2)
+    batch = flatbuffer_field(head, table, 2)
     (offset,) = struct.unpack_from("<I", head, batch)
-    if _flatbuffer_field(head, batch + offset, 3):
+    if flatbuffer_field(head, batch + offset, 3):
         raise damaged(kind)
 
 
-def _flatbuffer_field(head: bytes, table: int, number: int) -> int:
+def flatbuffer_field(head: bytes, table: int, number: int) -> int:
     """Where a field of a table of a flatbuffer lies; 0 where the table lacks it."""
     fields = table - struct.unpack_from("<i", head, table)[0]
     (n_bytes,) = struct.unpack_from("<H", head, fields)

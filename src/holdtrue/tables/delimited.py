@@ -132,8 +132,8 @@ class Delimited:
             )
         return start
 
-    def read(self) -> tuple[Spill, dict[str, Any]]:
-        """All rows, and the type of every column."""
+    def read(self) -> Spill:
+        """All rows."""
         while True:
             spill, self._stale = Spill(), False
             for block, parsed in self._ahead():
@@ -145,12 +145,11 @@ class Delimited:
                     self._widen(column, "text", False)
             if not self._stale:
                 break
-        spill.finish()
         if not spill.n_rows:
             raise InputError(
                 f"{self.path.name} has a header of {len(self.columns)} columns and no rows."
             )
-        return spill, {column.name: column.type() for column in self.columns}
+        return spill.finish({column.name: column.type() for column in self.columns})
 
     def _ahead(self) -> Iterator[tuple[Block, _Parsed | None]]:
         """Blocks, parsed by other threads while this one writes what came before."""

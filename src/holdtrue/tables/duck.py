@@ -19,8 +19,8 @@ _LOCKED: dict[str, Any] = {
 _ROWS = 1 << 16
 
 
-def read_duckdb(path: Path, table: str | None) -> tuple[Spill, dict[str, Any]]:
-    """All rows of a table or of a query, and the type of every column.
+def read_duckdb(path: Path, table: str | None) -> Spill:
+    """All rows of a table or of a query.
 
     The query is run once, since a second run may give its rows in another order.
 
@@ -57,10 +57,7 @@ def read_duckdb(path: Path, table: str | None) -> tuple[Spill, dict[str, Any]]:
             raise InputError(
                 f"DuckDB refuses the query on {path.name}: {first_line(error)}"
             ) from error
-    spill.finish()
-    if not spill.n_rows:
-        raise InputError(f"{table or path.name} has no rows.")
-    return spill, {field.name: field.type for field in reader.schema}
+    return spill.finish({field.name: field.type for field in reader.schema})
 
 
 def _query(path: Path, connection: Any, table: str | None) -> str:

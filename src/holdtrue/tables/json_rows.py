@@ -54,8 +54,8 @@ class JsonRows:
         self._mixed: set[str] = set()
         self._keys: dict[str, None] = {}
 
-    def read(self) -> tuple[Spill, dict[str, Any]]:
-        """All rows, and the type of every column."""
+    def read(self) -> Spill:
+        """All rows."""
         while True:
             spill, is_stale = Spill(), False
             keys: list[list[str]] = []
@@ -78,10 +78,9 @@ class JsonRows:
                 break
         for file, names in zip(self.files, keys, strict=True):
             check_same_columns(self.files[0].path.name, keys[0], file.path.name, names)
-        spill.finish()
         if not spill.n_rows or not self.types:
             raise InputError(f"{self.files[0].path.name} is empty. {_SHAPES}")
-        return spill, self.types
+        return spill.finish(self.types)
 
     def first_keys(self) -> list[str]:
         """Keys of the first object."""

@@ -26,7 +26,6 @@ from holdtrue.tables.files import (
 )
 from holdtrue.tables.json_rows import JsonRows, looks_like_json
 from holdtrue.tables.source import Source, batch_of
-from holdtrue.tables.spill import Spill
 from holdtrue.tables.table import Table
 from holdtrue.tables.text import TextFile
 from holdtrue.tables.written import Reading, as_written
@@ -130,12 +129,12 @@ def _open_files(
             if label in ("CSV", "Excel"):
                 source, readings, left = _delimited(files.paths, label, wanted, table, encoding)
             elif label == "JSON":
-                rows = _Spilled(*JsonRows(files.paths, encoding=encoding).read())
+                rows = JsonRows(files.paths, encoding=encoding).read()
                 source, readings = as_written(rows, _as_stored(wanted))
             elif label == "DuckDB":
-                source = _Spilled(*read_duckdb(path, table))
+                source = read_duckdb(path, table)
             else:
-                source = _Spilled(*read_arrow_stream(path))
+                source = read_arrow_stream(path)
         except OSError as error:
             if isinstance(error, SpokenError):
                 raise
@@ -143,6 +142,8 @@ def _open_files(
                 f"{path.name} cannot be read, or kept in {tempfile.gettempdir()} "
                 f"({first_line(error)}). If the disk is full, set TMPDIR to a folder with room."
             ) from error
+    if not source.n_rows:
+        raise InputError(f"{table or files.name} has no rows.")
     several = f", {len(files.paths)} files" if len(files.paths) > 1 else ""
     name = f"{files.name} ({label}{', folder' if path.is_dir() else several})"
     return Table(source, name, files, _known(left, source.types), readings)
@@ -160,7 +161,7 @@ def _delimited(
         folder, separator = TemporaryFolder(), ","
         paths = [sheet_as_csv(path, table, folder.path) for path in paths]
     reader = Delimited(paths, types=wanted, encoding=encoding, separator=separator)
-    source, readings = as_written(_Spilled(*reader.read()), _as_stored(wanted))
+    source, readings = as_written(reader.read(), _as_stored(wanted))
     for name, (kind, misfit) in reader.misfits.items():
         what = "dates" if kind == "date" else "numbers"
         if name not in readings or readings[name].what != what:
@@ -209,22 +210,6 @@ def _only_for(name: str, value: Any, what: str) -> None:
 
 def _known(wanted: Mapping[str, str], types: Mapping[str, Any]) -> dict[str, str]:
     return {name: kind for name, kind in wanted.items() if name in types}
-
-
-# --- sources ------------------------------------------------------------------------------------
-
-
-class _Spilled:
-    """Columns kept in a `Spill`."""
-
-    def __init__(self, spill: Spill, types: dict[str, Any]):
-        self._spill, self.types, self.n_rows = spill, types, spill.n_rows
-
-    def column(self, name: str) -> Any:
-        return self._spill.column(name, self.types[name])
-
-    def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        return self._spill.batches(kinds, rows)
 
 
 class _Frame:

@@ -48,7 +48,7 @@ class _Part:
 
 
 class Spill:
-    """Batches of a table, whose types may widen from one to the next.
+    """A `Source` of batches that were appended, whose types may widen from one to the next.
 
     The file has no name where the system allows it, and else is removed as it is closed: nothing
     stays behind, however the program ends. It lies where `tempfile` puts files ($TMPDIR).
@@ -67,6 +67,7 @@ class Spill:
         self._waiting: list[pa.RecordBatch] = []
         self._n_bytes = 0
         self.n_rows = 0
+        self.types: dict[str, Any] = {}
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Keep the columns of a batch that hold plain values."""
@@ -79,10 +80,12 @@ class Spill:
         if self._n_bytes >= _PART:
             self._flush()
 
-    def finish(self) -> None:
-        """Write what still waits; to be called after the last batch."""
+    def finish(self, types: dict[str, Any]) -> Spill:
+        """The source, after the last batch; the types hold the values of all batches."""
         self._flush()
         pa.default_memory_pool().release_unused()
+        self.types = types
+        return self
 
     def _flush(self) -> None:
         import pyarrow.parquet as pq
@@ -130,8 +133,9 @@ class Spill:
             self._n_spilled += part.length
             part.content = None
 
-    def column(self, name: str, kind: pa.DataType) -> pa.ChunkedArray:
-        """A column in the given type; texts of which few differ as a dictionary."""
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column in its type; text with few distinct values as a dictionary."""
+        kind = self.types[name]
         parts = [part for part in self._parts if name in part.places]
         encoded = pa.types.is_string(kind) and all(
             str(part.places[name]) in part.dictionaries for part in parts
