@@ -37,11 +37,8 @@ SHORT = (
 def read(tmp_path, content, block_size=text.BLOCK, **options):
     path = tmp_path / "a.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    reader = Delimited(path, types=options.pop("types", {}), block_size=block_size, **options)
-    columns = reader.read()
-    for _, misfit in reader.misfits.values():
-        raise misfit
-    return columns
+    reader = Delimited([path], types=options.pop("types", {}), block_size=block_size, **options)
+    return reader.read()
 
 
 def column_of(tmp_path, fields, block_size=text.BLOCK, delimiter=",", **options):
@@ -143,17 +140,19 @@ def test_commas_are_decimal_between_semicolons(tmp_path, fields, values, kind, b
         assert given == found
 
 
-def test_decimal_commas_are_read_as_the_caller_wants(tmp_path):
-    fields = ["1,5", "2.5", "3", "?"]
+def test_decimal_commas_are_read_as_the_caller_wants(tmp_path, monkeypatch):
+    def opened(wanted, *fields):
+        (tmp_path / "a.csv").write_text("i;x\n" + "".join(f"1;{field}\n" for field in fields))
+        return open_table(tmp_path / "a.csv", types={"x": wanted}).column("x").to_pylist()
+
     for block_size in (1, text.BLOCK):
-        found = column_of(tmp_path, fields, block_size, ";", types={"x": "number"})
-        assert found == ([1.5, 2.5, 3.0, None], pa.float64())
-        found = column_of(tmp_path, ["1,5"], block_size, ";", types={"x": "text"})
-        assert found == (["1,5"], pa.string())
-    with pytest.raises(ValueError, match=r"cannot be read as 'number'. Got '1.234,5' in line 3"):
-        column_of(tmp_path, ["1,5", "1.234,5"], 1, ";", types={"x": "number"})
-    with pytest.raises(ValueError, match=r"cannot be read as 'integer'. Got '1,5' in line 2"):
-        column_of(tmp_path, ["1,5"], 1, ";", types={"x": "integer"})
+        monkeypatch.setitem(Delimited.__init__.__kwdefaults__, "block_size", block_size)
+        assert opened("number", "1,5", "2.5", "3", "?") == [1.5, 2.5, 3.0, None]
+        assert opened("text", "1,5") == ["1,5"]
+        with pytest.raises(ValueError, match=r"read as 'number'. Got '1.234,5' in line 3"):
+            opened("number", "1,5", "1.234,5", "2,5")
+        with pytest.raises(ValueError, match=r"cannot be read as 'integer'. Got '1,5' in line 2"):
+            opened("integer", "1,5")
     assert column_of(tmp_path, ["1,5", "2,5"])[1] == pa.string()  # between commas, in quotes
 
 
@@ -360,8 +359,9 @@ def test_fields_that_python_would_not_read_are_read(tmp_path):
     long = "x" * 200_000
     spill = read(tmp_path, f"a,b\n1,{long}\n2,y\n")
     assert spill.column("b").to_pylist() == [long, "y"]
+    (tmp_path / "b.csv").write_text(f"a,b,c\n1,2,{long}\n2,y,3\n")
     with pytest.raises(ValueError, match=r"'integer'. Got 'y' further down"):
-        read(tmp_path, f"a,b,c\n1,2,{long}\n2,y,3\n", types={"b": "integer"})
+        open_table(tmp_path / "b.csv", types={"b": "integer"})
     with pytest.raises(ValueError, match=r"the header of a.csv cannot be read"):
         read(tmp_path, f"a,{long}\n1,2\n")
     with pytest.raises(ValueError, match=r"a.csv cannot be read after line 2"):

@@ -24,7 +24,7 @@ def read(tmp_path, records, block_size=BLOCK, indent="lines"):
     path = tmp_path / "a.json"
     lines = "".join(json.dumps(record) + "\n" for record in records)
     path.write_text(lines if indent == "lines" else json.dumps(records, indent=indent))
-    spill = JsonRows(path, block_size=block_size).read()
+    spill = JsonRows([path], block_size=block_size).read()
     return {name: (spill.column(name).to_pylist(), kind) for name, kind in spill.types.items()}
 
 
@@ -99,7 +99,7 @@ BROKEN = {
 def test_broken_json_is_refused_at_its_place(tmp_path, content, block_size):
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(ValueError, match=BROKEN[content]):
-        JsonRows(tmp_path / "a.json", block_size=block_size).read()
+        JsonRows([tmp_path / "a.json"], block_size=block_size).read()
 
 
 def test_an_array_may_have_a_byte_order_mark_and_be_packed(tmp_path):

@@ -111,7 +111,7 @@ def test_arrow_reads_from_memory_that_its_threads_can_free_without_python(tmp_pa
     write_file(tmp_path / "a.csv", 20_000)
     table = open_table(tmp_path / "a.csv")
     assert len(table.column("score")) == 20_000
-    assert table._source._spill._path  # not in memory
+    assert table._source._path  # not in memory
     assert {type(source) for source in sources} == {pa.BufferReader}
     content = bytes(bytearray(b"1,2\n" * 10))
     n_owners = sys.getrefcount(content)

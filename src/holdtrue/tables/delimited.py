@@ -7,12 +7,12 @@ column turns out to be text) the file is read once more, with the types that are
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -54,53 +54,38 @@ class _Column:
     kind: str = "empty"  # of `text_types`
     # Whether a mark stands for a missing value, so that Arrow alone cannot read it
     marks: bool = False
-    wanted: str | None = None  # what the caller wants it to be
+    fits: tuple[str, ...] | None = None  # kinds that the caller wants; any other becomes text
 
     @property
     def by_hand(self) -> bool:
         """Whether its texts are converted after parsing."""
-        if self.kind in _BY_HAND or self.wanted == "bool":
-            return True
-        return self.marks and self.kind != "text"
-
-    def type(self) -> Any:
-        """Arrow type of its values."""
-        return text_types.arrow_type(self.kind)
+        return self.kind in _BY_HAND or (self.marks and self.kind != "text")
 
 
 class Delimited:
-    """Reader of a delimited text file.
+    """Reader of delimited text files that have the same header.
 
     Parameters
     ----------
-    paths : Path or list of Path
-        Files of one table: with the same header.
-    encoding, separator : str, optional
+    paths : list of Path
     types : dict from name to one of `text_types.WANTED`
-        Those of columns that the file lacks are left to the caller to refuse.
+        What is not of the wanted type is read as text and left to the caller, and so are the types
+        of columns that the files lack.
+    encoding, separator : str, optional
     block_size : int
         The result does not depend on it.
-
-    Attributes
-    ----------
-    misfits : dict from name to (type, error)
-        After reading: columns that were wanted as numbers or dates and are text instead, with the
-        error to raise unless they are found to be such.
     """
 
     def __init__(
         self,
-        paths: Path | list[Path],
+        paths: list[Path],
         *,
         types: dict[str, str],
         encoding: str | None = None,
         separator: str | None = None,
         block_size: int = BLOCK,
     ):
-        self.files = [
-            TextFile(path, encoding, block_size)
-            for path in (paths if isinstance(paths, list) else [paths])
-        ]
+        self.files = [TextFile(path, encoding, block_size) for path in paths]
         self.path = self.files[0].path
         fields, self.separator, start = self.files[0].header(separator)
         names = self.names = _names(self.path, fields)
@@ -108,17 +93,12 @@ class Delimited:
         if block_size == BLOCK:
             for file in self.files:
                 file.block_size = min(max(BLOCK, _BYTES_PER_COLUMN * len(names)), _MAX_BLOCK)
-        self.columns = [_Column(name, wanted=types.get(name)) for name in names]
-        self._comma = self.separator == ";"
-        self.misfits: dict[str, tuple[str, InputError]] = {}
-        for column in self.columns:
-            if column.wanted in ("text", "category"):
-                column.kind = "text"
-            elif column.wanted == "number" and self._comma:
-                column.kind = "comma"
-            elif column.wanted not in (None, "date"):
-                column.kind = str(column.wanted)
+        fits = [text_types.WANTED[types[name]] if name in types else None for name in names]
+        kinds = ["text" if kinds == () else "empty" for kinds in fits]
+        self.columns = [*map(_Column, names, kinds, [False] * len(names), fits)]
+        self.has_commas = self.separator == ";"
         self._stale = False
+        self._block_rows: list[int] = []
 
     def _same_header(self, file: TextFile, expected: list[str]) -> int:
         """Where the rows of a further file begin; a header other than the first is refused."""
@@ -135,9 +115,10 @@ class Delimited:
     def read(self) -> Spill:
         """All rows."""
         while True:
-            spill, self._stale = Spill(), False
+            spill, self._stale, self._block_rows = Spill(), False, []
             for block, parsed in self._ahead():
                 batch = self._checked(block, parsed)
+                self._block_rows.append(batch.num_rows)
                 if not self._stale:
                     spill.append(batch)
             for column in self.columns:
@@ -149,15 +130,15 @@ class Delimited:
             raise InputError(
                 f"{self.path.name} has a header of {len(self.columns)} columns and no rows."
             )
-        return spill.finish({column.name: column.type() for column in self.columns})
+        return spill.finish(
+            {column.name: text_types.arrow_type(column.kind) for column in self.columns}
+        )
 
     def _ahead(self) -> Iterator[tuple[Block, _Parsed | None]]:
         """Blocks, parsed by other threads while this one writes what came before."""
         waiting: deque[tuple[Block, Any, Any]] = deque()
         with ThreadPoolExecutor(_THREADS) as pool:
-            files = zip(self.files, self._starts, strict=True)
-            blocks = (file.blocks(start, self.separator) for file, start in files)
-            for block in chain(*blocks, [None] * _THREADS):
+            for block in chain(self._blocks(), [None] * _THREADS):
                 if block is not None:
                     plan = self._plan()
                     waiting.append((block, plan, pool.submit(self._parsed, block, plan)))
@@ -166,6 +147,20 @@ class Delimited:
                     # What was parsed with types that have been widened since is parsed again.
                     same = plan == self._plan()
                     yield done, parsed.result() if same else self._parsed(done, self._plan())
+
+    def _blocks(self) -> Iterator[Block]:
+        for file, start in zip(self.files, self._starts, strict=True):
+            yield from file.blocks(start, self.separator)
+
+    def place(self, row: int) -> tuple[str, str]:
+        """The file that holds a row, counted from 0, and where; slow, for error messages."""
+        stops = list(accumulate(self._block_rows))
+        i = bisect_right(stops, row)
+        block = next(islice(self._blocks(), i, None))
+        lines = [line for line, _ in block.file.records(block, self.separator)]
+        row -= stops[i] - self._block_rows[i]
+        where = f"in line {lines[row]:,}" if row < len(lines) else "further down"
+        return block.file.path.name, where
 
     # --- one block ---
 
@@ -187,7 +182,7 @@ class Delimited:
         numbers = [
             j
             for j, (kind, by_hand) in enumerate(plan)
-            if kind in ("integer", "number") and not (by_hand or self.columns[j].wanted)
+            if kind in ("integer", "number") and not by_hand
         ]
         zeros = likely_zeros(block.content, self.separator)
         if numbers and len(zeros):
@@ -205,7 +200,7 @@ class Delimited:
         everything = range(len(self.columns))
         arrays, texts = parsed or (self._texts(block, everything), list(everything))
         for j in texts:
-            self._look(self.columns[j], arrays[j], block)
+            self._look(self.columns[j], arrays[j])
         if parsed is None:
             # Arrow converts all columns at once where it can do so alone.
             converted = self._parsed(block, self._plan())
@@ -259,34 +254,13 @@ class Delimited:
                 f"{file.line(block.offset):,} ({first_line(error)})."
             ) from error
 
-    def _look(self, column: _Column, texts: Any, block: Block) -> None:
+    def _look(self, column: _Column, texts: Any) -> None:
         """Widen what is known of a column by its texts in a block."""
-        if column.wanted in ("text", "category"):
-            return
-        if column.wanted is not None:
-            wanted = "comma" if column.kind == "comma" else column.wanted
-            place = text_types.first_unfit(texts, partial(text_types.check_readable, wanted=wanted))
-            if place is not None:
-                lines = [line for line, _ in block.file.records(block, self.separator)]
-                where = f"in line {lines[place]:,}" if place < len(lines) else "further down"
-                misfit = InputError(
-                    f"column {column.name!r} of {block.file.path.name} cannot be read as "
-                    f"{column.wanted!r}. Got {texts[place].as_py()!r} {where}. Mend it, "
-                    "or read the column as 'text'."
-                )
-                if column.wanted == "bool":
-                    raise misfit
-                # It may still be numbers or dates as people write them.
-                self.misfits[column.name] = column.wanted, misfit
-                column.wanted = None
-                self._widen(column, "text", False)
-                return
-        if column.wanted == "bool":
-            return
-        kind, marks = text_types.classified(texts, comma=self._comma)
-        if column.wanted in ("integer", "number"):
-            kind = column.kind
-        self._widen(column, text_types.wider(column.kind, kind), column.marks or marks)
+        if column.fits != ():
+            kind, marks = text_types.classified(texts, comma=self.has_commas)
+            kind = text_types.wider(column.kind, kind)
+            is_fit = column.fits is None or kind in column.fits
+            self._widen(column, kind if is_fit else "text", is_fit and (column.marks or marks))
 
     def _widen(self, column: _Column, kind: str, marks: bool) -> None:
         was_empty = column.kind == "empty" and not (column.marks and kind in ("text", "long"))
@@ -295,8 +269,6 @@ class Delimited:
         column.kind, column.marks = kind, marks
 
     def _values(self, column: _Column, texts: Any) -> Any:
-        if column.wanted == "bool":
-            return text_types.yes_or_no(texts)
         try:
             return text_types.converted(texts, column.kind)
         except pa.ArrowInvalid:  # a year that nanoseconds cannot hold

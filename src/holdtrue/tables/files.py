@@ -18,7 +18,7 @@ import weakref
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdtrue.errors import InputError, MissingFileError, named
 from holdtrue.tables.spill import LIMIT_VARIABLE, spill_limit
@@ -51,7 +51,7 @@ class Files(NamedTuple):
     paths: list[Path]  # one file or folder, or the files of a pattern in the order of their names
     name: str  # as it is shown: the last part of the path or pattern
     root: Path  # the file or folder, or the folder that all files of a pattern are in
-    folder: Any = None  # keeps the copy of a pipe, as long as it lives
+    folders: tuple[TemporaryFolder, ...] = ()  # of copies, which live as long as this does
 
 
 class TemporaryFolder:
@@ -106,7 +106,7 @@ def _copied(source: Path, descriptor: int, name: str) -> Files:
             elif chunk is None:
                 os.set_blocking(descriptor, True)
             elif file.tell():
-                return Files([copy], name, copy, folder)
+                return Files([copy], name, copy, (folder,))
             elif time.monotonic() > deadline:
                 raise InputError(
                     f"no program writes to {what}, or it wrote nothing. Start it first, or pass "

@@ -30,24 +30,12 @@ def looks_like_json(start: bytes) -> bool:
 class JsonRows:
     """Reader of objects, one a line or in an array; a missing key is a missing value.
 
-    A column that has numbers or truth values in some objects and texts in others is text.
-
-    Parameters
-    ----------
-    paths : Path or list of Path
-        Files of one table: with the same keys.
-    encoding : str, optional
-    block_size : int
-        The result does not depend on it.
+    A column that has numbers or truth values in some objects and texts in others is text. Files of
+    one table have the same keys. The size of a block does not change the result.
     """
 
-    def __init__(
-        self, paths: Path | list[Path], *, encoding: str | None = None, block_size: int = BLOCK
-    ):
-        self.files = [
-            TextFile(path, encoding, block_size)
-            for path in (paths if isinstance(paths, list) else [paths])
-        ]
+    def __init__(self, paths: list[Path], *, encoding: str | None = None, block_size: int = BLOCK):
+        self.files = [TextFile(path, encoding, block_size) for path in paths]
         self.types: dict[str, Any] = {}
         self._is_array = False
         self._dates_as_text: set[str] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def open_table(
 
 
 def _open_files(
-    files: Files, wanted: dict[str, str], table: str | None, encoding: str | None
+    files: Files, types: dict[str, str], table: str | None, encoding: str | None
 ) -> Table:
     label = _format(files.paths[0], encoding)
     for path in files.paths[1:]:
@@ -117,9 +117,11 @@ def _open_files(
         _only_for("table", table, "DuckDB and Excel files")
     if label not in ("CSV", "JSON"):
         _only_for("encoding", encoding, "text files")
+    path, wanted = files.paths[0], dict(types)
     source: Source
     readings: dict[str, Reading] = {}
-    left, path = wanted, files.paths[0]
+    place: Callable[[int], tuple[str, str]] | None = None
+    is_spilled = label not in ("Parquet", "Arrow")
     if label == "Parquet":
         source = ParquetFiles(files.root, files.paths if files.root != path else None)
     elif label == "Arrow":
@@ -127,10 +129,19 @@ def _open_files(
     else:
         try:
             if label in ("CSV", "Excel"):
-                source, readings, left = _delimited(files.paths, label, wanted, table, encoding)
+                texts, separator = files.paths, "\t" if ".tsv" in path.suffixes else None
+                if label == "Excel":
+                    folder, separator = TemporaryFolder(), ","
+                    texts = [sheet_as_csv(book, table, folder.path) for book in files.paths]
+                    files = files._replace(folders=(*files.folders, folder))
+                reader = Delimited(texts, types=types, encoding=encoding, separator=separator)
+                source, readings = as_written(reader.read(), types)
+                place = reader.place
+                if reader.has_commas:
+                    wanted |= {name: "comma" for name in types if types[name] == "number"}
             elif label == "JSON":
-                rows = JsonRows(files.paths, encoding=encoding).read()
-                source, readings = as_written(rows, _as_stored(wanted))
+                source = JsonRows(files.paths, encoding=encoding).read()
+                source, readings = as_written(source, types)
             elif label == "DuckDB":
                 source = read_duckdb(path, table)
             else:
@@ -146,32 +157,12 @@ def _open_files(
         raise InputError(f"{table or files.name} has no rows.")
     several = f", {len(files.paths)} files" if len(files.paths) > 1 else ""
     name = f"{files.name} ({label}{', folder' if path.is_dir() else several})"
-    return Table(source, name, files, _known(left, source.types), readings)
-
-
-def _delimited(
-    paths: list[Path], label: str, wanted: dict[str, str], table: str | None, encoding: str | None
-) -> tuple[Source, dict[str, Reading], dict[str, str]]:
-    """Columns of CSV files, or of the sheets of Excel files, which are written as CSV first.
-
-    Also how columns of text were read, and the types of those that are still to be converted.
-    """
-    separator = "\t" if ".tsv" in paths[0].suffixes else None
-    if label == "Excel":
-        folder, separator = TemporaryFolder(), ","
-        paths = [sheet_as_csv(path, table, folder.path) for path in paths]
-    reader = Delimited(paths, types=wanted, encoding=encoding, separator=separator)
-    source, readings = as_written(reader.read(), _as_stored(wanted))
-    for name, (kind, misfit) in reader.misfits.items():
-        what = "dates" if kind == "date" else "numbers"
-        if name not in readings or readings[name].what != what:
-            raise misfit
-    return source, readings, {name: kind for name, (kind, _) in reader.misfits.items()}
-
-
-def _as_stored(wanted: Mapping[str, str]) -> list[str]:
-    """Columns whose text is not searched for numbers and dates."""
-    return [name for name, kind in wanted.items() if kind in ("text", "category", "bool")]
+    opened = Table(source, name, files, _known(wanted, source.types), readings, place)
+    is_string = pa.types.is_string
+    for name in _known(wanted, source.types):
+        if is_spilled and is_string(source.types[name]) and not is_string(opened.types[name]):
+            opened.column(name)  # what cannot be read as wanted is refused now
+    return opened
 
 
 def _format(path: Path, encoding: str | None) -> str:
@@ -187,18 +178,18 @@ def _format(path: Path, encoding: str | None) -> str:
 
 def first_names(source: str) -> list[str]:
     """Names of the columns, from the beginning of a file; none if it cannot be read."""
+    readers: dict[str, Callable[[Path], Iterable[str]]] = {
+        "CSV": lambda path: Delimited([path], types={}).names,
+        "JSON": lambda path: JsonRows([path]).first_keys(),
+        "Parquet": lambda path: ParquetFiles(path).types,
+        "Arrow": lambda path: ArrowFiles([path]).types,
+    }
+    if source == STANDARD_INPUT:
+        return []
     try:
-        path = found_files(Path(source)).paths[0] if source != STANDARD_INPUT else None
-        label = None if path is None else _format(path, None)
-        if path is None or label is None:
-            return []
-        if label == "CSV":
-            return Delimited(path, types={}).names
-        if label == "Parquet":
-            return list(ParquetFiles(path).types)
-        if label == "Arrow":
-            return list(ArrowFiles([path]).types)
-        return JsonRows(path).first_keys() if label == "JSON" else []
+        path = found_files(Path(source)).paths[0]
+        label = _format(path, None)
+        return list(readers[label](path)) if label in readers else []
     except (ValueError, OSError):
         return []
 

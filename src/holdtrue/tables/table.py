@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,11 +69,13 @@ class Table:
         files: Files | None,
         wanted: Mapping[str, str],
         readings: Mapping[str, Any] | None = None,
+        place: Callable[[int], tuple[str, str]] | None = None,
     ):
         self.description, self._files = description, files
         self.path = None if files is None else files.root
         self.n_rows, self.readings = source.n_rows, readings or {}
-        converted = wanted_columns(source.types, wanted, description)
+        place = place or (lambda row: (description, f"in row {row + 1:,}"))
+        converted = wanted_columns(source.types, wanted, place)
         typed = ComputedColumns(source, converted) if converted else source
         self._parts = date_parts(typed.types)
         parts = {name: date.computed() for name, date in self._parts.items()}

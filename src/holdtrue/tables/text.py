@@ -25,7 +25,6 @@ BLOCK = 1 << 22
 # A record longer than this is a quote that was never closed.
 MAX_RECORD = 1 << 27
 SEPARATORS = (",", ";", "\t", "|")
-_QUOTE = ord('"')
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -51,12 +50,7 @@ class Block(NamedTuple):
 class TextFile:
     """A text file, plain or compressed by gzip.
 
-    Parameters
-    ----------
-    path : Path
-    encoding : str, optional
-        Default: what the byte order mark says, else UTF-8.
-    block_size : int
+    Without an encoding it is what the byte order mark says, or else UTF-8.
     """
 
     def __init__(self, path: Path, encoding: str | None = None, block_size: int = BLOCK):
@@ -64,7 +58,11 @@ class TextFile:
         with path.open("rb") as file:
             self.is_gzip = file.read(2) == b"\x1f\x8b"
             self._n_packed = os.fstat(file.fileno()).st_size
-        start = self._start()
+        try:
+            with self._open() as file:
+                start = file.read(4)
+        except (OSError, EOFError, zlib.error) as error:
+            raise self._corrupt(0, error) from error
         mark = next((bom for bom in _BOMS if start.startswith(bom)), b"")
         self.encoding = _BOMS[mark] if mark else "utf-8"
         if encoding is not None:
@@ -80,13 +78,6 @@ class TextFile:
         # Other decoders pass over a byte order mark themselves.
         self._n_mark = len(mark) if _BOMS.get(mark) == self.encoding else 0
         self._end_of_line = b"\n"
-
-    def _start(self) -> bytes:
-        try:
-            with self._open() as file:
-                return file.read(4)
-        except (OSError, EOFError, zlib.error) as error:
-            raise self._corrupt(0, error) from error
 
     def _open(self) -> BinaryIO:
         return gzip.open(self.path) if self.is_gzip else self.path.open("rb")  # type: ignore[return-value]
@@ -116,9 +107,7 @@ class TextFile:
                 else:
                     try:
                         chunk = decoder.decode(raw, final=not raw).encode("utf-8", "surrogatepass")
-                    except (
-                        UnicodeError
-                    ) as error:  # without a place where the byte order mark is missing
+                    except UnicodeError as error:  # without a place where the mark is missing
                         at = self._n_mark + n_read + getattr(error, "start", 0)
                         raise InputError(
                             f"{self.path.name} is not {self.encoding}: "
@@ -134,15 +123,7 @@ class TextFile:
                     return
 
     def blocks(self, offset: int, separator: str | None) -> Iterator[Block]:
-        """Blocks of whole records from a place on.
-
-        Parameters
-        ----------
-        offset : int
-            Bytes of the text to pass over: the header.
-        separator : str or None
-            Of the fields; None where a record is a line, whatever quotes it holds.
-        """
+        """Blocks of whole records from a place on; without a separator every line is a record."""
         at, skip, end_of_line = offset, offset, self._end_of_line
         # Chunks since the last whole record. An open quote is looked for again only when their size
         # has doubled, so that the time stays in proportion to the file.
@@ -214,10 +195,7 @@ class TextFile:
     def header(self, separator: str | None) -> tuple[list[str], str, int]:
         """Fields of the first record, the separator, and where the second record begins.
 
-        Parameters
-        ----------
-        separator : str, optional
-            Default: of comma, semicolon, tab and bar the one that is found most often.
+        Without a separator it is the one of `SEPARATORS` that the first line has most of.
         """
         content, next_look = b"", 0
         for chunk in chain(self.chunks(), [b""]):
@@ -280,36 +258,21 @@ class TextFile:
 
 
 def last_end(content: bytes, end_of_line: bytes, separator: str | None) -> int:
-    """Where the last whole record ends; 0 if none does."""
-    cut = content.rfind(end_of_line) + 1
-    if separator is None or not cut or b'"' not in content:
-        return cut
-    starts, stops = _quoted_spans(content, separator)
-    while cut:
-        last = int(np.searchsorted(starts, cut - 1)) - 1  # the last quote that opens before
-        if last < 0 or cut > stops[last]:
-            break
-        cut = content.rfind(end_of_line, 0, int(starts[last])) + 1
-    return cut
-
-
-def _quoted_spans(content: bytes, separator: str) -> tuple[np.ndarray, np.ndarray]:
-    """Where the quoted fields start and stop; the content begins with a record."""
+    """Where the last whole record ends; 0 if none does. The content begins with a record."""
+    if separator is None or b'"' not in content:
+        return content.rfind(end_of_line) + 1
     characters = np.frombuffer(content, dtype=np.uint8)
-    quotes = np.flatnonzero(characters == _QUOTE)
-    ends = np.array([ord(separator), *b'\r\n"'], dtype=np.uint8)
-    opening, closing = quotes[::2], quotes[1::2]
-    before = characters[opening[opening > 0] - 1]
-    after = characters[closing[closing + 1 < len(characters)] + 1]
-    if not (np.isin(before, ends).all() and np.isin(after, ends).all()):
-        spans = np.array(_quoted(content, separator)[0]).reshape(-1, 2)
-        return spans[:, 0], spans[:, 1]
+    quotes = np.flatnonzero(characters == ord('"'))
+    borders = np.array([ord(separator), *b'\r\n"'], dtype=np.uint8)
+    before = characters[quotes[::2][quotes[::2] > 0] - 1]
+    after = characters[quotes[1::2][quotes[1::2] + 1 < len(characters)] + 1]
     # Quotes that open after a separator and close before one, or are doubled, come in pairs.
-    last = len(content) if len(opening) > len(closing) else closing[-1] + 1
-    is_new = opening[1:] - closing[: len(opening) - 1] > 1  # the quote before was not its double
-    return opening[np.append(True, is_new)], np.append(
-        closing[: len(opening) - 1][is_new] + 1, last
-    )
+    if not (np.isin(before, borders).all() and np.isin(after, borders).all()):
+        spans = _quoted(content, separator)[0]
+        quotes = np.array([(start, stop - 1) for start, stop in spans], dtype=np.int64).ravel()
+    ends = np.flatnonzero(characters == ord(end_of_line))
+    outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
 
 
 def _quoted(content: bytes, separator: str) -> tuple[list[tuple[int, int]], int | None]:

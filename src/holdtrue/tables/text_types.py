@@ -52,10 +52,16 @@ _PLAIN_INTEGER = re.compile("-?(0|[1-9][0-9]{0,17})", re.ASCII)
 _PLAIN_NUMBER = re.compile("-?(0|[1-9][0-9]{0,17})([.][0-9]{1,17})?", re.ASCII)
 # Letters that neither a number nor a date nor a truth value nor a missing value begins with.
 _TEXT_LETTERS = frozenset("abcdeghjklmopqrsuvwxyzABCDEGHJKLMOPQRSUVWXYZ")
-# What a caller may ask for.
-WANTED = ("text", "category", "integer", "number", "date", "bool")
+# What a caller may ask for, and the kinds that are read as such; all others are kept as text.
+WANTED: dict[str, tuple[str, ...]] = {
+    "text": (),
+    "category": (),
+    "integer": ("empty", "integer"),
+    "number": ("empty", "integer", "pointless", "number", "comma"),
+    "date": ("empty", "date", "timestamp", "precise", "zoned"),
+    "bool": (),
+}
 _YES, _NO = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
-_DATES = ("empty", "date", "timestamp", "precise", "zoned")
 
 
 def wider(a: str, b: str) -> str:
@@ -142,7 +148,7 @@ def converted(texts: pa.Array, kind: str) -> pa.Array:
 
     Raises pyarrow.ArrowInvalid at a text of another kind.
     """
-    if kind in ("text", "category", "long"):
+    if kind in ("text", "long"):
         return texts
     values = without_marks(texts)
     if kind == "comma":
@@ -175,17 +181,6 @@ def without_marks(texts: pa.Array) -> pa.Array:
     trimmed = pc.ascii_trim_whitespace(texts)
     missing = pc.is_in(trimmed, value_set=pa.array([*MARKS, *MISSING]))
     return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
-
-
-def check_readable(texts: pa.Array, wanted: str) -> None:
-    """Raise pyarrow.ArrowInvalid where a text is not what the caller wants, or not a comma."""
-    if wanted == "date":
-        if classified(texts)[0] not in _DATES:
-            raise pa.ArrowInvalid("not a date")
-    elif wanted == "bool":
-        yes_or_no(texts)
-    else:
-        converted(texts, wanted)
 
 
 def first_unfit(values: pa.Array, check: Callable[[pa.Array], object]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,23 +16,24 @@ from holdtrue.tables.source import Computed
 _TYPES = {
     "integer": (pa.types.is_integer, pa.int64()),
     "number": (pa.types.is_floating, pa.float64()),
+    "comma": (pa.types.is_floating, pa.float64()),  # numbers in whose text a comma may be decimal
     "date": (pa.types.is_temporal, pa.timestamp("us")),
     "bool": (pa.types.is_boolean, pa.bool_()),
 }
 
 
 def wanted_columns(
-    types: Mapping[str, Any], wanted: Mapping[str, str], table: str
+    types: Mapping[str, Any], wanted: Mapping[str, str], place: Callable[[int], tuple[str, str]]
 ) -> dict[str, Computed]:
     """Columns that are converted: those wanted as something else, and times of day.
 
-    Times of day become durations: Python and NumPy have no time of day in nanoseconds. ``table`` is
-    the table's name in errors.
+    Times of day become durations: Python and NumPy have no time of day in nanoseconds. ``place``
+    gives the name of the table and where a row is, for errors.
     """
     is_time = pa.types.is_time
     times = {name: "duration" for name, kind in types.items() if is_time(value_type(kind))}
     return {
-        name: _converted(name, _type(types[name], kind), kind, table)
+        name: _converted(name, _type(types[name], kind), kind, place)
         for name, kind in {**times, **wanted}.items()
     }
 
@@ -46,18 +47,21 @@ def _type(stored: Any, wanted: str) -> Any:
     return stored if fits(stored) else other
 
 
-def _converted(name: str, kind: Any, wanted: str, table: str) -> Computed:
+def _converted(
+    name: str, kind: Any, wanted: str, place: Callable[[int], tuple[str, str]]
+) -> Computed:
     """The column in its new type; the first value that does not fit is named."""
 
     def values(piece: Any, n_before: int) -> Any:
         try:
             return _cast(piece, wanted, kind)
         except pa.ArrowInvalid as error:
-            place = text_types.first_unfit(piece, lambda part: _cast(part, wanted, kind)) or 0
+            row = text_types.first_unfit(piece, lambda part: _cast(part, wanted, kind)) or 0
+            table, where = place(n_before + row)
+            what = "number" if wanted == "comma" else wanted
             raise InputError(
-                f"column {name!r} of {table} cannot be read as {wanted!r}. Got "
-                f"{piece[place].as_py()!r} in row {n_before + place + 1:,}. Mend it, or read the "
-                "column as 'text'."
+                f"column {name!r} of {table} cannot be read as {what!r}. Got "
+                f"{piece[row].as_py()!r} {where}. Mend it, or read the column as 'text'."
             ) from error
 
     return Computed(name, kind, values)
@@ -78,6 +82,6 @@ def _cast(column: Any, wanted: str, kind: Any) -> Any:
             return text_types.yes_or_no(text)
         return text_types.converted(text, wanted if wanted != "date" else "timestamp")
     try:
-        return column.cast(kind)
+        return column.cast(kind, safe=wanted not in ("number", "comma"))  # the nearest float
     except pa.ArrowNotImplementedError as error:
         raise pa.ArrowInvalid(str(error)) from error

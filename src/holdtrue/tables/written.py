@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,6 +46,8 @@ _DATES = (
 _MONTHS = [name.lower() for name in (*(name[:3] for name in MONTHS), *MONTHS)]
 _ISO = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FORMS = [re.compile(_NUMBER), _ISO, *map(re.compile, _DATES)]
+# What a column of text may turn out to be, by the type that is wanted; the others stay text.
+_WHAT = {None: "", "integer": "numbers", "number": "numbers", "date": "dates"}
 _ISO_KINDS = ("date", "timestamp", "precise", "zoned")
 
 
@@ -59,15 +61,15 @@ class Reading:
     meant: str
 
 
-def as_written(source: Source, leave: Collection[str] = ()) -> tuple[Source, dict[str, Reading]]:
+def as_written(source: Source, wanted: Mapping[str, str]) -> tuple[Source, dict[str, Reading]]:
     """The source with written numbers and dates as such, and how these columns were read.
 
-    ``leave`` are columns whose type the caller has given.
+    ``wanted`` are the types that the caller has given to columns.
     """
     texts = {
         name: kind
         for name, kind in source.types.items()
-        if pa.types.is_string(kind) and name not in leave
+        if pa.types.is_string(kind) and wanted.get(name) in _WHAT
     }
     computed: dict[str, Computed] = {}
     readings: dict[str, Reading] = {}
@@ -85,10 +87,12 @@ def as_written(source: Source, leave: Collection[str] = ()) -> tuple[Source, dic
         is_one = all(meant.equals(meanings[0]) for meant in meanings)
         # Plain numbers in quotes are text: JSON and Excel have numbers, too.
         is_plain = readers == [_numbers] and not _is_marked(values)
-        if readers and len(values) and is_one and not is_plain:
-            kind = meanings[0].type
+        if not (readers and len(values) and is_one) or is_plain:
+            continue
+        kind = meanings[0].type
+        what = "dates" if pa.types.is_temporal(kind) else "numbers"
+        if _WHAT[wanted.get(name)] in ("", what):
             computed[name] = Computed(name, kind, partial(_meant, readers[0], kind))
-            what = "dates" if pa.types.is_temporal(kind) else "numbers"
             readings[name] = Reading(what, values[0].as_py(), str(meanings[0][0].as_py()))
     return ComputedColumns(source, computed) if computed else source, readings
 
