@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
 from holdtrue.model_size import average as module
+from holdtrue.model_size import outliers
 from holdtrue.model_size.bases import Rows
 from holdtrue.model_size.bayes import Grid, Sample, posterior
 from holdtrue.model_size.kernel import joint_triangle
@@ -334,15 +335,21 @@ def test_one_wild_input_does_not_collapse_the_default_and_is_pointed_out():
     assert "pass basis='auto'" in cautions(paper, x, y)
 
 
-def test_one_wild_target_is_pointed_out_and_a_jump_is_not():
+def test_one_wild_target_is_set_aside_and_named_and_a_jump_is_not():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(40, 1))
     y = np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=40)
     assert cautions(NestedRegressor(random_state=0), x, y) == ""
     y[5] = 100.0
-    assert "1 value of y far from what the others say, such as 100" in cautions(
-        NestedRegressor(random_state=0), x, y
-    )
+    model = NestedRegressor(random_state=0)
+    assert "1 value of y set aside" in (text := cautions(model, x, y))
+    assert "100 in row 5" in text
+    assert model.path_.reason.endswith("1 wild target set aside")
+    new = np.linspace(x.min(), x.max(), 200)[:, None]
+    # The draws of inputs differ, so the curves do in the third digit.
+    without = NestedRegressor(random_state=0).fit(x, y, sample_weight=np.arange(40) != 5)
+    np.testing.assert_allclose(model.predict(new), without.predict(new), atol=0.02)
+    assert model.new_error_ == pytest.approx(without.new_error_, rel=0.05)
     step = make_curve("step", n_samples=50, noise=0.01, random_state=0)
     assert cautions(NestedRegressor(random_state=0), step.X, step.y) == ""
 
@@ -353,9 +360,52 @@ def test_a_wild_target_is_pointed_out_even_where_the_curve_follows_it(seed):
     x = rng.uniform(0, 1, (40, 1))
     y = np.sin(5 * x[:, 0]) + 0.1 * rng.standard_normal(40)
     y[3] += 5
-    assert f"1 value of y far from what the others say, such as {y[3]:g}" in cautions(
-        NestedRegressor(random_state=0), x, y
-    )
+    assert f"{y[3]:g} in row 3" in cautions(NestedRegressor(random_state=0), x, y)
+    chosen = NestedRegressor(criterion="dee", predict="chosen", random_state=0)
+    assert f"far from what the others say, such as {y[3]:g}" in cautions(chosen, x, y)
+
+
+def a_spike(place):
+    """40 rows in order of x; the one at that place has 100 where the others have -1 to 1."""
+    rng = np.random.RandomState(0)
+    x = np.sort(rng.uniform(0, 1, (40, 1)), axis=0)
+    y = np.sin(5 * x[:, 0]) + 0.1 * rng.standard_normal(40)
+    y[place] = 100.0
+    return x, y
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [(39, "a curve may be steep at its end"), ([20, 21], "one speaks for the other")],
+)
+def test_a_wild_target_that_may_be_real_is_kept_and_pointed_out(place, why):
+    text = cautions(NestedRegressor(random_state=0), *a_spike(place))
+    assert "of y far from what the others say, such as 100." in text, why
+    assert "set aside" not in text, why
+
+
+def test_targets_beside_equal_ones_and_repeated_ones_are_kept():
+    x, y = a_spike(20)
+    fitted = np.sin(5 * x[:, 0])
+    weight = np.ones(40)
+    rows = Rows(x, y, weight, np.empty((0, 1)))
+    assert outliers.wild_targets(rows, fitted)[1].tolist() == (np.arange(40) == 20).tolist()
+    weight[20] = 5.0  # five copies
+    wild, alone = outliers.wild_targets(rows, fitted)
+    assert wild[20]
+    assert not alone.any()
+    event = rows._replace(y=np.where(np.arange(40) == 20, 10.0, 0.0), weight=np.ones(40))
+    wild, alone = outliers.wild_targets(event, np.zeros(40))
+    assert wild[20]
+    assert not alone.any()
+
+
+def test_folds_that_hold_the_wild_row_alone_are_dropped_with_it():
+    x, y = a_spike(20)
+    rest = np.delete(np.arange(40), 20)
+    folds = [(rest, [20]), (np.arange(20, 40), np.arange(20))]
+    assert "set aside" in cautions(NestedRegressor(cv=folds, random_state=0), x, y)
+    assert "set aside" not in cautions(NestedRegressor(cv=folds[:1], random_state=0), x, y)
 
 
 @pytest.mark.parametrize("basis", ["columns", "pca", "lars", "omp", "rbf", "bspline"])

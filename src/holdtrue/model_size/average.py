@@ -60,6 +60,8 @@ class Average:
         Predictions are held between them.
     new_error : float
         Mean squared error on left-out rows.
+    left_out : ndarray of shape (n_rows,)
+        Predictions of the rows, each from the others.
     """
 
     curves: dict[str, Curve]
@@ -67,6 +69,7 @@ class Average:
     low: float
     high: float
     new_error: float
+    left_out: np.ndarray
 
     @property
     def likeliest(self) -> str:
@@ -125,7 +128,7 @@ def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
         name: Curve(candidates[name].basis, known._replace(left_out=None))
         for name, known in posteriors.items()
     }
-    return Average(curves, weights, low, high, new_error)
+    return Average(curves, weights, low, high, new_error, left_out)
 
 
 def _beside_mean(left_out: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from holdtrue.model_size.bases import Rows
-from holdtrue.model_size.inputs import fences, quantiles
+from holdtrue.model_size.inputs import fences
 
 # Corrections for many rows: on small samples they now and then run to the largest size.
 RUNAWAY = ("aic", "aicc", "adjusted_r2", "bic", "cpm", "fpe", "gcv", "ric")
 _SMALL = 100
-_WILD_TARGET = 20.0  # robust deviations from the curve
-_FEW_TARGETS = 0.05
-_MANY_ALIKE = 0.1
 
 
 def runaway_criterion(criterion: str, n_samples: float) -> str | None:
@@ -53,55 +50,31 @@ def wild_inputs(rows: Rows, names: list[str], *, held: bool) -> list[str]:
                 "them, take the logarithm, or pass basis='auto'."
             )
             cautions.append(
-                f"{_values(wild)} of {name!r} far outside the others, such as "
+                f"{_values(wild.sum())} of {name!r} far outside the others, such as "
                 f"{value:g} where nearly all lie between {column[~wild].min():g} and "
                 f"{column[~wild].max():g}. {done}"
             )
     return cautions
 
 
-def wild_targets(rows: Rows, fitted: np.ndarray) -> str | None:
-    """A caution where a few targets lie far from all others, or from the curve of the others."""
-    # Every different row counts once: one row of a huge weight has no say in what is far.
-    _, first = np.unique(np.column_stack([rows.X, rows.y]), axis=0, return_index=True)
-    rows = rows._replace(X=rows.X[first], y=rows.y[first], weight=np.ones(len(first)))
-    distance = np.abs(rows.y - fitted[first])
-    deviation = 1.4826 * quantiles(distance, rows.weight, (0.5,))[0]
-    tenth, ninth = quantiles(rows.y, rows.weight, (0.1, 0.9))
-    low, high = fences(rows.y, rows.weight)
-    wild = (rows.y < low) | (rows.y > high) | _takes_half(rows)
-    # The small residuals of a nearly exact fit have outliers too, which are harmless.
-    wild |= distance > max(_WILD_TARGET * deviation, 0.5 * (ninth - tenth))
-    # A value that many rows have, such as 0 of 0 and 1, is no slip of the pen.
-    _, value_of, count = np.unique(rows.y, return_inverse=True, return_counts=True)
-    wild &= count[value_of] < _MANY_ALIKE * len(first)
-    # Where there are many, they have a cause, such as a jump that the curve rounds off.
-    if not 0 < wild.sum() <= max(1.0, _FEW_TARGETS * len(first)):
-        return None
-    value = rows.y[wild][np.abs(rows.y[wild] - np.median(rows.y)).argmax()]
+def wild_targets(y: np.ndarray) -> str:
+    """A caution where the fit follows wild targets, whose values are given."""
     return (
-        f"{_values(wild)} of y far from what the others say, such as {value:g}. Squared error "
-        "follows such values: check them, leave them out, or take the logarithm of y."
+        f"{_values(len(y))} of y far from what the others say, such as {y[np.abs(y).argmax()]:g}. "
+        "Squared error follows such values: check them, leave them out, or take the logarithm of y."
     )
 
 
-def _takes_half(rows: Rows) -> np.ndarray:
-    """Mask of the one target, if any, that takes more than half of the range of y for itself.
-
-    A curve may follow it, so the distance from the curve does not show it. At the end of an input's
-    range it may be the top of a steep curve.
-    """
-    order = np.argsort(rows.y)
-    wild = np.zeros(len(order), dtype=bool)
-    for extreme, others in ((order[-1], order[:-1]), (order[0], order[1:])):
-        reach = np.ptp(rows.y[others])
-        gap = np.abs(rows.y[others] - rows.y[extreme]).min()
-        x, X = rows.X[extreme], rows.X[others]
-        inside = (X.min(axis=0) < x) & (x < X.max(axis=0))
-        wild[extreme] |= bool(gap > reach > 0 and inside.all())
-    return wild
+def targets_aside(places: np.ndarray, y: np.ndarray, new_error: float) -> str:
+    """A caution that rows were set aside: their places and targets, and the error at others."""
+    shown = ", ".join(f"{value:g} in row {place}" for place, value in zip(places, y, strict=True))
+    return (
+        f"{_values(len(y))} of y set aside, more than ten times farther from the curve of the "
+        f"other rows than left-out rows are ({new_error**0.5:.2g}): {shown} (the first row is 0). "
+        "Predictions, criteria and new_error_ are those of the other rows. Check such values. If "
+        "they are real, take the logarithm of y, or pass predict='chosen', which follows them."
+    )
 
 
-def _values(wild: np.ndarray) -> str:
-    count = int(wild.sum())
+def _values(count: int) -> str:
     return "1 value" if count == 1 else f"{count} values"

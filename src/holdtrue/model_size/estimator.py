@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, caution, speaks
 from holdtrue.evidence import SizeEvidence
-from holdtrue.model_size import bases, cautions, kernel
+from holdtrue.model_size import bases, cautions, kernel, outliers
 from holdtrue.model_size.average import average_curves
 from holdtrue.model_size.candidates import fit_candidates
 from holdtrue.model_size.checks import (
@@ -95,7 +96,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         the cube of the number of terms, only up to 60 terms unless it is asked for.
     predict : {"average", "chosen"}, default="average"
         ``"average"`` predicts with the posterior mean over all sizes and bases; the criterion then
-        only explains. ``"chosen"`` predicts with the least-squares fit of the chosen size:
+        only explains. A target far from all that the other rows say is set aside, with a warning
+        that names it. ``"chosen"`` predicts with the least-squares fit of the chosen size:
         ``NestedRegressor("cosine", criterion="dee", predict="chosen")`` is the paper.
     max_terms : int, optional
         Largest size considered, below the number of rows. Default: ``min(3 n // 4, 200)``, n the
@@ -130,8 +132,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         probability. Of several inputs ``"constant"`` is one more where left-out rows are predicted
         hardly better than by their mean.
     new_error_ : float
-        Mean squared error of the average on left-out rows, in closed form; NaN with
-        ``predict="chosen"``, for which ``path_`` has the estimate.
+        Mean squared error of the average on left-out rows, in closed form, without wild targets
+        that were set aside; NaN with ``predict="chosen"``, for which ``path_`` has the estimate.
     term_names_ : list of str
         The terms in order; those that depend on earlier ones are left out.
     criteria_ : dict of ndarray
@@ -272,7 +274,17 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         folds = split_rows(self.cv, X, y, weight, labels, rng)
 
         self._fit(rows, folds, max_terms, rng, grouped=labels is not None)
-        for sentence in self._cautions(rows, max_terms):
+        texts = self._cautions(rows, max_terms)
+        wild_inputs = self._wild_inputs(rows)
+        if not wild_inputs:  # the target of a wild input is far from the others for that reason
+            wild, alone = outliers.wild_targets(rows, self._curve(rows.X))
+            if self._set_aside(alone, rows, folds, max_terms, rng):
+                places = np.flatnonzero(used)[alone]
+                texts.append(cautions.targets_aside(places, rows.y[alone], self.new_error_))
+                wild &= ~alone
+            if wild.any():
+                texts.append(cautions.wild_targets(rows.y[wild]))
+        for sentence in texts + wild_inputs:
             caution(f"NestedRegressor: {sentence}")
         return self
 
@@ -381,7 +393,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
         return_std : bool, default=False
             Give the posterior deviation of the curve too; that of new targets about the curve is
-            not in it. Needs ``predict="average"``.
+            not in it. Bands of two deviations hold curves that the sample can show: what turns
+            faster than the rows can follow looks like noise. Needs ``predict="average"``.
 
         Returns
         -------
@@ -433,20 +446,47 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         name = self.basis if isinstance(self.basis, str) else type(self.basis).__name__
         return {name: bases.make_basis(self.basis, self.interval, names)}
 
-    def _cautions(self, rows: bases.Rows, max_terms: int) -> Iterator[str]:
-        """What a reader might trust wrongly."""
-        auto = isinstance(self.basis, str) and self.basis == "auto"
-        texts: list[str | None] = []
-        if self._average is None:
-            first_degree = self.basis_.first_degree(self.n_features_in_)
-            texts.append(cautions.runaway_criterion(self.criterion, float(rows.weight.sum())))
-            texts.append(cautions.unreached_columns(first_degree, max_terms))
-        wild = cautions.wild_inputs(rows, feature_names(self), held=auto)
-        if wild and not isinstance(self.basis_, bases.TransformerBasis):
-            texts.extend(wild)
-        else:  # the target of a wild input is far from the others for that reason
-            texts.append(cautions.wild_targets(rows, self._curve(rows.X)))
-        yield from (each for each in texts if each)
+    def _cautions(self, rows: bases.Rows, max_terms: int) -> list[str]:
+        """What a reader of a chosen size might trust wrongly."""
+        if self._average is not None:
+            return []
+        first_degree = self.basis_.first_degree(self.n_features_in_)
+        runaway = cautions.runaway_criterion(self.criterion, float(rows.weight.sum()))
+        return [
+            each for each in (runaway, cautions.unreached_columns(first_degree, max_terms)) if each
+        ]
+
+    def _wild_inputs(self, rows: bases.Rows) -> list[str]:
+        if isinstance(self.basis_, bases.TransformerBasis):
+            return []
+        held = isinstance(self.basis, str) and self.basis == "auto"
+        return cautions.wild_inputs(rows, feature_names(self), held=held)
+
+    def _set_aside(
+        self,
+        alone: np.ndarray,
+        rows: bases.Rows,
+        folds: list[Fold],
+        max_terms: int,
+        rng: np.random.RandomState,
+    ) -> bool:
+        """Take the fit without some rows instead, if they are wild beyond doubt."""
+        kept = ~alone
+        folds = [(train[kept], test[kept]) for train, test in folds]
+        folds = [fold for fold in folds if all(part.any() for part in fold)]
+        average = self._average
+        if average is None or not alone.any() or not folds:
+            return False
+        rest = bases.Rows(rows.X[kept], rows.y[kept], rows.weight[kept], rows.unlabeled)
+        others = copy.copy(self)
+        others._fit(rest, folds, min(max_terms, largest_size(None, rest)), rng, grouped=False)
+        without = others._average
+        if without is None or not outliers.beyond_doubt(rows, alone, average, without):
+            return False
+        self.__dict__.update(vars(others))
+        clause = f"{alone.sum()} wild target{'s' if alone.sum() > 1 else ''} set aside"
+        self.path_ = replace(self.path_, reason=f"{self.path_.reason}; {clause}")
+        return True
 
     def _path(
         self,
