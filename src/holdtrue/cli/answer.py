@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from holdtrue import __version__
 from holdtrue.cli.ask import Data
+from holdtrue.cli.python_lines import without_folders
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
 from holdtrue.targets import TargetKind
@@ -26,11 +32,8 @@ class Answer(NamedTuple):
     """What a command found."""
 
     summary: Summary
-    data: Data
-    settings: dict[str, Any]  # what was asked, in words; None where it does not apply
     # Gives the model behind the answer, for ``--save``
     deployed: Callable[[], SavedModel] | None = None
-    python: str = ""  # lines that do the same
 
 
 def answered(
@@ -44,13 +47,40 @@ def answered(
     deployed: Callable[[], SavedModel] | None = None,
     python: str = "",
 ) -> Answer:
-    """The answer: how the target was read before the sentences of the summary, new data after."""
+    """The answer: how the target was read before the sentences of the summary, new data after.
+
+    ``settings`` say what was asked, in words; ``python`` are lines that do the same.
+    """
     reading = kind.sentence(settings["target"], "--target-type {}") if kind else ""
     answer = f"{reading}. {summary.answer}" if reading else summary.answer
     if new_groups is not None:
         answer += f" New data are new groups: each value of {new_groups!r} is left out as a whole."
     summary = summary.with_notes([*data.notes, *notes], answer=answer)
-    return Answer(summary, data, settings, deployed, python)
+    settings |= {"weights": data.weight, "left out": ", ".join(data.dropped)}
+    return Answer(completed(summary, data.table, settings, data.seed, python), deployed)
+
+
+def completed(
+    summary: Summary, table: Any, settings: dict[str, Any], seed: int = 0, python: str = ""
+) -> Summary:
+    """The summary with what was asked and how to do it again; settings of None do not apply."""
+    versions = {"holdtrue": __version__, "Python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
+    return replace(
+        summary,
+        asked={
+            key: f"{value:,}" if isinstance(value, int) else str(value)
+            for key, value in {"data": table.description, **settings}.items()
+            if value not in (None, "")
+        },
+        reproduce={
+            "command": shlex.join(["holdtrue", *map(without_folders, sys.argv[1:])]),
+            "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
+            "seed": str(seed),
+            "data": str(table.fingerprint()),
+            **({"python": python} if python else {}),
+        },
+    )
 
 
 @contextmanager
@@ -74,10 +104,32 @@ def repeated(data: Data, *rows: Any) -> list[Any]:
     return [None if each is None else _safe_indexing(each, places) for each in rows]
 
 
+def labelled_rows(
+    data: Data, X: Any, target: str, groups: str | None, *, is_numeric: bool
+) -> tuple[Any, Any, Any]:
+    """X, target and groups as a model is saved on them, each row as often as its weight says."""
+    from holdtrue.deployed.build import target_labels
+
+    y = target_labels(data.table.column(target), is_numeric=is_numeric)
+    labels = None if groups is None else target_labels(data.table.column(groups))
+    X, y, labels = repeated(data, X, y, labels)
+    return X, y, labels
+
+
 def repeated_rows(rows: TableRows, data: Data) -> TableRows:
     """Encoded rows as often as their weights say; domains stay whole."""
     X, y, groups = repeated(data, rows.X, rows.y, rows.groups)
     return replace(rows, X=X, y=y, groups=groups)
+
+
+def kept_model(
+    data: Data, name: str, model: Any, columns: Any, target: str, promise: Any, **more: Any
+) -> SavedModel:
+    """A fitted model as it is saved, with its baseline from the rows and their weights."""
+    from holdtrue.deployed.build import saved_model
+
+    more["sample_weight"] = data.weights
+    return saved_model(name, model, columns, data.table, target, promise, **more)
 
 
 def without_values(column: Any) -> Any:

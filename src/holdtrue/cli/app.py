@@ -180,7 +180,7 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
-        from holdtrue.cli.write import Outputs, complete_summary
+        from holdtrue.cli.write import Outputs
 
         written = {"source": options["file"], **{name: options.pop(name) for name in WRITE}}
         predicted = "target" if "target" in options else "y"
@@ -207,7 +207,7 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
             answer = answer_of(ask, **{**options, predicted: target})
             if _is_interrupted():
                 raise KeyboardInterrupt
-            outputs.write(complete_summary(answer), answer.deployed)
+            outputs.write(*answer)
 
     return command(_with_options(run, function, {**ASK, **WRITE}))
 

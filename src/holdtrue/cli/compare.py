@@ -12,6 +12,7 @@ import numpy as np
 from holdtrue.cli.answer import (
     Answer,
     answered,
+    kept_model,
     kept_warnings,
     repeated,
     repeated_rows,
@@ -22,8 +23,7 @@ from holdtrue.cli.own_models import own_models, raw_columns, raw_frame
 from holdtrue.cli.python_lines import (
     Name,
     call,
-    narrowed_lines,
-    opened_line,
+    opened_lines,
     program,
     without_folders,
 )
@@ -152,7 +152,7 @@ def _model(
 ) -> SavedModel:
     """The recommended model of a contest."""
     from holdtrue.deployed import Promise
-    from holdtrue.deployed.build import promise_of, saved_model
+    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.slim import on_needed_columns, slim
 
     name = contest.recommended
@@ -164,9 +164,7 @@ def _model(
         promise = promise_of(
             field[name], rows.X, rows.y, rows.groups, domain, random_state=data.seed
         )
-    return saved_model(
-        name, model, columns, data.table, target, promise, sample_weight=data.weights
-    )
+    return kept_model(data, name, model, columns, target, promise)
 
 
 def _lines(
@@ -207,8 +205,7 @@ def _lines(
         contests.append(call(compare_models, *given, **judged))
     contests.insert(0, call(compare_models, models, Name("rows.X"), Name("rows.y"), **judged))
     return program(
-        opened_line(ask, [target, *([domain] if domain else [])]),
-        *narrowed_lines(ask, data),
+        *opened_lines(ask, data),
         f"rows = {rows}",
         *lines,
         *(f"print({contest})" for contest in contests),

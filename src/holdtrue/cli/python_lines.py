@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,22 +41,16 @@ def program(*lines: str) -> str:
     return "\n".join([*imports, "", code])
 
 
-def opened_line(ask: Ask, complete: Sequence[str]) -> str:
-    """The line that opens the table, without the rows that lack a target or group."""
+def opened_lines(ask: Ask, data: Data, *, all_columns: bool = False) -> list[str]:
+    """Lines that open the table as the command did: its complete rows, and the columns kept."""
     options = {"types": dict(ask.types) or None, "table": ask.table, "encoding": ask.encoding}
     line = call(open_table, without_folders(ask.file), **options)
-    if ask.weights is not None:
-        names = [*complete, ask.weights]
-        return f"table, _ = {line}.complete({names!r}, nonzero={[ask.weights]!r})"
-    return f"table, _ = {line}.complete({list(complete)!r})" if complete else f"table = {line}"
-
-
-def narrowed_lines(ask: Ask, data: Data) -> list[str]:
-    """Lines that take the weights, and leave the columns to choose from."""
-    lines = []
+    nonzero = f", nonzero={[data.weight]!r}" if data.weight else ""
+    complete = f".complete({list(data.incomplete)!r}{nonzero})" if data.incomplete else ""
+    lines = [f"table{', _' if complete else ''} = {line}{complete}"]
     if data.weight:
-        lines = [f"weights = table.column({data.weight!r}).cast('double').to_numpy()"]
-    if sorted(data.table.names) != sorted(ask.opened.names):
+        lines.append(f"weights = table.column({data.weight!r}).cast('double').to_numpy()")
+    if not all_columns and sorted(data.table.names) != sorted(ask.opened.names):
         lines.append(f"table = table.only({data.table.names!r})")
     return lines
 

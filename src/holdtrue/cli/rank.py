@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdtrue.categories import rank_columns
-from holdtrue.cli.answer import Answer, answered, kept_warnings, repeated
+from holdtrue.cli.answer import Answer, answered, kept_model, kept_warnings, labelled_rows
 from holdtrue.cli.ask import Ask, Data
-from holdtrue.cli.python_lines import Name, call, narrowed_lines, opened_line, program
+from holdtrue.cli.python_lines import Name, call, opened_lines, program
 from holdtrue.errors import InputError
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.report.answers import rank_summary
@@ -50,16 +50,11 @@ def answer(
     weights = data.whole_weights("a row that is left out stands for one row")
     kind = data.target_kind(target, target_type)
     columns = data.table.only([*data.names, target, *([groups] if groups else [])])
-    weighed = {**options, "sample_weight": weights}
     chosen = {name: options[name] for name in ("criterion", "min_skill")}
-    ranked = _ranked(columns, data, kind, target, groups, weighed)
-    path = ranked.summary.path
-    dates = data.date_notes(path.names[: path.chosen_size])
-    return ranked._replace(
-        summary=ranked.summary.with_notes(dates),
-        deployed=partial(_model, data, target, kind, groups, **chosen),
-        python=_lines(ask, data, target, groups, target_type=target_type, **options),
-    )
+    deployed = partial(_model, data, target, kind, groups, **chosen)
+    python = _lines(ask, data, target, groups=groups, target_type=target_type, **options)
+    options["sample_weight"] = weights
+    return _ranked(columns, data, kind, target, groups, options, deployed=deployed, python=python)
 
 
 def _ranked(
@@ -69,13 +64,15 @@ def _ranked(
     target: str,
     groups: str | None,
     options: dict[str, Any],
+    **more: Any,
 ) -> Answer:
-    """Ranking of a Table, or of a frame on an engine, as an answer."""
+    """Ranking of a Table, or of a frame on an engine, as an answer with ``more``."""
     with kept_warnings() as notes:
         ranking = rank_columns(
             columns, target, groups=groups, target_type=kind.target_type, **options
         )
     path = ranking.path
+    notes += data.date_notes(path.names[: path.chosen_size])
     if data.no_values:
         path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), shapes=()))
     settings = {
@@ -85,7 +82,7 @@ def _ranked(
         "columns": len(data.names),
         "judged by": path.unit,
     }
-    return answered(rank_summary(path, target), data, settings, notes, kind=kind)
+    return answered(rank_summary(path, target), data, settings, notes, kind=kind, **more)
 
 
 def _model(
@@ -103,7 +100,7 @@ def _model(
 
     from holdtrue.categories import GingerEncoder, GingerSelector
     from holdtrue.compare.field import fit_with_groups
-    from holdtrue.deployed.build import promise_of, saved_model, target_labels
+    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.model import plain_rows
     from holdtrue.deployed.slim import slim
     from holdtrue.tables.column_summary import feature_columns
@@ -115,8 +112,6 @@ def _model(
             f"GB, above the limit of {_MAX_BYTES >> 30} GB of a model. Leave rows or columns out, "
             "or leave out --save."
         )
-    y = target_labels(data.table.column(target), is_numeric=kind.is_numeric)
-    labels = None if groups is None else target_labels(data.table.column(groups))
     linear, name = LogisticRegression(max_iter=1000), "logistic regression"
     if kind.is_numeric:
         linear, name = RidgeCV(np.logspace(-3, 5, 17)), "ridge regression"
@@ -125,35 +120,22 @@ def _model(
         GingerEncoder(target_type=kind.target_type, random_state=data.seed),
         linear,
     )
-    rows, y, labels = repeated(data, rows, y, labels)
+    rows, y, labels = labelled_rows(data, rows, target, groups, is_numeric=kind.is_numeric)
     promise = promise_of(model, rows, y, labels, groups, random_state=data.seed)
     selector, encoder, estimator = fit_with_groups(model, rows, y, labels)
     kept = selector.get_feature_names_out().tolist()
     encoder = slim(encoder)
     encoder.feature_names_in_ = np.array(kept, dtype=object)
     columns = feature_columns(data.table.only(kept))
-    return saved_model(
-        f"GingerEncoder and {name}",
-        estimator,
-        columns,
-        data.table,
-        target,
-        promise,
-        encoder,
-        sample_weight=data.weights,
-    )
+    name = f"GingerEncoder and {name}"
+    return kept_model(data, name, estimator, columns, target, promise, encoder=encoder)
 
 
-def _lines(ask: Ask, data: Data, target: str, groups: str | None, **options: Any) -> str:
+def _lines(ask: Ask, data: Data, target: str, **options: Any) -> str:
     """The same in Python."""
-    only = narrowed_lines(ask, data)
+    lines = opened_lines(ask, data)
     if data.dropped:
         kept = f"[name for name in table.names if name not in {list(data.dropped)!r}]"
-        only += [f"table = table.only({kept})"]
+        lines.append(f"table = table.only({kept})")
     options |= {"sample_weight": Name("weights")} if data.weight else {}
-    ranked = call(rank_columns, Name("table"), target, groups=groups, **options)
-    return program(
-        opened_line(ask, [target, *([groups] if groups else [])]),
-        *only,
-        f"print({ranked})",
-    )
+    return program(*lines, f"print({call(rank_columns, Name('table'), target, **options)})")

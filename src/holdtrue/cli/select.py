@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -14,6 +15,7 @@ from holdtrue.charts import number
 from holdtrue.cli.answer import (
     Answer,
     answered,
+    kept_model,
     kept_warnings,
     repeated_rows,
     without_classes,
@@ -21,7 +23,7 @@ from holdtrue.cli.answer import (
     without_values,
 )
 from holdtrue.cli.ask import Ask, Data
-from holdtrue.cli.python_lines import Name, call, narrowed_lines, opened_line, program
+from holdtrue.cli.python_lines import Name, call, opened_lines, program
 from holdtrue.compare.comparison import SQUARED_ERROR
 from holdtrue.domains import (
     SteadyRidgeClassifier,
@@ -60,8 +62,10 @@ def answer(
     default field compete, which needs the rows.
     """
     if sums:
-        need_rows = {"--average": average, "--domain-order": domain_order != "any"}
-        _check_sums_options(ask, target, domain, target_type, need_rows)
+        _check_sums_options(ask, target, domain, target_type)
+        for option, given in (("--average", average), ("--domain-order", domain_order != "any")):
+            if given:
+                raise InputError(f"{option} needs rows, and sums have none. Leave it out.")
         return _from_sums(ask, [ask.file, *(more or [])], **settings)
     if more:
         raise InputError(
@@ -77,30 +81,14 @@ def answer(
         encoded = moments_of(data.table, target, domain, sample_weight=data.weights, **reading)
     encoded = replace(encoded, target_kind=kind)
     notes = [*data.time_notes(domain, domain_order), *notes]
-    in_time = domain_order == "time"
-    rows: Any = None
-    if average or in_time:
-        rows = repeated_rows(rows_of(data.table, target, domain, **reading), data)
-    of_average = rows if average else None
-    selected, fits = _selected(data, encoded, target, domain, notes, of_average, **settings)
-    if in_time:
-        contest = _next_in_time(fits.models, rows, kind, ask.seed)
-        fits = fits._replace(contest=contest)
-        sentence = f"{selected.summary.answer} {_time_words(contest, domain)}"
-        selected = selected._replace(summary=replace(selected.summary, answer=sentence))
-    return selected._replace(
-        deployed=partial(_model, data, target, domain, fits, encoded),
-        python=_lines(ask, data, target, domain, fits.models["T-Greedy"], target_type),
-    )
+    settings |= {"average": average, "in_time": domain_order == "time"}
+    if average or settings["in_time"]:
+        settings["rows"] = repeated_rows(rows_of(data.table, target, domain, **reading), data)
+    settings["lines"] = partial(_lines, ask, data, target, domain, target_type)
+    return _selected(data, encoded, target, domain, notes, **settings)
 
 
-def _check_sums_options(
-    ask: Ask,
-    target: str | None,
-    domain: str | None,
-    target_type: str,
-    need_rows: dict[str, bool],
-) -> None:
+def _check_sums_options(ask: Ask, target: str | None, domain: str | None, target_type: str) -> None:
     """Refuse options that the sites have decided."""
     at_sites = {
         "--target": target,
@@ -116,8 +104,6 @@ def _check_sums_options(
     for option, given in at_sites.items():
         if given:
             raise InputError(f"{option} goes with holdtrue sums, at each site. Leave it out.")
-    for option in (option for option, given in need_rows.items() if given):
-        raise InputError(f"{option} needs rows, and sums have none. Leave it out.")
 
 
 def _from_sums(ask: Ask, files: list[str], **settings: Any) -> Answer:
@@ -129,14 +115,7 @@ def _from_sums(ask: Ask, files: list[str], **settings: Any) -> Answer:
     with kept_warnings() as notes:
         encoded = joined(sums.sites, leave_out=data.dropped)
     site = next(iter(sums.sites.values())).site
-    return _selected(data, encoded, site.target.name, site.domain.name, notes, None, **settings)[0]
-
-
-class _Fits(NamedTuple):
-    """Fitted models by name, and their contest at left-out domains, where there was one."""
-
-    models: dict[str, Any]
-    contest: Comparison | None
+    return _selected(data, encoded, site.target.name, site.domain.name, notes, **settings)
 
 
 def _selected(
@@ -145,94 +124,107 @@ def _selected(
     target: str,
     domain: str,
     notes: list[tuple[str, str]],
-    rows: TableRows | None,
     *,
     keep: list[str] | None,
+    average: bool = False,
+    in_time: bool = False,
+    rows: Any = None,
+    lines: Callable[[Any], str] = lambda model: "",
     **settings: Any,
-) -> tuple[Answer, _Fits]:
-    """The answer from sums, and what was fitted for it."""
+) -> Answer:
+    """The answer from sums; ``rows`` are for the average and the contest in time."""
+    named_columns = encoded.columns
     if data.no_values:
         encoded = _numbered(encoded, domain)
-    moments, classes = encoded.moments, encoded.classes
-    features = moments.feature_names or ()
+    features = encoded.moments.feature_names or ()
     for name in keep or ():
         if name not in features:
             close = did_you_mean(name, features) or f" There are {named(features)}."
             raise InputError(f"no feature {name!r} (--keep).{close}")
     settings |= {"fixed_features": keep or None}
     with kept_warnings() as fit_notes:
-        model: Any
-        if classes is None:
-            model = TGreedyRegressor(**settings).fit_statistics(moments)
-        else:
-            model = TGreedyClassifier(**settings).fit_statistics(moments, classes=classes)
-    fits = _contest(model, encoded, rows)
-    contest_path = None if fits.contest is None else fits.contest.to_path()
+        model = _fitted(TGreedyRegressor, TGreedyClassifier, encoded, **settings)
+    models, contest = _contest(model, encoded, rows if average else None)
     path = model.path_
     if data.no_values:
         path = without_classes(path, target)
         fit_notes = [(what, without_examples(why)) for what, why in fit_notes]
-    summary = select_summary(path, target, domain, contest_path)
-    if "SteadyRidge" in fits.models:
-        steady = fits.models["SteadyRidge"].path_.evidence_as(PenaltyEvidence)
-        pooled = f"A ridge on all rows pooled has {number(steady.pooled_error)}, with the penalty "
-        pooled += "that turned out best."
-        summary = replace(summary, answer=f"{summary.answer} {pooled}")
-    evidence = model.path_.evidence_as(DomainEvidence)
+    summary = select_summary(path, target, domain, None if contest is None else contest.to_path())
+    answer = summary.answer
+    if "SteadyRidge" in models:
+        steady = models["SteadyRidge"].path_.evidence_as(PenaltyEvidence)
+        answer += f" A ridge on all rows pooled has {number(steady.pooled_error)}, with the "
+        answer += "penalty that turned out best."
+    if in_time:
+        contest = _next_in_time(models, rows, encoded.target_kind, data.seed)
+        answer += f" {_time_words(contest, domain)}"
+    evidence = path.evidence_as(DomainEvidence)
     settled = {
         "target": target,
         "domain": f"{domain} ({len(evidence.domains)})",
         "rows": f"{encoded.n_rows:,}",
-        "features": moments.n_features,
+        "features": len(features),
         "rule": evidence.rule,
         "stop": settings["stop"],
     }
-    all_notes = [*columns_notes(encoded.columns), *notes, *fit_notes]
-    return answered(summary, data, settled, all_notes, kind=encoded.target_kind), fits
+    return answered(
+        replace(summary, answer=answer),
+        data,
+        settled,
+        [*columns_notes(encoded.columns), *notes, *fit_notes],
+        kind=encoded.target_kind,
+        deployed=partial(_model, data, target, domain, models, contest, named_columns),
+        python=lines(model),
+    )
 
 
-def _contest(model: Any, encoded: TableMoments, rows: TableRows | None) -> _Fits:
-    """T-Greedy, SteadyRidge and, where rows are given, DomainAverage at left-out domains."""
+def _fitted(regressor: Any, classifier: Any, encoded: TableMoments, **settings: Any) -> Any:
+    """The estimator for the kind of the target, fitted to the sums."""
+    if encoded.classes is None:
+        return regressor(**settings).fit_statistics(encoded.moments)
+    return classifier(**settings).fit_statistics(encoded.moments, classes=encoded.classes)
+
+
+def _contest(
+    model: Any, encoded: TableMoments, rows: TableRows | None
+) -> tuple[dict[str, Any], Comparison | None]:
+    """T-Greedy, SteadyRidge and, where rows are given, DomainAverage at left-out domains.
+
+    Returns the fitted models, and the contest where domains were left out.
+    """
     from holdtrue.compare import Comparison, DomainAverageClassifier, DomainAverageRegressor
 
     path: SelectionPath = model.path_
     evidence, moments, classes = path.evidence_as(DomainEvidence), encoded.moments, encoded.classes
-    if not len(evidence.new_errors):
-        return _Fits({"T-Greedy": model}, None)
-    n_features = {"T-Greedy": len(path.chosen), "SteadyRidge": moments.n_features}
-    errors = {"T-Greedy": evidence.new_errors}
     models = {"T-Greedy": model}
+    if not len(evidence.new_errors):
+        return models, None
+    errors = {"T-Greedy": evidence.new_errors}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # T-Greedy's fit has said the same
-        steady: Any
-        if classes is None:
-            steady = SteadyRidgeRegressor().fit_statistics(moments)
-        else:
-            steady = SteadyRidgeClassifier().fit_statistics(moments, classes=classes)
+        steady = _fitted(SteadyRidgeRegressor, SteadyRidgeClassifier, encoded)
         models["SteadyRidge"] = steady
         errors["SteadyRidge"] = steady.path_.evidence_as(PenaltyEvidence).new_errors
         if rows is not None:
-            average: Any = (
-                DomainAverageRegressor() if classes is None else DomainAverageClassifier()
-            )
+            average: Any = DomainAverageClassifier() if classes else DomainAverageRegressor()
             models["DomainAverage"] = average.fit(rows.X, rows.y, groups=rows.groups)
             judged = average.comparison_
             by_label = dict(zip(judged.units, judged.errors[-1], strict=True))
             # Squared errors of shares, summed over K classes, in the units of codes -1 and +1.
-            scale = 1.0 if classes is None else 4 / len(classes)
+            scale = 4 / len(classes) if classes else 1.0
             by_domain = [by_label[str(label)] for label in moments.domains]
             errors["DomainAverage"] = scale * np.array(by_domain)
-            n_features["DomainAverage"] = moments.n_features
+    n_features = [float(len(path.chosen)), *[float(moments.n_features)] * (len(models) - 1)]
     contest = Comparison(
         names=tuple(errors),
         errors=np.array(list(errors.values())),
         null=evidence.held_out[0],
         units=evidence.domains,
-        n_features=np.array([n_features[name] for name in errors], dtype=np.float64),
+        n_features=np.array(n_features),
         seconds=np.arange(len(errors), dtype=np.float64),  # in the order of their cost
         scoring=SQUARED_ERROR,
     )
-    return _Fits(models, contest)
+    return models, contest
 
 
 def _next_in_time(
@@ -286,33 +278,38 @@ def _numbered(encoded: TableMoments, domain: str) -> TableMoments:
     return replace(encoded, moments=moments, columns=columns)
 
 
-def _model(data: Data, target: str, domain: str, fits: _Fits, encoded: TableMoments) -> SavedModel:
-    """The predictor that the answer recommends, on the columns that it needs.
+def _model(
+    data: Data,
+    target: str,
+    domain: str,
+    models: dict[str, Any],
+    contest: Comparison | None,
+    columns: Sequence[Any],
+) -> SavedModel:
+    """The predictor that the answer recommends, on those of ``columns`` that it needs.
 
     Without a contest, or with one by squared error of classes, the promise comes from fits to the
-    rows. ``encoded`` has the columns under their own names.
+    rows.
     """
     from holdtrue.deployed import Promise
-    from holdtrue.deployed.build import promise_of, saved_model
+    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.slim import on_needed_columns, slim
 
-    contest = fits.contest
     name = "T-Greedy" if contest is None else contest.recommended
-    model = fits.models[name]
-    if contest is None or (encoded.classes is not None and contest.scoring == SQUARED_ERROR):
-        target_type = "numeric" if encoded.classes is None else "classes"
+    model = models[name]
+    is_classes = hasattr(model, "classes_")
+    if contest is None or (is_classes and contest.scoring == SQUARED_ERROR):
+        target_type = "classes" if is_classes else "numeric"
         reading: Any = {"target_type": target_type, "leave_out": data.dropped}
         rows = repeated_rows(rows_of(data.table, target, domain, **reading), data)
         promise = promise_of(model, rows.X, rows.y, rows.groups, domain)
     else:
         promise = Promise.from_contest(contest, name, domain)
-    model, columns = on_needed_columns(slim(model), encoded.columns)
-    return saved_model(
-        name, model, columns, data.table, target, promise, sample_weight=data.weights
-    )
+    model, needed = on_needed_columns(slim(model), columns)
+    return kept_model(data, name, model, needed, target, promise)
 
 
-def _lines(ask: Ask, data: Data, target: str, domain: str, model: Any, target_type: str) -> str:
+def _lines(ask: Ask, data: Data, target: str, domain: str, target_type: str, model: Any) -> str:
     """The same in Python; ``model`` has the settings."""
     sums = call(
         moments_of,
@@ -325,8 +322,7 @@ def _lines(ask: Ask, data: Data, target: str, domain: str, model: Any, target_ty
     )
     classes = ", classes=sums.classes" if hasattr(model, "classes_") else ""
     return program(
-        opened_line(ask, [target, domain]),
-        *narrowed_lines(ask, data),
+        *opened_lines(ask, data),
         f"sums = {sums}",
         f"model = {call(type(model), **model.get_params())}.fit_statistics(sums.moments{classes})",
         "print(model.feature_names_in_[model.support_], model.path_.reason)",

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdtrue.cli.answer import Answer, answered, kept_warnings, number_columns, repeated
+from holdtrue.cli.answer import (
+    Answer,
+    answered,
+    kept_model,
+    kept_warnings,
+    labelled_rows,
+    number_columns,
+)
 from holdtrue.cli.ask import MAX_REPEATED, Ask, Data
-from holdtrue.cli.python_lines import call, labels_line, opened_line, program
+from holdtrue.cli.python_lines import call, labels_line, opened_lines, program
 from holdtrue.model_size import NestedRegressor
 from holdtrue.report.answers import size_summary
 
@@ -36,7 +43,7 @@ def answer(
     inputs, target = rows[:, :-1], rows[:, -1]
     has_inputs = ~np.isnan(inputs).any(axis=1)
     labelled = has_inputs & ~np.isnan(target)
-    unlabelled = inputs[has_inputs & ~labelled]
+    X, unlabelled = inputs[labelled], inputs[has_inputs & ~labelled]
     if data.weights is not None and data.weights.sum() <= MAX_REPEATED:
         unlabelled = unlabelled.repeat(np.ceil(data.weights[has_inputs & ~labelled]).astype(int), 0)
     model = NestedRegressor(
@@ -48,7 +55,7 @@ def answer(
     )
     with kept_warnings() as notes:
         model.fit(
-            inputs[labelled],
+            X,
             target[labelled],
             groups=data.labels(groups)[labelled] if groups else None,
             sample_weight=None if data.weights is None else data.weights[labelled],
@@ -56,7 +63,7 @@ def answer(
         )
     summary = size_summary(
         model.path_,
-        inputs[labelled],
+        X,
         target[labelled],
         predict=partial(model.predict, return_std=groups is None),
         x_names=x,
@@ -84,8 +91,8 @@ def answer(
         asked,
         notes,
         new_groups=groups,
-        deployed=partial(_model, data, x, y, groups, model, inputs, target),
-        python=_lines(ask, x, y, groups, model, unlabelled=len(unlabelled) > 0),
+        deployed=partial(_model, data, x, y, groups, model, X, labelled),
+        python=_lines(ask, data, x, y, groups, model, unlabelled=len(unlabelled) > 0),
     )
 
 
@@ -96,38 +103,40 @@ def _has_points(chart: Any) -> bool:
 def _model(
     data: Data,
     x: list[str],
-    y_name: str,
+    target: str,
     groups: str | None,
     model: Any,
     X: np.ndarray,
-    y: np.ndarray,
+    labelled: np.ndarray,
 ) -> SavedModel:
-    """The average over sizes, or the chosen size; rows of X and y may lack values."""
-    from holdtrue.deployed.build import promise_of, saved_model, target_labels
+    """The average over sizes, or the chosen size; X has the inputs of the labelled rows."""
+    from holdtrue.deployed.build import promise_of
 
-    labelled = np.isfinite(X).all(axis=1) & np.isfinite(y)
-    labels = None if groups is None else target_labels(data.table.column(groups))
-    known, X, y, labels = repeated(data, labelled, X, y, labels)
-    labels = None if labels is None else labels[known]
-    promise = promise_of(model, X[known], y[known], labels, groups, random_state=data.seed)
-    table, _ = data.table.complete([*x, y_name])
+    table, _ = data.table.complete([*x, target])
     weights = None if data.weights is None else data.weights[labelled]
-    columns = number_columns(data, x)
-    return saved_model(
-        "NestedRegressor", model, columns, table, y_name, promise, sample_weight=weights
-    )
+    data = replace(data, table=table, weights=weights)
+    rows = labelled_rows(data, X, target, groups, is_numeric=True)
+    promise = promise_of(model, *rows, groups, random_state=data.seed)
+    return kept_model(data, "NestedRegressor", model, number_columns(data, x), target, promise)
 
 
 def _lines(
-    ask: Ask, x: list[str], y: str, groups: str | None, model: Any, *, unlabelled: bool
+    ask: Ask,
+    data: Data,
+    x: list[str],
+    y: str,
+    groups: str | None,
+    model: Any,
+    *,
+    unlabelled: bool,
 ) -> str:
     """The same in Python; ``unlabelled`` where some rows have inputs alone."""
-    if ask.weights is not None:
+    if data.weight:
         return ""
     options = ", groups=groups[known]" if groups else ""
     options += ", X_unlabeled=X[has_x & np.isnan(y)]" if unlabelled else ""
     return program(
-        opened_line(ask, [groups] if groups else []),
+        *opened_lines(ask, data, all_columns=True),
         *([labels_line("groups", groups)] if groups else []),
         f"X = np.column_stack([table.column(name) for name in {x!r}]).astype(float)",
         f"y = np.asarray(table.column({y!r}), dtype=float)",

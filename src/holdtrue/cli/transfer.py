@@ -11,13 +11,21 @@ import numpy as np
 from holdtrue.cli.answer import (
     Answer,
     answered,
+    kept_model,
     kept_warnings,
+    labelled_rows,
     number_columns,
-    repeated,
     without_classes,
 )
 from holdtrue.cli.ask import Ask, Data
-from holdtrue.cli.python_lines import Name, call, labels_line, opened_line, program, without_folders
+from holdtrue.cli.python_lines import (
+    Name,
+    call,
+    labels_line,
+    opened_lines,
+    program,
+    without_folders,
+)
 from holdtrue.errors import InputError
 from holdtrue.evidence import SourceEvidence
 from holdtrue.report.answers import transfer_summary
@@ -113,26 +121,15 @@ def _model(
     data: Data, target: str, kind: TargetKind, groups: str | None, model: Any, X: np.ndarray
 ) -> SavedModel:
     """GreedyTL with the files of the sources that it uses."""
-    from holdtrue.deployed.build import promise_of, saved_model, target_labels
+    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.slim import on_used_sources
 
     slimmed, files = on_used_sources(model)
-    y = target_labels(data.table.column(target), is_numeric=kind.is_numeric)
-    labels = None if groups is None else target_labels(data.table.column(groups))
-    X, y, labels = repeated(data, X, y, labels)
-    promise = promise_of(model, X, y, labels, groups, random_state=data.seed)
+    rows = labelled_rows(data, X, target, groups, is_numeric=kind.is_numeric)
+    promise = promise_of(model, *rows, groups, random_state=data.seed)
     columns = number_columns(data, data.names)
-    contents = {file.name: file.read_bytes() for file in files}
-    return saved_model(
-        "GreedyTL",
-        slimmed,
-        columns,
-        data.table,
-        target,
-        promise,
-        sources=contents,
-        sample_weight=data.weights,
-    )
+    sources = {file.name: file.read_bytes() for file in files}
+    return kept_model(data, "GreedyTL", slimmed, columns, target, promise, sources=sources)
 
 
 def _lines(
@@ -150,10 +147,10 @@ def _lines(
     settings = {k: v for k, v in model.get_params(deep=False).items() if k != "sources"}
     pool = call(SourcePool, without_folders(sources), **options)
     pool = pool.replace("SourcePool(", "SourcePool.from_folder(", 1)
-    roles = [target, *([groups] if groups else [])]
     return program(
-        opened_line(ask, roles),
-        f"names = [name for name in table.names if name not in {[*roles, *data.dropped]!r}]",
+        *opened_lines(ask, data, all_columns=True),
+        f"names = [name for name in table.names if name not in "
+        f"{[*data.incomplete, *data.dropped]!r}]",
         "X = np.column_stack([table.column(name) for name in names])",
         labels_line("y", target),
         *([labels_line("groups", groups)] if groups else []),

@@ -114,11 +114,10 @@ def check(
     $ holdtrue check disease.skops next_year.csv
     ```
     """
-    from holdtrue.cli.write import Outputs, complete_summary
+    from holdtrue.cli.write import Outputs
 
     outputs = Outputs(out, json, csv, top, quiet=quiet, force=force, source=file)
-    from holdtrue.cli.answer import Answer
-    from holdtrue.cli.ask import Data
+    from holdtrue.cli.answer import completed
     from holdtrue.deployed import load_model
     from holdtrue.report.answers.check import check_summary
 
@@ -130,9 +129,8 @@ def check(
         rows.check_name(groups)
     measured = saved.measure(rows, groups)
     summary = check_summary(saved.promise, measured, saved.target, groups or "group")
-    data = Data(rows, saved.names, (), rows.n_rows, {}, 0, False)
     settings = {"model": f"{Path(model).name} ({saved.label})", "promised": str(saved.promise)}
-    outputs.write(complete_summary(Answer(summary, data, settings)))
+    outputs.write(completed(summary, rows, settings))
 
 
 def _csv_texts(saved: Any, batches: Any) -> Iterator[str]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdtrue import __version__
 from holdtrue.cli.python_lines import without_folders
 from holdtrue.errors import FileError, InputError
 from holdtrue.files import written_whole
@@ -21,7 +17,6 @@ from holdtrue.report.summary import Summary
 from holdtrue.report.terminal import show
 
 if TYPE_CHECKING:
-    from holdtrue.cli.answer import Answer
     from holdtrue.deployed import SavedModel
 
 _STDOUT = "-"
@@ -139,34 +134,6 @@ def _with_folders(summary: Summary) -> Summary:
     for typed in sys.argv[1:] if "python" in reproduce else []:
         reproduce["python"] = reproduce["python"].replace(repr(without_folders(typed)), repr(typed))
     return replace(summary, reproduce=reproduce)
-
-
-def complete_summary(answer: Answer) -> Summary:
-    """The summary with what was asked and how to do it again."""
-    data = answer.data
-    settings = {
-        "data": data.table.description,
-        **answer.settings,
-        "weights": data.weight,
-        "left out": ", ".join(data.dropped),
-    }
-    versions = {"holdtrue": __version__, "Python": platform.python_version()}
-    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
-    return replace(
-        answer.summary,
-        asked={
-            key: f"{value:,}" if isinstance(value, int) else str(value)
-            for key, value in settings.items()
-            if value not in (None, "")
-        },
-        reproduce={
-            "command": shlex.join(["holdtrue", *map(without_folders, sys.argv[1:])]),
-            "versions": ", ".join(f"{name} {number}" for name, number in versions.items()),
-            "seed": str(data.seed),
-            "data": str(data.table.fingerprint()),
-            **({"python": answer.python} if answer.python else {}),
-        },
-    )
 
 
 def check_output(name: str, *, force: bool, source: str = "") -> None:
