@@ -21,10 +21,9 @@ from holdtrue.cli.ask import Data
 from holdtrue.cli.python_lines import without_folders
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
-from holdtrue.targets import TargetKind
 
 if TYPE_CHECKING:
-    from holdtrue.deployed import SavedModel
+    from holdtrue.deployed import Promise, SavedModel
     from holdtrue.tables.encode import TableRows
 
 
@@ -42,7 +41,6 @@ def answered(
     settings: dict[str, Any],
     notes: Sequence[tuple[str, str]],
     *,
-    kind: TargetKind | None = None,
     new_groups: str | None = None,
     deployed: Callable[[], SavedModel] | None = None,
     python: str = "",
@@ -51,13 +49,13 @@ def answered(
 
     ``settings`` say what was asked, in words; ``python`` are lines that do the same.
     """
-    reading = kind.sentence(settings["target"], "--target-type {}") if kind else ""
+    reading = data.kind.sentence(data.target, "--target-type {}")
     answer = f"{reading}. {summary.answer}" if reading else summary.answer
     if new_groups is not None:
         answer += f" New data are new groups: each value of {new_groups!r} is left out as a whole."
     summary = summary.with_notes([*data.notes, *notes], answer=answer)
-    settings |= {"weights": data.weight, "left out": ", ".join(data.dropped)}
-    return Answer(completed(summary, data.table, settings, data.seed, python), deployed)
+    settings |= {"weights": data.ask.weights, "left out": ", ".join(data.dropped)}
+    return Answer(completed(summary, data.table, settings, data.ask.seed, python), deployed)
 
 
 def completed(
@@ -104,32 +102,41 @@ def repeated(data: Data, *rows: Any) -> list[Any]:
     return [None if each is None else _safe_indexing(each, places) for each in rows]
 
 
-def labelled_rows(
-    data: Data, X: Any, target: str, groups: str | None, *, is_numeric: bool
-) -> tuple[Any, Any, Any]:
+def labelled_rows(data: Data, X: Any) -> tuple[Any, Any, Any]:
     """X, target and groups as a model is saved on them, each row as often as its weight says."""
     from holdtrue.deployed.build import target_labels
 
-    y = target_labels(data.table.column(target), is_numeric=is_numeric)
-    labels = None if groups is None else target_labels(data.table.column(groups))
+    y = target_labels(data.table.column(data.target), is_numeric=data.kind.is_numeric)
+    labels = None if data.groups is None else target_labels(data.table.column(data.groups))
     X, y, labels = repeated(data, X, y, labels)
     return X, y, labels
 
 
-def repeated_rows(rows: TableRows, data: Data) -> TableRows:
-    """Encoded rows as often as their weights say; domains stay whole."""
+def encoded_rows(data: Data) -> TableRows:
+    """Rows of the table as numbers, each as often as its weight says; domains stay whole."""
+    from holdtrue.tables.encode import rows_of
+
+    reading: Any = {"target_type": data.kind.target_type, "leave_out": data.dropped}
+    rows = rows_of(data.table, data.target, data.groups, **reading)
     X, y, groups = repeated(data, rows.X, rows.y, rows.groups)
     return replace(rows, X=X, y=y, groups=groups)
 
 
+def promise_on(data: Data, model: Any, X: Any, y: Any, labels: Any) -> Promise:
+    """What a model promises, from fits without parts of these rows or groups."""
+    from holdtrue.deployed.build import promise_of
+
+    return promise_of(model, X, y, labels, data.groups, random_state=data.ask.seed)
+
+
 def kept_model(
-    data: Data, name: str, model: Any, columns: Any, target: str, promise: Any, **more: Any
+    data: Data, name: str, model: Any, columns: Any, promise: Promise, **more: Any
 ) -> SavedModel:
     """A fitted model as it is saved, with its baseline from the rows and their weights."""
     from holdtrue.deployed.build import saved_model
 
     more["sample_weight"] = data.weights
-    return saved_model(name, model, columns, data.table, target, promise, **more)
+    return saved_model(name, model, columns, data.table, data.target, promise, **more)
 
 
 def without_values(column: Any) -> Any:

@@ -13,9 +13,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -141,8 +142,13 @@ class _Command(typer.core.TyperCommand):
         return parser
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a command: its mistakes become one sentence and exit code 2, Ctrl-C becomes 130."""
+def command(
+    function: Callable[..., None], shared: Mapping[str, Any] = MappingProxyType({})
+) -> Callable[..., None]:
+    """Register a command: its mistakes become one sentence and exit code 2, Ctrl-C becomes 130.
+
+    The ``shared`` options come after its own, and reach it by keyword.
+    """
     who = f"holdtrue {function.__name__}"
 
     @functools.wraps(function)
@@ -168,7 +174,20 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         finally:
             silent.reset(silenced)
 
-    return app.command(cls=_Command)(_with_options(run, function, {"debug": (Debug, False)}))
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in inspect.signature(function, eval_str=True).parameters.values()
+        if each.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, (kind, default) in {**shared, "debug": (Debug, False)}.items()
+    ]
+    if "file" in shared:  # it comes first in the command
+        parameters.sort(key=lambda each: each.name != "file")
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return app.command(cls=_Command)(run)
 
 
 def asks(function: Callable[..., None]) -> Callable[..., None]:
@@ -209,24 +228,7 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
                 raise KeyboardInterrupt
             outputs.write(*answer)
 
-    return command(_with_options(run, function, {**ASK, **WRITE}))
-
-
-def _with_options(
-    run: Callable[..., None], function: Callable[..., None], shared: dict[str, Any]
-) -> Callable[..., None]:
-    """``run``, with the options of ``function`` and then the shared ones, for typer to see."""
-    parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, (kind, default) in shared.items()
-    ]
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    if "file" in shared:  # it comes first in the command
-        parameters.sort(key=lambda each: each.name != "file")
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    return command(run, {**ASK, **WRITE})
 
 
 def _is_interrupted() -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 
 _IN_TIME = 5  # least number of domains for --domain-order time
 _YEARS = (1500, 2200)
+_NUMBER = TargetKind(True, 0, True)
 MAX_REPEATED = 10_000_000  # rows, with their repetitions
 
 
 @dataclass(frozen=True)
 class Data:
-    """An opened table and the part of it that a command works on."""
+    """An opened table: the part of it that a command works on, and the roles of its columns."""
 
+    ask: Ask
     # Without the rows that lack a target, domain or weight; of the columns, those to choose from,
     # those that options name, and those that --drop leaves out
     table: Table
@@ -38,11 +41,11 @@ class Data:
     dropped: tuple[str, ...]  # columns that --drop leaves out
     n_rows_in_file: int
     # Columns that must have a value in every row, with the number of rows that lacked one
-    incomplete: dict[str, int]
-    seed: int
-    no_values: bool  # whether values of the data are kept out of the answer
+    incomplete: Mapping[str, int]
+    target: str
+    groups: str | None  # column of domains, or groups
+    kind: TargetKind = _NUMBER  # how the target is read
     nested: Sequence[str] = ()  # columns of lists and the like, which are left out
-    weight: str | None = None  # column of the rows' weights
     weights: np.ndarray | None = None  # shape (n_rows,)
 
     @property
@@ -50,7 +53,7 @@ class Data:
         """What was left out and how columns were read, for the reader of the answer."""
         notes = []
         for name, count in self.incomplete.items():
-            what = f"weight in {name!r}, or 0," if name == self.weight else repr(name)
+            what = f"weight in {name!r}, or 0," if name == self.ask.weights else repr(name)
             text = f"{count:,} of {self.n_rows_in_file:,} rows have no {what} and are left out. "
             text += "If they differ from the others, so does what predicts them."
             notes += [(f"Rows without {name!r}", text)] if count else []
@@ -60,7 +63,7 @@ class Data:
         read = {k: one for k, one in self.table.readings.items() if k in self.table.names}
         for what in ("numbers", "dates"):
             examples = [
-                repr(name) + ("" if self.no_values else f" ({one.written!r} is {one.meant})")
+                repr(name) + ("" if self.ask.no_values else f" ({one.written!r} is {one.meant})")
                 for name, one in read.items()
                 if one.what == what
             ]
@@ -69,8 +72,9 @@ class Data:
                 notes.append((f"Texts that are {what}", f"{how} --type NAME=text keeps it."))
         return notes
 
-    def time_notes(self, domain: str | None, domain_order: str = "any") -> list[tuple[str, str]]:
+    def time_notes(self, domain_order: str) -> list[tuple[str, str]]:
         """Note on domains in time: left out in any order, or predicted from earlier ones."""
+        domain = self.groups
         check_choice("--domain-order", domain_order, ("any", "time"))
         if domain_order == "time":
             if domain is None:
@@ -116,7 +120,7 @@ class Data:
             value = self.weights[self.weights % 1 > 0][0]
             raise InputError(
                 f"--weights must name a column of whole numbers: {why}. Got {value:g} in "
-                f"{self.weight!r}."
+                f"{self.ask.weights!r}."
             )
         return self.weights
 
@@ -137,30 +141,6 @@ class Data:
                 f"no column is left to choose from: {self.table.description} has no other "
                 f"columns, or --drop and --only leave them out."
             )
-
-    def target_kind(self, name: str, target_type: str) -> TargetKind:
-        """Whether the target is read as classes or as a number; refused if neither is possible."""
-        check_choice("--target-type", target_type, TARGET_TYPES)
-        kind = self.table.types[name]
-        if target_type == "numeric" and not holds_numbers(kind):
-            raise InputError(
-                f"the target {name!r} must hold numbers for --target-type numeric. Got {kind}."
-            )
-        column = self.table.column(name)
-        read_as = target_kind(column, target_type)
-        if read_as.n_values <= 1:
-            value = python_values(column[:1])[0]
-            raise InputError(
-                f"the target {name!r} is {value!r} in every row. There is nothing to predict."
-            )
-        if not read_as.is_numeric and read_as.n_values > MAX_CLASSES:
-            as_number = "If it is a quantity, pass --target-type numeric; otherwise join"
-            raise InputError(
-                f"the target {name!r} must have at most {MAX_CLASSES} classes. Got "
-                f"{read_as.n_values:,}. {as_number if holds_numbers(kind) else 'Join'} rare "
-                "classes into one, or name another target."
-            )
-        return read_as
 
     def labels(self, name: str) -> np.ndarray:
         """Values of a column as labels, shape (n_rows,)."""
@@ -190,6 +170,31 @@ class Data:
                 )
             columns.append(numbers)
         return np.column_stack(columns)
+
+
+def _target_kind(table: Table, name: str, target_type: str) -> TargetKind:
+    """Whether the target is read as classes or as a number; refused if neither is possible."""
+    check_choice("--target-type", target_type, TARGET_TYPES)
+    kind = table.types[name]
+    if target_type == "numeric" and not holds_numbers(kind):
+        raise InputError(
+            f"the target {name!r} must hold numbers for --target-type numeric. Got {kind}."
+        )
+    column = table.column(name)
+    read_as = target_kind(column, target_type)
+    if read_as.n_values <= 1:
+        value = python_values(column[:1])[0]
+        raise InputError(
+            f"the target {name!r} is {value!r} in every row. There is nothing to predict."
+        )
+    if not read_as.is_numeric and read_as.n_values > MAX_CLASSES:
+        as_number = "If it is a quantity, pass --target-type numeric; otherwise join"
+        raise InputError(
+            f"the target {name!r} must have at most {MAX_CLASSES} classes. Got "
+            f"{read_as.n_values:,}. {as_number if holds_numbers(kind) else 'Join'} rare "
+            "classes into one, or name another target."
+        )
+    return read_as
 
 
 class SumsFiles:
@@ -226,14 +231,7 @@ class Ask:
     is_saved: bool = False  # whether the model behind the answer is kept, for which rows repeat
 
     @classmethod
-    def from_options(
-        cls,
-        *,
-        type_: Sequence[str] | None,
-        drop: Sequence[str] | None,
-        only: Sequence[str] | None,
-        **options: Any,
-    ) -> Ask:
+    def from_options(cls, *, type_: Any, drop: Any, only: Any, **options: Any) -> Ask:
         """Options as they were typed, checked as far as that is possible without the file."""
         types = {}
         for option in type_ or ():
@@ -265,24 +263,28 @@ class Ask:
 
     def open(
         self,
-        *named: tuple[str, str | None],
-        complete: Sequence[str] | None = None,
+        target: str,
+        groups: str | None,
+        groups_option: str = "--groups",
+        *,
+        inputs: Sequence[str] | None = None,
+        target_type: str | None = None,
         date_parts: bool = False,
     ) -> Data:
-        """Open the table.
+        """Open the table, without the rows that lack a target, group or weight.
 
-        Parameters
-        ----------
-        named : pairs of str
-            Options, and the columns that they name, if any.
-        complete : sequence of str, optional
-            Columns that need a value in every row; the other rows are left out. Default: all named.
-        date_parts : bool
-            Whether month, weekday and hour of dates are columns to choose from.
+        ``inputs`` are the columns of ``--x``: they and the target, ``--y``, may be missing then.
+        With ``target_type`` the target is decoded. ``date_parts`` adds month, weekday and hour of
+        dates to the columns to choose from.
         """
         table = self.opened
-        option_of = self.roles(table, *named, ("--weights", self.weights))
-        drop, only = self.listed(table, option_of)
+        option_of, drop, only = self.roles(
+            table,
+            *(("--x", name) for name in inputs or ()),
+            ("--target" if inputs is None else "--y", target),
+            (groups_option, groups),
+            ("--weights", self.weights),
+        )
         names = [name for name in only or table.names if name not in option_of]
         plain = set(names) if only else set(table.plain_names)
         nested = [name for name in names if name not in plain]
@@ -295,31 +297,36 @@ class Ask:
         n_rows = table.n_rows
         weight = [] if self.weights is None else [self.weights]
         self._check_weights(table)
-        if complete is None:
-            complete = [name for name in option_of if name not in weight]
+        complete = [*([target] if inputs is None else []), *([groups] if groups else [])]
         table, incomplete = table.complete([*complete, *weight], nonzero=weight)
         weights = [np.asarray(table.column(name).cast(pa.float64())) for name in weight]
         table = table.only([*names, *(name for name in option_of if name not in weight), *drop])
         self.check_missing(option_of, incomplete, n_rows)
         data = Data(
-            table=table,
-            names=names,
-            dropped=tuple(drop),
-            n_rows_in_file=n_rows,
-            incomplete=incomplete,
+            self,
+            table,
+            names,
+            tuple(drop),
+            n_rows,
+            incomplete,
+            target,
+            groups,
             nested=nested,
-            weight=self.weights,
             weights=weights[0] if weights else None,
-            seed=self.seed,
-            no_values=self.no_values,
         )
         if self.is_saved:
             data.repetitions()  # refused before any work
+        if target_type is not None:
+            data = replace(data, kind=_target_kind(table, target, target_type))
         return data
 
-    @staticmethod
-    def roles(table: Any, *named: tuple[str, str | None]) -> dict[str, str]:
-        """The option that names each column; the columns must exist, and differ."""
+    def roles(
+        self, table: Any, *named: tuple[str, str | None]
+    ) -> tuple[dict[str, str], list[str], list[str]]:
+        """The option that names each column, and the columns of ``--drop`` and ``--only``.
+
+        All must exist, and have one role each.
+        """
         option_of: dict[str, str] = {}
         for option, column in named:
             if column is None:
@@ -331,10 +338,6 @@ class Ask:
                     f"Got {column!r} for both."
                 )
             option_of[column] = option
-        return option_of
-
-    def listed(self, table: Any, option_of: Mapping[str, str]) -> tuple[list[str], list[str]]:
-        """Columns of ``--drop`` and ``--only``, which must exist and have no other role."""
         drop, only = _columns(table, self.drop), _columns(table, self.only)
         for option, names in (("--drop", drop), ("--only", only)):
             for name in names:
@@ -344,7 +347,7 @@ class Ask:
                         "Leave it out there, or name another."
                     )
                 table.check_name(name)
-        return drop, only
+        return option_of, drop, only
 
     def check_missing(
         self, option_of: Mapping[str, str], incomplete: Mapping[str, int], n_rows: int
@@ -400,13 +403,13 @@ class Ask:
                 raise InputError(
                     f"{name} is not a file that holdtrue sums wrote: {error.sentence}"
                 ) from error
-        incomplete: dict[str, int] = {}
+        incomplete = Counter[str]()
         for sums in sites.values():
-            for column, count in sums.site.incomplete.items():
-                incomplete[column] = incomplete.get(column, 0) + count
+            incomplete.update(sums.site.incomplete)
         n_rows = sum(sums.site.n_rows_in_file for sums in sites.values())
         table: Any = SumsFiles(sites, digest.hexdigest())
-        return Data(table, [], self.drop, n_rows, incomplete, self.seed, self.no_values)
+        target, domain = sums.site.target.name, sums.site.domain.name
+        return Data(self, table, [], self.drop, n_rows, incomplete, target, domain)
 
 
 def _columns(table: Any, texts: Sequence[str]) -> list[str]:

@@ -12,10 +12,11 @@ import numpy as np
 from holdtrue.cli.answer import (
     Answer,
     answered,
+    encoded_rows,
     kept_model,
     kept_warnings,
+    promise_on,
     repeated,
-    repeated_rows,
     without_values,
 )
 from holdtrue.cli.ask import Ask, Data
@@ -52,17 +53,16 @@ def answer(
     alpha: float,
 ) -> Answer:
     """Models on the same left-out domains, or rows; ``model`` are files of further ones."""
-    data = ask.open(("--target", target), ("--domain", domain), date_parts=True)
-    kind = data.target_kind(target, target_type)
-    in_time = data.time_notes(domain, domain_order)
-    if domain is None and data.weight is not None:
+    data = ask.open(target, domain, "--domain", target_type=target_type, date_parts=True)
+    in_time = data.time_notes(domain_order)
+    if domain is None and ask.weights is not None:
         raise InputError("--weights in compare needs --domain. Leave it out, or name a domain.")
     if not 0 < alpha < 1:
         raise InputError(f"--alpha must lie between 0 and 1. Got {alpha:g}.")
     if checkpoint is not None and Path(checkpoint).is_dir():
         raise InputError(f"--checkpoint must be a file. Got the folder {checkpoint!r}.")
     names = None if models is None else [name.strip() for name in models.split(",")]
-    field = named_models(names, is_classes=not kind.is_numeric)
+    field = named_models(names, is_classes=not data.kind.is_numeric)
     own_field = own_models(model or [], field)
     options: dict[str, Any] = {
         "cv": None if domain_order == "any" else "time",
@@ -71,28 +71,15 @@ def answer(
         "random_state": ask.seed,
     }
     with kept_warnings() as notes:
-        rows = repeated_rows(
-            rows_of(
-                data.table,
-                target,
-                domain,
-                target_type=kind.target_type,
-                leave_out=data.dropped,
-            ),
-            data,
-        )
+        rows = encoded_rows(data)
         raw: dict[str, list[str]] = {}  # columns that models of the user read as they are
         for name, mine in own_field.items():
-            columns = raw_columns(name, mine, data, target, rows.feature_names)
+            columns = raw_columns(name, mine, data, rows.feature_names)
             if columns is not None:
                 raw[name] = columns
             else:
                 field[name] = mine
-        judged: dict[str, Any] = {
-            "groups": rows.groups,
-            "target_type": kind.target_type,
-            **options,
-        }
+        judged = {"groups": rows.groups, "target_type": data.kind.target_type, **options}
         contest = compare_models(field, rows.X, rows.y, checkpoint=checkpoint, **judged)
         for name, columns in raw.items():
             (frame,) = repeated(data, raw_frame(data, columns))
@@ -102,7 +89,7 @@ def answer(
             )
             contest = _joined(contest, alone)
     encoded, named_units = rows.columns, contest.units
-    if data.no_values:
+    if ask.no_values:
         encoded = tuple(without_values(column) for column in encoded)
         named_units = tuple(f"{domain} {i}" for i in range(1, len(contest.units) + 1))
     shown_path = replace(contest, units=named_units).to_path()
@@ -125,9 +112,8 @@ def answer(
         data,
         settings,
         [*in_time, *columns_notes(encoded), *notes],
-        kind=kind,
-        deployed=None if is_own else partial(_model, data, target, domain, field, rows, contest),
-        python=_lines(ask, data, target, domain, names, model or [], raw, target_type, **options),
+        deployed=None if is_own else partial(_model, data, field, rows, contest),
+        python=_lines(data, names, model or [], raw, target_type, **options),
     )
 
 
@@ -142,36 +128,23 @@ def _joined(contest: Comparison, other: Comparison) -> Comparison:
     )
 
 
-def _model(
-    data: Data,
-    target: str,
-    domain: str | None,
-    field: dict[str, Any],
-    rows: TableRows,
-    contest: Comparison,
-) -> SavedModel:
+def _model(data: Data, field: dict[str, Any], rows: TableRows, contest: Comparison) -> SavedModel:
     """The recommended model of a contest."""
     from holdtrue.deployed import Promise
-    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.slim import on_needed_columns, slim
 
     name = contest.recommended
     fitted = fit_with_groups(field[name], rows.X, rows.y, rows.groups)
     model, columns = on_needed_columns(slim(fitted), rows.columns)
     if contest.scoring in (SHARE_WRONG, SQUARED_ERROR):
-        promise = Promise.from_contest(contest, name, domain)
+        promise = Promise.from_contest(contest, name, data.groups)
     else:  # a scorer judges models; a promise is one that labelled rows can keep
-        promise = promise_of(
-            field[name], rows.X, rows.y, rows.groups, domain, random_state=data.seed
-        )
-    return kept_model(data, name, model, columns, target, promise)
+        promise = promise_on(data, field[name], rows.X, rows.y, rows.groups)
+    return kept_model(data, name, model, columns, promise)
 
 
 def _lines(
-    ask: Ask,
     data: Data,
-    target: str,
-    domain: str | None,
     names: list[str] | None,
     files: list[str],
     raw: dict[str, list[str]],
@@ -179,12 +152,12 @@ def _lines(
     **options: Any,
 ) -> str:
     """The same in Python; nothing where rows are repeated."""
-    if data.weight:
+    if data.ask.weights is not None:
         return ""
     models: Any = names
     lines, contests = [], []
     if files:
-        is_classes = not data.target_kind(target, target_type).is_numeric
+        is_classes = not data.kind.is_numeric
         lines = [f"models = named_models({names!r}, is_classes={is_classes})"]
         loads = {Path(file).stem: f"load_skops({without_folders(file)!r})" for file in files}
         lines += [f"models[{k!r}] = {v}" for k, v in loads.items() if k not in raw]
@@ -192,12 +165,12 @@ def _lines(
     rows = call(
         rows_of,
         Name("table"),
-        target,
-        domain=domain,
+        data.target,
+        domain=data.groups,
         target_type=target_type,
         leave_out=tuple(data.dropped),
     )
-    groups = {} if domain is None else {"groups": Name("rows.groups")}
+    groups = {} if data.groups is None else {"groups": Name("rows.groups")}
     judged: dict[str, Any] = {**groups, "target_type": target_type, **options}
     for k, columns in raw.items():
         batches = f"pa.Table.from_batches(table.batches({columns!r}))"
@@ -205,7 +178,7 @@ def _lines(
         contests.append(call(compare_models, *given, **judged))
     contests.insert(0, call(compare_models, models, Name("rows.X"), Name("rows.y"), **judged))
     return program(
-        *opened_lines(ask, data),
+        *opened_lines(data),
         f"rows = {rows}",
         *lines,
         *(f"print({contest})" for contest in contests),

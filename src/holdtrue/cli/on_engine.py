@@ -7,6 +7,7 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,11 @@ def data_on_engine(
     engine: str,
     address: str | None,
     master: str | None,
-    *named: tuple[str, str | None],
+    target: str,
+    groups: str | None,
+    target_type: str,
 ) -> Iterator[Data]:
-    """The table of a command on an engine, without rows that lack a value in a named column.
+    """The table of a command on an engine, without rows that lack a target or group.
 
     By default a cluster of Dask is started here, and Spark runs on this machine.
     """
@@ -80,8 +83,7 @@ def data_on_engine(
             reason = str(error.__cause__ or error).splitlines()[0]
             raise InputError(f"{ask.file} cannot be read as Parquet ({reason}).") from error
         table = EngineFiles(frame, ask.file, engine)
-        option_of = ask.roles(table, *named)
-        drop, _ = ask.listed(table, option_of)
+        option_of, drop, _ = ask.roles(table, ("--target", target), ("--groups", groups))
         names = [name for name in table.names if name not in {*option_of, *drop}]
         columns = list(option_of)
         n_missing, n_rows = table.missing(columns)
@@ -92,7 +94,9 @@ def data_on_engine(
         table = EngineFiles(frame, ask.file, engine)
         table.n_rows = table.missing(columns)[1]
         kept: Any = table
-        yield Data(kept, names, tuple(drop), n_rows, n_missing, ask.seed, ask.no_values)
+        data = Data(ask, kept, names, tuple(drop), n_rows, n_missing, target, groups)
+        data.check_names()
+        yield replace(data, kind=table.target_kind(target, target_type))
 
 
 def _dask(open_things: ExitStack, address: str | None) -> Any:

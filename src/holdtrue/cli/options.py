@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Annotated, Any
 
@@ -24,32 +25,20 @@ def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return [",".join([*before, name]) for name in names if name.startswith(last)]
 
 
+_column = functools.partial(typer.Option, autocompletion=column_names)
 File = Annotated[str, typer.Argument(help=_TABLE, metavar="FILE", show_default=False)]
 Target = Annotated[
-    str,
-    typer.Option(
-        "--target",
-        "-t",
-        help="Column to predict; several, one after the other, as a,b.",
-        autocompletion=column_names,
-    ),
+    str, _column("--target", "-t", help="Column to predict; several, one after the other, as a,b.")
 ]
 Groups = Annotated[
     str | None,
-    typer.Option(
-        "--domain",
-        "--groups",
-        "-d",
+    _column(
+        *("--domain", "--groups", "-d"),
         help="Column of hospitals, users or years: new data are new ones. Default: new rows.",
-        autocompletion=column_names,
     ),
 ]
-DOMAIN = typer.Option(
-    "--domain",
-    "--groups",
-    "-d",
-    help="Column that tells hospitals, users or years apart.",
-    autocompletion=column_names,
+DOMAIN = _column(
+    *("--domain", "--groups", "-d"), help="Column that tells hospitals, users or years apart."
 )
 Types = Annotated[
     list[str] | None,
@@ -59,21 +48,11 @@ Types = Annotated[
         metavar="NAME=KIND",
     ),
 ]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", help="Columns to leave out: a,b.", autocompletion=column_names),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="Columns to choose from: a,b.", autocompletion=column_names),
-]
-Weights = Annotated[
-    str | None,
-    typer.Option("--weights", help="Column of the rows' weights.", autocompletion=column_names),
-]
+Drop = Annotated[list[str] | None, _column(help="Columns to leave out: a,b.")]
+Only = Annotated[list[str] | None, _column(help="Columns to choose from: a,b.")]
+Weights = Annotated[str | None, _column(help="Column of the rows' weights.")]
 From = Annotated[
-    str | None,
-    typer.Option("--table", help="Of a DuckDB file, table or SELECT; of an Excel file, sheet."),
+    str | None, typer.Option(help="Of a DuckDB file, table or SELECT; of an Excel file, sheet.")
 ]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1.")]
 Alpha = Annotated[float, typer.Option(help="Intervals have level 1 - alpha.")]
@@ -82,13 +61,9 @@ Out = Annotated[
     typer.Option("--out", "-o", help="Report to write: .html, .md or .json by its ending."),
 ]
 Json = Annotated[
-    str | None,
-    typer.Option("--json", help="Summary as JSON; without a name, to standard output."),
+    str | None, typer.Option(help="Summary as JSON; without a name, to standard output.")
 ]
-Csv = Annotated[
-    str | None,
-    typer.Option("--csv", help="Table as CSV; without a name, to standard output."),
-]
+Csv = Annotated[str | None, typer.Option(help="Table as CSV; without a name, to standard output.")]
 Top = Annotated[
     int | None,
     typer.Option(help="Rows of the table. Default: 20 on the terminal, all in files.", min=1),
@@ -108,8 +83,7 @@ TargetType = Annotated[str, typer.Option(help="auto, classes or numeric.")]
 Seed = Annotated[int, typer.Option(help="Seed of whatever is drawn.", min=0, max=2**32 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table and no progress bar.")]
 Save = Annotated[
-    str | None,
-    typer.Option("--save", help="File to keep the model in, for predict and check: .skops."),
+    str | None, typer.Option(help="File to keep the model in, for predict and check: .skops.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]

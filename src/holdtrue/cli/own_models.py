@@ -34,9 +34,7 @@ def own_models(files: Sequence[str], field: Collection[str]) -> dict[str, Any]:
     return models
 
 
-def raw_columns(
-    name: str, model: Any, data: Data, target: str, features: Sequence[str]
-) -> list[str] | None:
+def raw_columns(name: str, model: Any, data: Data, features: Sequence[str]) -> list[str] | None:
     """Columns of the table that a model reads as they are; None: it takes the encoded numbers.
 
     A model that was fitted on named columns reads these. Another reads all columns if it picks some
@@ -62,8 +60,8 @@ def raw_columns(
             f"model {name!r} (--model) reads columns that {data.table.description} lacks: "
             f"{listed}. Rename the columns, or leave the model out."
         )
-    if target in needed:
-        raise InputError(f"model {name!r} (--model) was fitted on the target {target!r}.")
+    if data.target in needed:
+        raise InputError(f"model {name!r} (--model) was fitted on the target {data.target!r}.")
     first = model[0] if isinstance(model, Pipeline) else model
     takes_text = hasattr(first, "__sklearn_tags__") and (
         (tags := first.__sklearn_tags__().input_tags).categorical or tags.string

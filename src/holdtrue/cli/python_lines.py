@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdtrue
-from holdtrue.cli.ask import Ask, Data
+from holdtrue.cli.ask import Data
 from holdtrue.errors import shown
 from holdtrue.tables import open_table
 
@@ -41,15 +41,16 @@ def program(*lines: str) -> str:
     return "\n".join([*imports, "", code])
 
 
-def opened_lines(ask: Ask, data: Data, *, all_columns: bool = False) -> list[str]:
+def opened_lines(data: Data, *, all_columns: bool = False) -> list[str]:
     """Lines that open the table as the command did: its complete rows, and the columns kept."""
+    ask = data.ask
     options = {"types": dict(ask.types) or None, "table": ask.table, "encoding": ask.encoding}
     line = call(open_table, without_folders(ask.file), **options)
-    nonzero = f", nonzero={[data.weight]!r}" if data.weight else ""
+    nonzero = f", nonzero={[ask.weights]!r}" if ask.weights else ""
     complete = f".complete({list(data.incomplete)!r}{nonzero})" if data.incomplete else ""
     lines = [f"table{', _' if complete else ''} = {line}{complete}"]
-    if data.weight:
-        lines.append(f"weights = table.column({data.weight!r}).cast('double').to_numpy()")
+    if ask.weights:
+        lines.append(f"weights = table.column({ask.weights!r}).cast('double').to_numpy()")
     if not all_columns and sorted(data.table.names) != sorted(ask.opened.names):
         lines.append(f"table = table.only({data.table.names!r})")
     return lines

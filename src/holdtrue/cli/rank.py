@@ -7,13 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdtrue.categories import rank_columns
-from holdtrue.cli.answer import Answer, answered, kept_model, kept_warnings, labelled_rows
+from holdtrue.cli.answer import (
+    Answer,
+    answered,
+    kept_model,
+    kept_warnings,
+    labelled_rows,
+    promise_on,
+)
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, opened_lines, program
 from holdtrue.errors import InputError
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.report.answers import rank_summary
-from holdtrue.targets import TargetKind
 
 if TYPE_CHECKING:
     from holdtrue.deployed import SavedModel
@@ -33,61 +39,44 @@ def answer(
     **options: Any,
 ) -> Answer:
     """Columns by their loss; ``options`` are `rank_columns`'s."""
-    named = (("--target", target), ("--groups", groups))
     if engine is not None:
         from holdtrue.cli.on_engine import data_on_engine
 
-        with data_on_engine(ask, engine, address, master, *named) as data:
-            data.check_names()
+        where = (engine, address, master)
+        with data_on_engine(ask, *where, target, groups, target_type) as data:
             table: Any = data.table
-            kind = table.target_kind(target, target_type)
-            return _ranked(table.frame, data, kind, target, groups, options)
+            return _ranked(table.frame, data, options)
     for option, value in (("--address", address), ("--master", master)):
         if value is not None:
             raise InputError(f"{option} needs --engine. Name one, dask or spark.")
-    data = ask.open(*named, date_parts=True)
+    data = ask.open(target, groups, target_type=target_type, date_parts=True)
     data.check_names()
-    weights = data.whole_weights("a row that is left out stands for one row")
-    kind = data.target_kind(target, target_type)
     columns = data.table.only([*data.names, target, *([groups] if groups else [])])
     chosen = {name: options[name] for name in ("criterion", "min_skill")}
-    deployed = partial(_model, data, target, kind, groups, **chosen)
-    python = _lines(ask, data, target, groups=groups, target_type=target_type, **options)
-    options["sample_weight"] = weights
-    return _ranked(columns, data, kind, target, groups, options, deployed=deployed, python=python)
+    python = _lines(data, groups=groups, target_type=target_type, **options)
+    options["sample_weight"] = data.whole_weights("a row that is left out stands for one row")
+    return _ranked(columns, data, options, deployed=partial(_model, data, **chosen), python=python)
 
 
-def _ranked(
-    columns: Any,
-    data: Data,
-    kind: TargetKind,
-    target: str,
-    groups: str | None,
-    options: dict[str, Any],
-    **more: Any,
-) -> Answer:
+def _ranked(columns: Any, data: Data, options: dict[str, Any], **more: Any) -> Answer:
     """Ranking of a Table, or of a frame on an engine, as an answer with ``more``."""
+    options |= {"groups": data.groups, "target_type": data.kind.target_type}
     with kept_warnings() as notes:
-        ranking = rank_columns(
-            columns, target, groups=groups, target_type=kind.target_type, **options
-        )
-    path = ranking.path
+        path = rank_columns(columns, data.target, **options).path
     notes += data.date_notes(path.names[: path.chosen_size])
-    if data.no_values:
+    if data.ask.no_values:
         path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), shapes=()))
     settings = {
-        "target": target,
-        "groups": groups,
+        "target": data.target,
+        "groups": data.groups,
         "rows": f"{data.table.n_rows:,}",
         "columns": len(data.names),
         "judged by": path.unit,
     }
-    return answered(rank_summary(path, target), data, settings, notes, kind=kind, **more)
+    return answered(rank_summary(path, data.target), data, settings, notes, **more)
 
 
-def _model(
-    data: Data, target: str, kind: TargetKind, groups: str | None, **settings: Any
-) -> SavedModel:
+def _model(data: Data, **settings: Any) -> SavedModel:
     """`GingerEncoder` and a linear model on the columns that predict.
 
     ``settings`` are those of `GingerSelector`. The choice of columns and the encoding are repeated
@@ -100,7 +89,6 @@ def _model(
 
     from holdtrue.categories import GingerEncoder, GingerSelector
     from holdtrue.compare.field import fit_with_groups
-    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.model import plain_rows
     from holdtrue.deployed.slim import slim
     from holdtrue.tables.column_summary import feature_columns
@@ -113,29 +101,29 @@ def _model(
             "or leave out --save."
         )
     linear, name = LogisticRegression(max_iter=1000), "logistic regression"
-    if kind.is_numeric:
+    if data.kind.is_numeric:
         linear, name = RidgeCV(np.logspace(-3, 5, 17)), "ridge regression"
     model = make_pipeline(
-        GingerSelector(min_features=1, target_type=kind.target_type, **settings),
-        GingerEncoder(target_type=kind.target_type, random_state=data.seed),
+        GingerSelector(min_features=1, target_type=data.kind.target_type, **settings),
+        GingerEncoder(target_type=data.kind.target_type, random_state=data.ask.seed),
         linear,
     )
-    rows, y, labels = labelled_rows(data, rows, target, groups, is_numeric=kind.is_numeric)
-    promise = promise_of(model, rows, y, labels, groups, random_state=data.seed)
+    rows, y, labels = labelled_rows(data, rows)
+    promise = promise_on(data, model, rows, y, labels)
     selector, encoder, estimator = fit_with_groups(model, rows, y, labels)
     kept = selector.get_feature_names_out().tolist()
     encoder = slim(encoder)
     encoder.feature_names_in_ = np.array(kept, dtype=object)
     columns = feature_columns(data.table.only(kept))
     name = f"GingerEncoder and {name}"
-    return kept_model(data, name, estimator, columns, target, promise, encoder=encoder)
+    return kept_model(data, name, estimator, columns, promise, encoder=encoder)
 
 
-def _lines(ask: Ask, data: Data, target: str, **options: Any) -> str:
+def _lines(data: Data, **options: Any) -> str:
     """The same in Python."""
-    lines = opened_lines(ask, data)
+    lines = opened_lines(data)
     if data.dropped:
         kept = f"[name for name in table.names if name not in {list(data.dropped)!r}]"
         lines.append(f"table = table.only({kept})")
-    options |= {"sample_weight": Name("weights")} if data.weight else {}
-    return program(*lines, f"print({call(rank_columns, Name('table'), target, **options)})")
+    options |= {"sample_weight": Name("weights")} if data.ask.weights else {}
+    return program(*lines, f"print({call(rank_columns, Name('table'), data.target, **options)})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,10 @@ from holdtrue.charts import number
 from holdtrue.cli.answer import (
     Answer,
     answered,
+    encoded_rows,
     kept_model,
     kept_warnings,
-    repeated_rows,
+    promise_on,
     without_classes,
     without_examples,
     without_values,
@@ -36,8 +37,7 @@ from holdtrue.evidence import DomainEvidence, PenaltyEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers import columns_notes, select_summary
 from holdtrue.report.answers.words import an
-from holdtrue.tables.encode import TableMoments, TableRows, moments_of, rows_of
-from holdtrue.targets import TargetKind
+from holdtrue.tables.encode import TableMoments, TableRows, moments_of
 
 if TYPE_CHECKING:
     from holdtrue.compare import Comparison
@@ -74,18 +74,21 @@ def answer(
     if target is None or domain is None:
         missing = "--target" if target is None else "--domain"
         raise InputError(f"missing option '{missing}'. See holdtrue select --help.")
-    data = ask.open(("--target", target), ("--domain", domain), date_parts=True)
-    kind = data.target_kind(target, target_type)
-    reading: dict[str, Any] = {"target_type": kind.target_type, "leave_out": data.dropped}
+    data = ask.open(target, domain, "--domain", target_type=target_type, date_parts=True)
     with kept_warnings() as notes:
-        encoded = moments_of(data.table, target, domain, sample_weight=data.weights, **reading)
-    encoded = replace(encoded, target_kind=kind)
-    notes = [*data.time_notes(domain, domain_order), *notes]
-    settings |= {"average": average, "in_time": domain_order == "time"}
-    if average or settings["in_time"]:
-        settings["rows"] = repeated_rows(rows_of(data.table, target, domain, **reading), data)
-    settings["lines"] = partial(_lines, ask, data, target, domain, target_type)
-    return _selected(data, encoded, target, domain, notes, **settings)
+        encoded = moments_of(
+            data.table,
+            target,
+            domain,
+            target_type=data.kind.target_type,
+            leave_out=data.dropped,
+            sample_weight=data.weights,
+        )
+    notes = [*data.time_notes(domain_order), *notes]
+    in_time = domain_order == "time"
+    settings |= {"average": average, "in_time": in_time, "target_type": target_type}
+    rows = encoded_rows(data) if average or in_time else None
+    return _selected(data, encoded, notes, rows, **settings)
 
 
 def _check_sums_options(ask: Ask, target: str | None, domain: str | None, target_type: str) -> None:
@@ -114,27 +117,28 @@ def _from_sums(ask: Ask, files: list[str], **settings: Any) -> Answer:
     sums: Any = data.table
     with kept_warnings() as notes:
         encoded = joined(sums.sites, leave_out=data.dropped)
-    site = next(iter(sums.sites.values())).site
-    return _selected(data, encoded, site.target.name, site.domain.name, notes, **settings)
+    return _selected(replace(data, kind=encoded.target_kind), encoded, notes, **settings)
 
 
 def _selected(
     data: Data,
     encoded: TableMoments,
-    target: str,
-    domain: str,
     notes: list[tuple[str, str]],
+    rows: TableRows | None = None,
     *,
     keep: list[str] | None,
     average: bool = False,
     in_time: bool = False,
-    rows: Any = None,
-    lines: Callable[[Any], str] = lambda model: "",
+    target_type: str | None = None,
     **settings: Any,
 ) -> Answer:
-    """The answer from sums; ``rows`` are for the average and the contest in time."""
+    """The answer from sums; ``rows`` are for the average and the contest in time.
+
+    Without a ``target_type``, as it was typed, there are no rows to write lines of Python for.
+    """
+    target, domain = data.target, str(data.groups)
     named_columns = encoded.columns
-    if data.no_values:
+    if data.ask.no_values:
         encoded = _numbered(encoded, domain)
     features = encoded.moments.feature_names or ()
     for name in keep or ():
@@ -146,7 +150,7 @@ def _selected(
         model = _fitted(TGreedyRegressor, TGreedyClassifier, encoded, **settings)
     models, contest = _contest(model, encoded, rows if average else None)
     path = model.path_
-    if data.no_values:
+    if data.ask.no_values:
         path = without_classes(path, target)
         fit_notes = [(what, without_examples(why)) for what, why in fit_notes]
     summary = select_summary(path, target, domain, None if contest is None else contest.to_path())
@@ -155,8 +159,8 @@ def _selected(
         steady = models["SteadyRidge"].path_.evidence_as(PenaltyEvidence)
         answer += f" A ridge on all rows pooled has {number(steady.pooled_error)}, with the "
         answer += "penalty that turned out best."
-    if in_time:
-        contest = _next_in_time(models, rows, encoded.target_kind, data.seed)
+    if in_time and rows is not None:
+        contest = _next_in_time(models, rows, data)
         answer += f" {_time_words(contest, domain)}"
     evidence = path.evidence_as(DomainEvidence)
     settled = {
@@ -172,9 +176,8 @@ def _selected(
         data,
         settled,
         [*columns_notes(encoded.columns), *notes, *fit_notes],
-        kind=encoded.target_kind,
-        deployed=partial(_model, data, target, domain, models, contest, named_columns),
-        python=lines(model),
+        deployed=partial(_model, data, models, contest, named_columns),
+        python="" if target_type is None else _lines(data, target_type, model),
     )
 
 
@@ -227,9 +230,7 @@ def _contest(
     return models, contest
 
 
-def _next_in_time(
-    models: dict[str, Any], rows: TableRows, kind: TargetKind, seed: int
-) -> Comparison:
+def _next_in_time(models: dict[str, Any], rows: TableRows, data: Data) -> Comparison:
     """The same models at domains that are predicted from those before them."""
     from holdtrue.compare import compare_models
 
@@ -244,8 +245,8 @@ def _next_in_time(
             rows.y,
             groups=rows.groups,
             cv="time",
-            target_type=kind.target_type,
-            random_state=seed,
+            target_type=data.kind.target_type,
+            random_state=data.ask.seed,
         )
 
 
@@ -279,12 +280,7 @@ def _numbered(encoded: TableMoments, domain: str) -> TableMoments:
 
 
 def _model(
-    data: Data,
-    target: str,
-    domain: str,
-    models: dict[str, Any],
-    contest: Comparison | None,
-    columns: Sequence[Any],
+    data: Data, models: dict[str, Any], contest: Comparison | None, columns: Sequence[Any]
 ) -> SavedModel:
     """The predictor that the answer recommends, on those of ``columns`` that it needs.
 
@@ -292,37 +288,33 @@ def _model(
     rows.
     """
     from holdtrue.deployed import Promise
-    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.slim import on_needed_columns, slim
 
     name = "T-Greedy" if contest is None else contest.recommended
     model = models[name]
-    is_classes = hasattr(model, "classes_")
-    if contest is None or (is_classes and contest.scoring == SQUARED_ERROR):
-        target_type = "classes" if is_classes else "numeric"
-        reading: Any = {"target_type": target_type, "leave_out": data.dropped}
-        rows = repeated_rows(rows_of(data.table, target, domain, **reading), data)
-        promise = promise_of(model, rows.X, rows.y, rows.groups, domain)
+    if contest is None or (not data.kind.is_numeric and contest.scoring == SQUARED_ERROR):
+        rows = encoded_rows(data)
+        promise = promise_on(data, model, rows.X, rows.y, rows.groups)
     else:
-        promise = Promise.from_contest(contest, name, domain)
+        promise = Promise.from_contest(contest, name, data.groups)
     model, needed = on_needed_columns(slim(model), columns)
-    return kept_model(data, name, model, needed, target, promise)
+    return kept_model(data, name, model, needed, promise)
 
 
-def _lines(ask: Ask, data: Data, target: str, domain: str, target_type: str, model: Any) -> str:
+def _lines(data: Data, target_type: str, model: Any) -> str:
     """The same in Python; ``model`` has the settings."""
     sums = call(
         moments_of,
         Name("table"),
-        target,
-        domain,
+        data.target,
+        data.groups,
         target_type=target_type,
         leave_out=tuple(data.dropped),
-        **({"sample_weight": Name("weights")} if data.weight else {}),
+        **({"sample_weight": Name("weights")} if data.ask.weights else {}),
     )
     classes = ", classes=sums.classes" if hasattr(model, "classes_") else ""
     return program(
-        *opened_lines(ask, data),
+        *opened_lines(data),
         f"sums = {sums}",
         f"model = {call(type(model), **model.get_params())}.fit_statistics(sums.moments{classes})",
         "print(model.feature_names_in_[model.support_], model.path_.reason)",

@@ -15,6 +15,7 @@ from holdtrue.cli.answer import (
     kept_warnings,
     labelled_rows,
     number_columns,
+    promise_on,
 )
 from holdtrue.cli.ask import MAX_REPEATED, Ask, Data
 from holdtrue.cli.python_lines import call, labels_line, opened_lines, program
@@ -36,8 +37,7 @@ def answer(
     max_terms: int | None,
 ) -> Answer:
     """Number of terms that the points afford."""
-    named = [*(("--x", name) for name in x), ("--y", y), ("--groups", groups)]
-    data = ask.open(*named, complete=[groups] if groups else [])
+    data = ask.open(y, groups, inputs=x)
     criterion = criterion or ("cv" if groups else "bayes")
     rows = data.numbers([*x, y], allow_missing=True)
     inputs, target = rows[:, :-1], rows[:, -1]
@@ -70,7 +70,7 @@ def answer(
         y_name=y,
         n_unlabelled=len(unlabelled),
     )
-    if data.no_values:
+    if data.ask.no_values:
         summary = replace(summary, charts=[c for c in summary.charts if not _has_points(c)])
     n_without = int(np.count_nonzero(~has_inputs))
     if n_without:
@@ -91,8 +91,8 @@ def answer(
         asked,
         notes,
         new_groups=groups,
-        deployed=partial(_model, data, x, y, groups, model, X, labelled),
-        python=_lines(ask, data, x, y, groups, model, unlabelled=len(unlabelled) > 0),
+        deployed=partial(_model, data, x, model, X, labelled),
+        python=_lines(data, x, model, unlabelled=len(unlabelled) > 0),
     )
 
 
@@ -100,46 +100,27 @@ def _has_points(chart: Any) -> bool:
     return any(series.look == "points" for series in getattr(chart, "series", ()))
 
 
-def _model(
-    data: Data,
-    x: list[str],
-    target: str,
-    groups: str | None,
-    model: Any,
-    X: np.ndarray,
-    labelled: np.ndarray,
-) -> SavedModel:
+def _model(data: Data, x: list[str], model: Any, X: np.ndarray, labelled: np.ndarray) -> SavedModel:
     """The average over sizes, or the chosen size; X has the inputs of the labelled rows."""
-    from holdtrue.deployed.build import promise_of
-
-    table, _ = data.table.complete([*x, target])
+    table, _ = data.table.complete([*x, data.target])
     weights = None if data.weights is None else data.weights[labelled]
     data = replace(data, table=table, weights=weights)
-    rows = labelled_rows(data, X, target, groups, is_numeric=True)
-    promise = promise_of(model, *rows, groups, random_state=data.seed)
-    return kept_model(data, "NestedRegressor", model, number_columns(data, x), target, promise)
+    promise = promise_on(data, model, *labelled_rows(data, X))
+    return kept_model(data, "NestedRegressor", model, number_columns(data, x), promise)
 
 
-def _lines(
-    ask: Ask,
-    data: Data,
-    x: list[str],
-    y: str,
-    groups: str | None,
-    model: Any,
-    *,
-    unlabelled: bool,
-) -> str:
+def _lines(data: Data, x: list[str], model: Any, *, unlabelled: bool) -> str:
     """The same in Python; ``unlabelled`` where some rows have inputs alone."""
-    if data.weight:
+    if data.ask.weights is not None:
         return ""
+    groups = data.groups
     options = ", groups=groups[known]" if groups else ""
     options += ", X_unlabeled=X[has_x & np.isnan(y)]" if unlabelled else ""
     return program(
-        *opened_lines(ask, data, all_columns=True),
+        *opened_lines(data, all_columns=True),
         *([labels_line("groups", groups)] if groups else []),
         f"X = np.column_stack([table.column(name) for name in {x!r}]).astype(float)",
-        f"y = np.asarray(table.column({y!r}), dtype=float)",
+        f"y = np.asarray(table.column({data.target!r}), dtype=float)",
         "has_x = ~np.isnan(X).any(axis=1)",
         "known = has_x & ~np.isnan(y)",
         f"model = {call(type(model), **model.get_params())}",

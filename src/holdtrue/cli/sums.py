@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdtrue.cli.app import command
-from holdtrue.cli.options import (
-    DOMAIN,
-    Drop,
-    Encoding,
-    File,
-    Force,
-    From,
-    MissingTarget,
-    Only,
-    Quiet,
-    Target,
-    TargetType,
-    Types,
-)
+from holdtrue.cli.options import ASK, DOMAIN, WRITE, Target, TargetType
 
 if TYPE_CHECKING:
     from holdtrue.tables.site_sums import SiteSums
 
+_READ = {name: ASK[name] for name in ASK if name not in ("weights", "seed", "no_values")}
 
-@command
+
+@partial(command, shared={**_READ, "quiet": WRITE["quiet"], "force": WRITE["force"]})
 def sums(
-    file: File,
     target: Target,
     domain: Annotated[str, DOMAIN],
     out: Annotated[str, typer.Option("--out", "-o", help="File to write, such as site.sums.")],
@@ -41,14 +30,7 @@ def sums(
             help="Values, classes and domains of fewer rows than this are not told.", min=1
         ),
     ] = 1,
-    drop: Drop = None,
-    only: Only = None,
-    type_: Types = None,
-    table: From = None,
-    encoding: Encoding = None,
-    missing_target: MissingTarget = "drop",
-    quiet: Quiet = False,
-    force: Force = False,
+    **options: Any,
 ) -> None:
     """Sum the rows of one site, for a fit over sites that may not share rows.
 
@@ -64,21 +46,12 @@ def sums(
     """
     from holdtrue.cli.write import check_output, save
 
-    check_output(out, force=force, source=file)
+    quiet, force = options.pop("quiet"), options.pop("force")
+    check_output(out, force=force, source=options["file"])
     from holdtrue.cli.ask import Ask
     from holdtrue.tables.site_sums import site_sums
 
-    ask = Ask.from_options(
-        file=file,
-        target=target,
-        drop=drop,
-        only=only,
-        type_=type_,
-        table=table,
-        encoding=encoding,
-        missing_target=missing_target,
-    )
-    data = ask.open(("--target", target), ("--domain", domain))
+    data = Ask.from_options(target=target, **options).open(target, domain, "--domain")
     sums_of_rows = site_sums(
         data.table,
         target,

@@ -15,6 +15,7 @@ from holdtrue.cli.answer import (
     kept_warnings,
     labelled_rows,
     number_columns,
+    promise_on,
     without_classes,
 )
 from holdtrue.cli.ask import Ask, Data
@@ -30,7 +31,6 @@ from holdtrue.errors import InputError
 from holdtrue.evidence import SourceEvidence
 from holdtrue.report.answers import transfer_summary
 from holdtrue.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
-from holdtrue.targets import TargetKind
 
 if TYPE_CHECKING:
     from holdtrue.deployed import SavedModel
@@ -61,13 +61,12 @@ def answer(
         "passthrough": passthrough,
         "random_state": ask.seed,
     }
-    data = ask.open(("--target", target), ("--groups", groups))
+    data = ask.open(target, groups, target_type=target_type)
     data.check_names()
     if not Path(sources).is_dir():
         raise InputError(f"--sources must be a folder of models. Got {sources!r}.")
     if cache is not None and Path(cache).exists() and not Path(cache).is_dir():
         raise InputError(f"--cache must be a folder. Got {cache!r}.")
-    kind = data.target_kind(target, target_type)
     X, y = data.numbers(data.names), data.labels(target)
     pool_options: dict[str, Any] = {
         "allow_pickle": allow_pickle,
@@ -75,7 +74,7 @@ def answer(
         "cache": cache,
     }
     pool = SourcePool.from_folder(sources, **pool_options)
-    model = (GreedyTLRegressor if kind.is_numeric else GreedyTLClassifier)(pool, **settings)
+    model = (GreedyTLRegressor if data.kind.is_numeric else GreedyTLClassifier)(pool, **settings)
     subjects = data.labels(groups) if groups else None
     with kept_warnings() as notes:
         model.fit(X, y, groups=subjects, sample_weight=data.weights)
@@ -91,16 +90,15 @@ def answer(
         "columns": len(data.names),
         "lam": evidence.lam,
     }
-    path = without_classes(model.path_, target) if data.no_values else model.path_
+    path = without_classes(model.path_, target) if data.ask.no_values else model.path_
     return answered(
         transfer_summary(path, target, columns=data.names),
         data,
         asked,
         notes,
-        kind=kind,
         new_groups=groups,
-        deployed=partial(_model, data, target, kind, groups, model, X),
-        python=_lines(ask, data, target, groups, model, sources, **pool_options),
+        deployed=partial(_model, data, model, X),
+        python=_lines(data, model, sources, **pool_options),
     )
 
 
@@ -117,42 +115,31 @@ def _number(option: str, text: str) -> float:
         raise InputError(f"{option} must be a number or loo. Got {text!r}.") from error
 
 
-def _model(
-    data: Data, target: str, kind: TargetKind, groups: str | None, model: Any, X: np.ndarray
-) -> SavedModel:
+def _model(data: Data, model: Any, X: np.ndarray) -> SavedModel:
     """GreedyTL with the files of the sources that it uses."""
-    from holdtrue.deployed.build import promise_of
     from holdtrue.deployed.slim import on_used_sources
 
     slimmed, files = on_used_sources(model)
-    rows = labelled_rows(data, X, target, groups, is_numeric=kind.is_numeric)
-    promise = promise_of(model, *rows, groups, random_state=data.seed)
+    promise = promise_on(data, model, *labelled_rows(data, X))
     columns = number_columns(data, data.names)
     sources = {file.name: file.read_bytes() for file in files}
-    return kept_model(data, "GreedyTL", slimmed, columns, target, promise, sources=sources)
+    return kept_model(data, "GreedyTL", slimmed, columns, promise, sources=sources)
 
 
-def _lines(
-    ask: Ask,
-    data: Data,
-    target: str,
-    groups: str | None,
-    model: Any,
-    sources: str,
-    **options: Any,
-) -> str:
+def _lines(data: Data, model: Any, sources: str, **options: Any) -> str:
     """The same in Python; ``options`` are those of the pool."""
-    if data.weight:
+    if data.ask.weights is not None:
         return ""
+    groups = data.groups
     settings = {k: v for k, v in model.get_params(deep=False).items() if k != "sources"}
     pool = call(SourcePool, without_folders(sources), **options)
     pool = pool.replace("SourcePool(", "SourcePool.from_folder(", 1)
     return program(
-        *opened_lines(ask, data, all_columns=True),
+        *opened_lines(data, all_columns=True),
         f"names = [name for name in table.names if name not in "
         f"{[*data.incomplete, *data.dropped]!r}]",
         "X = np.column_stack([table.column(name) for name in names])",
-        labels_line("y", target),
+        labels_line("y", data.target),
         *([labels_line("groups", groups)] if groups else []),
         f"pool = {pool}",
         f"model = {call(type(model), Name('pool'), **settings)}"

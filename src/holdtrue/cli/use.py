@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from holdtrue.cli.app import command, print_error
-from holdtrue.cli.options import Csv, Encoding, File, Force, From, Json, Out, Quiet, Top
+from holdtrue.cli.options import WRITE, Encoding, File, Force, From, Quiet
 from holdtrue.errors import InputError
 
 Model = Annotated[
@@ -80,7 +81,7 @@ def predict(
             print_error(f"wrote {news.n_rows:,} predictions to {out}")
 
 
-@command
+@partial(command, shared={name: WRITE[name] for name in WRITE if name != "save"})
 def check(
     model: Model,
     file: File,
@@ -95,12 +96,7 @@ def check(
     ] = None,
     table: From = None,
     encoding: Encoding = None,
-    out: Out = None,
-    json: Json = None,
-    csv: Csv = None,
-    top: Top = None,
-    quiet: Quiet = False,
-    force: Force = False,
+    **written: Any,
 ) -> None:
     """Was the promise kept? A saved model on labelled rows that it has not seen.
 
@@ -116,7 +112,7 @@ def check(
     """
     from holdtrue.cli.write import Outputs
 
-    outputs = Outputs(out, json, csv, top, quiet=quiet, force=force, source=file)
+    outputs = Outputs(source=file, **written)
     from holdtrue.cli.answer import completed
     from holdtrue.deployed import load_model
     from holdtrue.report.answers.check import check_summary
