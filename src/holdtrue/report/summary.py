@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -40,6 +40,19 @@ class Table(Record):
                 raise InputError(f"a row has {list(row)} where the table has {list(self.columns)}.")
             if not all(isinstance(value, _CELL) for value in row.values()):
                 raise InputError(f"a row holds more than text and numbers: {dict(row)}.")
+
+    @classmethod
+    def from_columns(
+        cls,
+        caption: str,
+        columns: Mapping[str, tuple[str, Iterable[Any]]],
+        brief: Sequence[str] | None = None,
+    ) -> Table:
+        """The table of columns, each a key with its label and cells; all are brief by default."""
+        labels = {key: label for key, (label, _) in columns.items()}
+        cells = zip(*(cells for _, cells in columns.values()), strict=True)
+        rows = [dict(zip(labels, row, strict=True)) for row in cells]
+        return cls(caption, labels, rows, tuple(labels if brief is None else brief))
 
     def to_dict(self) -> dict[str, Any]:
         """The table, ready for JSON; numbers that JSON cannot say are marked as such."""
@@ -147,25 +160,21 @@ class Summary(Document):
 def _of_path(path: SelectionPath) -> Summary:
     """The summary of a path alone."""
     size = path.chosen_size
-    columns = {
-        "size": "size",
-        "name": "enters",
-        "score": path.unit,
-        "skill": "skill",
-        "chosen": "chosen",
+    sizes = range(path.n_steps + 1)
+    columns: dict[str, tuple[str, Any]] = {
+        "size": ("size", sizes),
+        "name": ("enters", ["", *path.names]),
+        "score": (path.unit, path.scores.tolist()),
+        "skill": ("skill", path.skill.tolist()),
+        "chosen": ("chosen", [step <= size for step in sizes]),
     }
-    cells = zip(("", *path.names), path.scores.tolist(), path.skill.tolist(), strict=True)
-    rows = [
-        dict(zip(columns, (step, *values, step <= size), strict=True))
-        for step, values in enumerate(cells)
-    ]
     skill = f" (skill {number(path.skill[size])})" if math.isfinite(path.skill[size]) else ""
     return Summary(
         command="path",
         question="Which candidates enter, and where does the path stop?",
         answer=f"The path takes {path.size_words}: {path.reason}{skill}.",
         path=path,
-        table=Table("Every size of the path.", columns, rows, tuple(columns)),
+        table=Table.from_columns("Every size of the path.", columns),
         charts=(path.chart(),),
     )
 

@@ -25,18 +25,19 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
     ``domain`` is what a domain is called, None where rows were left out.
     """
     evidence = path.evidence_as(ContestEvidence)
+    skill = evidence.skill.tolist()
     where = "on new rows" if domain is None else f"at {an(domain)} nobody has seen"
-    columns = {
-        "model": "model",
-        "chosen": "recommended",
-        "error": "error",
-        "low": "low",
-        "high": "high",
-        "difference": "more than best",
-        "standard_error": "±",
-        "skill": "skill",
-        "features": "features",
-        "seconds": "seconds",
+    columns: dict[str, tuple[str, Any]] = {
+        "model": ("model", evidence.names),
+        "chosen": ("recommended", [name == evidence.recommended for name in evidence.names]),
+        "error": ("error", evidence.errors.tolist()),
+        "low": ("low", evidence.low.tolist()),
+        "high": ("high", evidence.high.tolist()),
+        "difference": ("more than best", evidence.differences.tolist()),
+        "standard_error": ("±", evidence.standard_errors.tolist()),
+        "skill": ("skill", [round(x, 3) if math.isfinite(x) else None for x in skill]),
+        "features": ("features", [round(n) for n in evidence.n_features.tolist()]),
+        "seconds": ("seconds", [round(seconds, 3) for seconds in evidence.seconds.tolist()]),
     }
     charts: list[Chart] = [contest_chart(path, domain or "domain")]
     is_narrow = 0 < len(evidence.domains) <= _MOST_DRAWN
@@ -47,11 +48,10 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
         question=f"Which model predicts {target!r} best {where}?",
         answer=_answer(path, evidence, domain),
         path=path,
-        table=Table(
+        table=Table.from_columns(
             f"Models by their error ({evidence.scoring}) {where}, the least first.",
             columns,
-            _rows(evidence),
-            tuple(name for name in columns if name != "seconds"),
+            [name for name in columns if name != "seconds"],
         ),
         charts=charts,
         wary=_notes(evidence, domain),
@@ -92,24 +92,6 @@ def _expectation(evidence: ContestEvidence, i: int, domain: str | None) -> str:
     if skill <= 0:
         return f"{sentence}, no better than without a model, {number(evidence.no_model)}."
     return f"{sentence}, {skill:.0%} less than without a model (skill {skill:.2f})."
-
-
-def _rows(evidence: ContestEvidence) -> list[dict[str, Any]]:
-    return [
-        {
-            "model": name,
-            "chosen": name == evidence.recommended,
-            "error": float(evidence.errors[i]),
-            "low": float(evidence.low[i]),
-            "high": float(evidence.high[i]),
-            "difference": float(evidence.differences[i]),
-            "standard_error": float(evidence.standard_errors[i]),
-            "skill": round(float(evidence.skill[i]), 3) if np.isfinite(evidence.skill[i]) else None,
-            "features": round(float(evidence.n_features[i])),
-            "seconds": round(float(evidence.seconds[i]), 3),
-        }
-        for i, name in enumerate(evidence.names)
-    ]
 
 
 def _by_domain(evidence: ContestEvidence, domain: str) -> Heat:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,79 +32,49 @@ _COPY = 0.02  # a column that leaves less of the error than this may be a copy o
 def rank_summary(path: SelectionPath, target: str) -> Summary:
     """Summary of a ranking of columns, the path of a `Ranking` or of `GingerSelector`."""
     evidence = path.evidence_as(ColumnEvidence)
-    rows = _rows(path, evidence)
-    columns = {
-        "rank": "rank",
-        "column": "column",
-        "says": "in short",
-        "skill": "skill",
-        "wrong": "wrong, %",
-        "score": "score" if evidence.in_sample else "loss",
-        "low": "from",
-        "high": "to",
-        "no_column": "without it",
-        "n_values": "values",
-        "known": "known, %",
-        "kind": "kind",
-        "read_as": "read as",
-        "predicts": "predicts",
-        "verdict": "verdict",
+    order = path.order.tolist()
+    scores, no_column = evidence.scores.tolist(), evidence.no_column.tolist()
+    wrong = [_percent(evidence.share_wrong, j) for j in order]
+    columns: dict[str, tuple[str, Any]] = {
+        "rank": ("rank", range(1, len(order) + 1)),
+        "column": ("column", [evidence.names[j] for j in order]),
+        "says": ("in short", [short_verdict(evidence, j) for j in order]),
+        "skill": ("skill", [table_skill(scores[j], no_column[j]) for j in order]),
+        "wrong": ("wrong, %", wrong),
+        "score": ("score" if evidence.in_sample else "loss", [scores[j] for j in order]),
+        "low": ("from", evidence.low[order].tolist()),
+        "high": ("to", evidence.high[order].tolist()),
+        "no_column": ("without it", [no_column[j] for j in order]),
+        "n_values": ("values", evidence.n_values[order].astype(int).tolist()),
+        "known": ("known, %", [round(100 * float(evidence.coverage[j]), 4) for j in order]),
+        "kind": ("kind", [evidence.kinds[j] for j in order]),
+        "read_as": ("read as", [evidence.read_as[j] for j in order]),
+        "predicts": ("predicts", evidence.predicts[order].astype(bool).tolist()),
+        "verdict": ("verdict", [evidence.verdicts[j] if evidence.verdicts else "" for j in order]),
     }
-    has_shares = any(row["wrong"] is not None for row in rows)
     brief = ["rank", "column", "says", "skill", "wrong", "n_values", "score", "low", "high"]
     if evidence.in_sample:
         columns.pop("skill")
         brief.remove("skill")
-    if not has_shares:
+    if all(share is None for share in wrong):
         columns.pop("wrong")
         brief[brief.index("wrong")] = "known"
     return Summary(
         command="rank",
         question=f"Which columns predict {target!r}, and which only remember?",
-        answer=_answer(rows, target, path.unit, evidence),
+        answer=_answer(path, evidence, target),
         path=path,
-        table=Table(
+        table=Table.from_columns(
             f"All columns by their {path.unit}"
             + (f", of {evidence.predictor}" if evidence.predictor else "")
             + ".",
             columns,
-            [{key: row[key] for key in columns} for row in rows],
-            tuple(brief),
+            brief,
         ),
         charts=(ranking_chart(path, max_ids=_MOST_IDS),),
         shapes=[shape_chart(shape, target) for shape in evidence.shapes],
-        wary=_notes(rows, target, path.unit, evidence),
+        wary=_notes(path, evidence, target),
     )
-
-
-def _rows(path: SelectionPath, evidence: ColumnEvidence) -> list[dict[str, Any]]:
-    """The columns as rows of the table, best first."""
-    rows = []
-    for rank, j in enumerate(path.order.tolist(), 1):
-        score, no_column = float(evidence.scores[j]), float(evidence.no_column[j])
-        rows.append(
-            {
-                "rank": rank,
-                "column": evidence.names[j],
-                "score": score,
-                "wrong": _percent(evidence.share_wrong, j),
-                "wrong_without": _percent(evidence.no_column_wrong, j),
-                "skill": None if evidence.in_sample else table_skill(score, no_column),
-                "low": float(evidence.low[j]),
-                "high": float(evidence.high[j]),
-                "no_column": no_column,
-                "n_values": int(evidence.n_values[j]),
-                "coverage": float(evidence.coverage[j]),
-                "known": round(100 * float(evidence.coverage[j]), 4),
-                "kind": evidence.kinds[j],
-                "read_as": evidence.read_as[j],
-                "predicts": bool(evidence.predicts[j]),
-                "id_like": bool(evidence.id_like[j]),
-                "verdict": evidence.verdicts[j] if evidence.verdicts else "",
-            }
-        )
-        rows[-1]["says"] = short_verdict(evidence, j)
-    return rows
 
 
 def _percent(shares: np.ndarray, j: int) -> float | None:
@@ -115,49 +84,49 @@ def _percent(shares: np.ndarray, j: int) -> float | None:
     return round(100 * float(shares[j]), 2)
 
 
-def _best_words(best: Mapping[str, Any], unit: str, where: str, *, in_sample: bool) -> str:
+def _best_words(evidence: ColumnEvidence, j: int, unit: str, where: str) -> str:
     """The end of the first sentence: the best column, and what it does about the error."""
     measure = unit.split(" on ")[0].split(",")[0]
-    share = float(skill_of(best["score"], best["no_column"]))
-    if not in_sample and share < _WEAK:
+    name, score, empty = evidence.names[j], float(evidence.scores[j]), float(evidence.no_column[j])
+    share = float(skill_of(score, empty))
+    if not evidence.in_sample and share < _WEAK:
         return (
-            f", but hardly: the best, {best['column']!r}, takes away {share:.1%} of the {measure} "
+            f", but hardly: the best, {name!r}, takes away {share:.1%} of the {measure} "
             "without any column."
         )
-    skill = "" if in_sample else skill_words(best["score"], best["no_column"])
-    losses = f"{number(best['score'])} against {number(best['no_column'])} without any column"
-    words = f"; the best is {best['column']!r}, "
-    if best["wrong"] is None:
+    skill = "" if evidence.in_sample else skill_words(score, empty)
+    losses = f"{number(score)} against {number(empty)} without any column"
+    words = f"; the best is {name!r}, "
+    wrong, without = (_percent(x, j) for x in (evidence.share_wrong, evidence.no_column_wrong))
+    if wrong is None or without is None:
         return f"{words}with {an(measure)} of {losses}{skill}."
-    if best["wrong"] < _FEWER * best["wrong_without"]:
+    if wrong < _FEWER * without:
         return (
-            f"{words}alone wrong for {best['wrong']:.3g}% of {where} against "
-            f"{best['wrong_without']:.3g}% without any column{skill}."
+            f"{words}alone wrong for {wrong:.3g}% of {where} against "
+            f"{without:.3g}% without any column{skill}."
         )
     return (  # shares move, and the likeliest class stays
         f"{words}with {an(measure)} of {losses}{skill}; alone it hardly changes which class is "
-        f"likeliest, and {best['wrong']:.3g}% stay wrong."
+        f"likeliest, and {wrong:.3g}% stay wrong."
     )
 
 
-def _answer(
-    rows: Sequence[Mapping[str, Any]], target: str, unit: str, evidence: ColumnEvidence
-) -> str:
-    in_sample = evidence.in_sample
-    where = "the rows of the fit" if in_sample else evidence.new_data
-    predicting = [row for row in rows if row["predicts"]]
+def _answer(path: SelectionPath, evidence: ColumnEvidence, target: str) -> str:
+    where = "the rows of the fit" if evidence.in_sample else evidence.new_data
+    n_columns = len(path.order)
+    predicting = [j for j in path.order if evidence.predicts[j]]
     if predicting:
         n = len(predicting)
-        answer = f"{counted(n, 'column')} of {len(rows)} {verb(n, 'predict')} {target!r} on {where}"
-        answer += _best_words(predicting[0], unit, where, in_sample=in_sample)
+        answer = f"{counted(n, 'column')} of {n_columns} {verb(n, 'predict')} {target!r} on {where}"
+        answer += _best_words(evidence, predicting[0], path.unit, where)
         same = [(name, twin[0]) for name, twin in _twins(evidence) if twin[1]]
         if same:
             pairs = [f"{name!r} tells the same as {other!r}" for name, other in same]
             answer += f" {itemised(pairs, 3)}."
     else:
-        answer = f"No column of {len(rows)} predicts {target!r} on {where} better than none at all."
-    ids = [row["column"] for row in rows if row["id_like"]]
-    only = [row["column"] for row in rows if row["id_like"] and not row["predicts"]]
+        answer = f"No column of {n_columns} predicts {target!r} on {where} better than none at all."
+    ids = [j for j in path.order if evidence.id_like[j]]
+    only = [evidence.names[j] for j in ids if not evidence.predicts[j]]
     if only:
         answer += (
             f" {counted(len(only), 'column')} {verb(len(only), 'look')} like "
@@ -197,41 +166,37 @@ def _twin_notes(evidence: ColumnEvidence) -> list[tuple[str, str]]:
     return notes
 
 
-def _how_it_predicts(row: Mapping[str, Any]) -> str:
-    if row["read_as"].endswith("bins"):
-        return "in bins, as a number, it predicts"
-    return "it predicts all the same"
+def _id_words(evidence: ColumnEvidence, j: int) -> str:
+    """A column that looks like an id: how many values are new, and whether it predicts."""
+    words = f"{evidence.names[j]!r} ({int(evidence.n_values[j]):,} values, "
+    words += f"{1 - float(evidence.coverage[j]):.0%} of new rows bring another"
+    if evidence.predicts[j] and not evidence.in_sample:
+        in_bins = evidence.read_as[j].endswith("bins")
+        words += "; in bins, as a number, it predicts" if in_bins else "; it predicts all the same"
+    return f"{words})"
 
 
-def _notes(
-    rows: Sequence[Mapping[str, Any]], target: str, unit: str, evidence: ColumnEvidence
-) -> list[tuple[str, str]]:
+def _notes(path: SelectionPath, evidence: ColumnEvidence, target: str) -> list[tuple[str, str]]:
     notes = []
-    in_sample = evidence.in_sample
-    alike = [name for name, one in zip(evidence.names, evidence.group_like, strict=False) if one]
+    in_sample, names = evidence.in_sample, evidence.names
+    alike = [name for name, one in zip(names, evidence.group_like, strict=False) if one]
     if alike:
         notes.append(("Rows that belong together", f"{capitalised(like_groups(alike))}."))
     if in_sample:
-        text = f"The {unit} favours columns with many values. Leave out --criterion for the error "
-        notes.append(("Not about new rows", text + "on new rows."))
-    ids = [
-        f"{row['column']!r} ({row['n_values']:,} values, "
-        f"{1 - row['coverage']:.0%} of new rows bring another"
-        + (f"; {_how_it_predicts(row)})" if row["predicts"] and not in_sample else ")")
-        for row in rows
-        if row["id_like"]
-    ]
+        text = f"The {path.unit} favours columns with many values. Leave out --criterion for the "
+        notes.append(("Not about new rows", text + "error on new rows."))
+    ids = [_id_words(evidence, j) for j in path.order if evidence.id_like[j]]
     if ids:
         text = "Information gain and the importances of forests favour such columns, because on "
         text += "the rows of the fit they explain everything."
         notes.append(("Columns that look like ids", f"{itemised(ids)}. {text}"))
-    predicting = [row for row in rows if row["predicts"]]
-    copies = [r["column"] for r in predicting if r["score"] <= _COPY * r["no_column"]]
+    predicting = [j for j in path.order if evidence.predicts[j]]
+    copies = [names[j] for j in predicting if evidence.scores[j] <= _COPY * evidence.no_column[j]]
     if copies and not in_sample:
         text = f"{listed(copies)} {verb(len(copies), 'predict')} {target!r} almost without error. "
         text += "Make sure that it is known before the target is, and not a copy of it."
         notes.append(("Almost without error", text))
-    constant = [row["column"] for row in rows if row["n_values"] <= 1]
+    constant = [names[j] for j in path.order if evidence.n_values[j] <= 1]
     if constant:
         notes.append(("Constant columns", f"{listed(constant)}: one value only, nothing to learn."))
     notes += _twin_notes(evidence)

@@ -14,12 +14,11 @@ from holdtrue.evidence import ContestEvidence, DomainEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers.words import (
     an,
-    at_step,
     counted,
-    entry_steps,
     itemised,
     listed,
     skill_words,
+    step_columns,
     verb,
 )
 from holdtrue.report.summary import Summary, Table
@@ -40,32 +39,18 @@ def select_summary(
     """
     evidence = path.evidence_as(DomainEvidence)
     effects = strongest_effects(evidence)
-    columns = {
-        "feature": "feature",
-        "steady": "steady",
-        "chosen": "used",
-        **({"class": "class"} if len(evidence.targets) > 1 else {}),
-        "enters": "enters at",
-        "error": "error",
-        "skill": "skill",
-        "t": "T",
-        "plus": "domains +",
-        "minus": "domains −",
-        "least": "least",
-        "most": "largest",
-    }
+    columns = _columns(path, evidence)
     return Summary(
         command="select",
         question=f"Which features still predict {target!r} at {an(domain)} nobody has seen?",
         answer=_answer(path, evidence, target, domain, contest),
         path=path,
-        table=Table(
+        table=Table.from_columns(
             f"Features in order of entry: steady beyond chance or not, used for prediction or not, "
             f"the error and skill at {an(domain)} held out once each is in, and effects across "
             f"domains{_sign_words(evidence, target)}.",
             columns,
-            _rows(path, evidence),
-            tuple(name for name in columns if name != "error"),
+            [name for name in columns if name != "error"],
         ),
         charts=(
             errors_chart(path, domain),
@@ -107,33 +92,30 @@ def flipping_features(evidence: DomainEvidence, effects: np.ndarray) -> list[int
     return [int(j) for j in order if weaker_side[j] > 0]
 
 
-def _rows(path: SelectionPath, evidence: DomainEvidence) -> list[dict[str, Any]]:
-    """The features as rows of the table, in order of entry and then by the size of T.
+def _columns(path: SelectionPath, evidence: DomainEvidence) -> dict[str, tuple[str, Any]]:
+    """Columns of the table: features in order of entry and then by the size of T.
 
     With several classes T and effects are those of the class where |T| is largest.
     """
     each = np.arange(len(evidence.names))
     strongest = np.abs(evidence.t_scores).argmax(axis=0)
     t, effects = evidence.t_scores[strongest, each], evidence.effects[strongest, each]
-    ranking = path.ranking(len(evidence.names))
-    chosen, steps = set(path.chosen.tolist()), entry_steps(path)
-    has_effects = effects.shape[1] > 0
-    has_classes = len(evidence.targets) > 1
-    return [
-        {
-            "feature": evidence.names[j],
-            "steady": bool(evidence.steady[j]),
-            "chosen": j in chosen,
-            **({"class": evidence.targets[strongest[j]]} if has_classes else {}),
-            **at_step(path, steps.get(j)),
-            "t": float(t[j]),
-            "plus": int((effects[j] > 0).sum()),
-            "minus": int((effects[j] < 0).sum()),
-            "least": float(effects[j].min()) if has_effects else None,
-            "most": float(effects[j].max()) if has_effects else None,
-        }
-        for j in np.lexsort((-np.abs(t), ranking)).tolist()
-    ]
+    order = np.lexsort((-np.abs(t), path.ranking(len(each))))
+    effects = effects[order]
+    ends = [(min(row), max(row)) if row else (None, None) for row in effects.tolist()]
+    classes = [evidence.targets[k] for k in strongest[order]] if len(evidence.targets) > 1 else []
+    return {
+        "feature": ("feature", [evidence.names[j] for j in order]),
+        "steady": ("steady", evidence.steady[order].astype(bool).tolist()),
+        "chosen": ("used", np.isin(order, path.chosen).tolist()),
+        **({"class": ("class", classes)} if classes else {}),
+        **step_columns(path, order.tolist()),
+        "t": ("T", t[order].tolist()),
+        "plus": ("domains +", (effects > 0).sum(axis=1).tolist()),
+        "minus": ("domains −", (effects < 0).sum(axis=1).tolist()),
+        "least": ("least", [low for low, _ in ends]),
+        "most": ("largest", [high for _, high in ends]),
+    }
 
 
 def _sign_words(evidence: DomainEvidence, target: str) -> str:

@@ -44,24 +44,15 @@ def size_summary(
     evidence = path.evidence_as(SizeEvidence)
     choices, size = evidence.choices, path.chosen_size
     constant = float(np.mean((y - y.mean()) ** 2))
-    rows = []
-    for name in sorted(choices, key=lambda name: (choices[name], name)):
-        estimate = _estimate(evidence, name, choices[name])
-        rows.append(
-            {
-                "criterion": name,
-                "chooses": choices[name],
-                "estimate": estimate,
-                "skill": None if name in UNITS else table_skill(estimate, constant),
-                "unit": UNITS.get(name, "mean squared error"),
-            }
-        )
-    columns = {
-        "criterion": "criterion",
-        "chooses": "chooses",
-        "estimate": "estimate there",
-        "skill": "skill",
-        "unit": "of",
+    names = sorted(choices, key=lambda name: (choices[name], name))
+    estimates = {name: _estimate(evidence, name, choices[name]) for name in names}
+    skills = [None if name in UNITS else table_skill(estimates[name], constant) for name in names]
+    columns: dict[str, tuple[str, Any]] = {
+        "criterion": ("criterion", names),
+        "chooses": ("chooses", [choices[name] for name in names]),
+        "estimate": ("estimate there", estimates.values()),
+        "skill": ("skill", skills),
+        "unit": ("of", [UNITS.get(name, "mean squared error") for name in names]),
     }
     judge, expected = "those left out", evidence.new_error
     if np.isnan(expected):  # one size predicts; dee stands in for criteria with units of their own
@@ -82,12 +73,10 @@ def size_summary(
         question=f"How large a model of {y_name!r} can {len(y)} points afford?",
         answer=answer,
         path=path,
-        table=Table(
+        table=Table.from_columns(
             "What each criterion would choose. Skill: the share of the error of a constant that "
             "goes.",
             columns,
-            rows,
-            tuple(columns),
         ),
         charts=charts,
         wary=_notes(evidence, size, expected, constant, n_unlabelled),

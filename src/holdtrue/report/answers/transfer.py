@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,11 +12,10 @@ from holdtrue.charts import number
 from holdtrue.evidence import SourceEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers.words import (
-    at_step,
     counted,
-    entry_steps,
     listed,
     skill_words,
+    step_columns,
     verb,
 )
 from holdtrue.report.summary import Summary, Table
@@ -34,33 +32,38 @@ def transfer_summary(
         path = _with_column_names(path, columns)
     evidence = path.evidence_as(SourceEvidence)
     n_sources = evidence.n_sources
-    rows = _rows(path, evidence)
-    helping = [row["name"] for row in rows if row["kind"] == "source"]
-    labels = {
-        "name": "name",
-        "kind": "kind",
-        "enters": "enters at",
-        "error": "error",
-        "skill": "skill",
-        "weight": "weight",
-    }
-    weights = weights_chart(path)
+    weights = strongest_weights(evidence)
+    used = np.flatnonzero(weights)  # in order of entry
+    used = used[np.argsort(path.ranking(len(weights))[used], kind="stable")]
+    is_source = (used >= evidence.n_features).tolist()
+    names = [evidence.names[j] for j in used]
+    helping = [name for name, is_one in zip(names, is_source, strict=True) if is_one]
+    columns_used = [name for name, is_one in zip(names, is_source, strict=True) if not is_one]
+    drawn = weights_chart(path)
     return Summary(
         command="transfer",
         question=f"Which of {counted(n_sources, 'trained model')} help {target!r}?"
         if n_sources != 1
         else f"Does the trained model help {target!r}?",
-        answer=_answer(path, evidence, rows, n_sources, target),
+        answer=_answer(path, evidence, helping, columns_used, target),
         path=path,
-        table=Table(
+        table=Table.from_columns(
             "Columns and sources that carry weight, with the error and skill on left-out rows once "
             "each is in.",
-            labels,
-            rows,
-            tuple(labels),
+            {
+                "name": ("name", names),
+                "kind": ("kind", ["source" if is_one else "column" for is_one in is_source]),
+                **step_columns(path, used.tolist()),
+                "weight": ("weight", weights[used].tolist()),
+            },
         ),
-        charts=(path.chart(), weights) if weights else (path.chart(),),
-        wary=_notes(rows, helping, evidence.errors),
+        charts=(path.chart(), drawn) if drawn else (path.chart(),),
+        wary=_notes(
+            helping,
+            [evidence.names[j] for j in used if j >= evidence.n_features and weights[j] < 0],
+            len(used),
+            evidence.errors,
+        ),
     )
 
 
@@ -75,30 +78,14 @@ def _with_column_names(path: SelectionPath, columns: Sequence[str]) -> Selection
     )
 
 
-def _rows(path: SelectionPath, evidence: SourceEvidence) -> list[dict[str, Any]]:
-    """What carries weight as rows of the table, in order of entry."""
-    weights, steps = strongest_weights(evidence), entry_steps(path)
-    used = np.flatnonzero(weights).tolist()
-    return [
-        {
-            "name": evidence.names[j],
-            "kind": "source" if j >= evidence.n_features else "column",
-            **at_step(path, steps.get(j)),
-            "weight": float(weights[j]),
-        }
-        for j in sorted(used, key=lambda j: (steps.get(j, len(path.order) + 1), j))
-    ]
-
-
 def _answer(
     path: SelectionPath,
     evidence: SourceEvidence,
-    rows: Sequence[Mapping[str, Any]],
-    n_sources: int,
+    helping: Sequence[str],
+    columns: Sequence[str],
     target: str,
 ) -> str:
-    helping = [row["name"] for row in rows if row["kind"] == "source"]
-    columns = [row["name"] for row in rows if row["kind"] == "column"]
+    n_sources = evidence.n_sources
     if helping:
         answer = (
             f"{counted(len(helping), 'source')} of {n_sources} {verb(len(helping), 'help')} "
@@ -126,20 +113,19 @@ def _answer(
 
 
 def _notes(
-    rows: Sequence[Mapping[str, Any]], helping: Sequence[str], errors: Mapping[str, float]
+    helping: Sequence[str], against: Sequence[str], n_used: int, errors: Mapping[str, float]
 ) -> list[tuple[str, str]]:
     notes = []
     if errors.get("with_sources", 0.0) > errors.get("without_sources", math.inf):
         text = "With them the error on left-out rows is higher than without. They are used all the "
         text += "same: fit without sources to leave them out."
         notes.append(("Sources that may do harm", text))
-    against = [row["name"] for row in rows if row["kind"] == "source" and row["weight"] < 0]
     if against:
         text = f"{listed(against)}: a high score speaks against the target. That can be right (a "
         text += "rival class), or chance with few rows."
         notes.append(("Sources used in reverse", text))
-    if helping and len(rows) >= _MANY:
-        text = f"{len(rows)} columns and sources carry weight. --max-selected loo stops where the "
+    if helping and n_used >= _MANY:
+        text = f"{n_used} columns and sources carry weight. --max-selected loo stops where the "
         text += "error on left-out rows is least, --max-selected 5 after five."
         notes.append(("Many chosen for few rows", text))
     return notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from holdtrue.charts import number
 from holdtrue.path import SelectionPath, skill_of
@@ -60,20 +61,10 @@ def skill_words(score: float, empty: float) -> str:
     return f" (skill {number(round(skill, 2))})" if math.isfinite(skill) else ""
 
 
-def entry_steps(path: SelectionPath) -> dict[int, int]:
-    """Step at which each candidate first enters."""
-    steps: dict[int, int] = {}
-    for step, index in enumerate(path.order.tolist(), 1):
-        steps.setdefault(index, step)
-    return steps
-
-
-def at_step(path: SelectionPath, step: int | None) -> dict[str, float | int | None]:
-    """Cells of a table: when a candidate enters, and the error and skill that are reached then."""
-    if step is None:
-        return {"enters": None, "error": None, "skill": None}
-    return {
-        "enters": step,
-        "error": float(path.scores[step]),
-        "skill": table_skill(path.scores[step], path.scores[0]),
-    }
+def step_columns(path: SelectionPath, candidates: Sequence[int]) -> dict[str, tuple[str, Any]]:
+    """Columns of a table: when candidates first enter, and the error and skill reached then."""
+    first = dict(zip(path.order.tolist()[::-1], range(path.n_steps, 0, -1), strict=True))
+    steps = [first.get(j) for j in candidates]
+    errors = [None if step is None else float(path.scores[step]) for step in steps]
+    skills = [None if error is None else table_skill(error, path.scores[0]) for error in errors]
+    return {"enters": ("enters at", steps), "error": ("error", errors), "skill": ("skill", skills)}
