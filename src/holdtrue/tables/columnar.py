@@ -17,8 +17,8 @@ from holdtrue.errors import InputError, first_line
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns, check_unpacked
 from holdtrue.tables.ipc import unpacked_bytes
-from holdtrue.tables.source import batch_of
-from holdtrue.tables.spill import Spill, widened
+from holdtrue.tables.source import batch_of, widened
+from holdtrue.tables.spill import Spill
 
 # What Arrow raises at damaged files.
 _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from holdtrue.columns.values import missing_objects, refused, value_type
-from holdtrue.tables.spill import widened
 
 
 class Source(Protocol):
@@ -82,6 +81,11 @@ def batch_of(columns: list[Any], kinds: Mapping[str, Any]) -> pa.RecordBatch:
         for column, (name, kind) in zip(columns, kinds.items(), strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(kinds.items())))
+
+
+def widened(column: Any, kind: Any) -> Any:
+    """A column in a type that holds its values; whole numbers become the nearest float."""
+    return column if column.type == kind else column.cast(kind, safe=False)
 
 
 def as_text(name: str, column: np.ndarray) -> Any:

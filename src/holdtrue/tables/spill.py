@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from holdtrue.columns.values import is_plain
 from holdtrue.errors import InputError
+from holdtrue.tables.source import batch_of, widened
 
 WIDE = 256  # columns of a part from which it stays open
 # Bytes that are kept in memory before a file is made, and of Arrow data before a part is written.
@@ -34,16 +35,13 @@ LIMIT_VARIABLE = "HOLDTRUE_MAX_SPILL"
 
 @dataclass
 class _Part:
-    """A Parquet file; its columns are called "0", "1", ...
+    """A Parquet file."""
 
-    ``content`` is None once it is in the file of the spill, at ``offset``.
-    """
-
-    content: pa.Buffer | None
+    content: pa.Buffer | None  # None once it is in the file of the spill, at ``offset``
     length: int
     n_rows: int
-    places: dict[str, int]
-    dictionaries: frozenset[str]
+    places: dict[str, str]  # what its columns are called in the file: "0", "1", ...
+    dictionaries: list[str]  # columns that the file itself keeps as codes, a few bytes a row
     offset: int = 0
 
 
@@ -93,22 +91,19 @@ class Spill:
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting)
-        n_rows = sum(batch.num_rows for batch in self._waiting)  # even if it has no columns
-        places = {name: j for j, name in enumerate(table.column_names)}
+        n_rows = sum(batch.num_rows for batch in self._waiting)
+        places = {name: str(j) for j, name in enumerate(table.column_names)}
         self._waiting, self._n_bytes = [], 0
+        if not places:  # a file without columns would have no rows
+            table = pa.table({"": pa.nulls(n_rows)})
+        table = table.rename_columns([str(j) for j in range(table.num_columns)])
+        texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
         sink = pa.BufferOutputStream()
-        texts = [str(j) for j, kind in enumerate(table.schema.types) if pa.types.is_string(kind)]
-        pq.write_table(
-            table.rename_columns([str(j) for j in range(table.num_columns)]),
-            sink,
-            compression="lz4",
-            use_dictionary=texts,
-            write_statistics=False,
-        )
+        pq.write_table(table, sink, compression="lz4", use_dictionary=texts, write_statistics=False)
         content = sink.getvalue()
         metadata = pq.read_metadata(pa.BufferReader(content))
-        dictionaries = frozenset(short_dictionaries(metadata))
-        self._parts.append(_Part(content, len(content), n_rows, places, dictionaries))
+        short = [name for name in texts if _is_short(metadata, int(name))]
+        self._parts.append(_Part(content, len(content), n_rows, places, short))
         if sum(part.length for part in self._parts if part.content) > IN_MEMORY:
             self._write_parts()
 
@@ -137,17 +132,15 @@ class Spill:
         """A column in its type; text with few distinct values as a dictionary."""
         kind = self.types[name]
         parts = [part for part in self._parts if name in part.places]
-        encoded = pa.types.is_string(kind) and all(
-            str(part.places[name]) in part.dictionaries for part in parts
-        )
-        wanted = pa.dictionary(pa.int32(), kind) if encoded and parts else kind
+        encoded = all(part.places[name] in part.dictionaries for part in parts) and bool(parts)
+        wanted = pa.dictionary(pa.int32(), kind) if encoded and pa.types.is_string(kind) else kind
         chunks: list[pa.Array] = []
         for part in self._parts:
-            if name not in part.places:
+            if name in part.places:
+                stored = self._stored(part, part.places[name], encoded=wanted != kind)
+                chunks += widened(stored, wanted).chunks
+            else:
                 chunks.append(pa.nulls(part.n_rows, wanted))
-                continue
-            place = str(part.places[name])
-            chunks += widened(self._stored(part, place, encoded=encoded), wanted).chunks
         return pa.chunked_array(chunks, type=wanted)
 
     def _stored(self, part: _Part, place: str, *, encoded: bool) -> pa.ChunkedArray:
@@ -163,25 +156,14 @@ class Spill:
     def batches(self, kinds: dict[str, pa.DataType], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""
         for part in self._parts:
-            stored = [str(part.places[name]) for name in kinds if name in part.places]
-            if not stored:
-                whole = pa.table(
-                    {name: pa.nulls(part.n_rows, kind) for name, kind in kinds.items()}
-                )
-                yield from whole.to_batches(rows)
-                continue
-            for batch in self._open(part, encoded=False).iter_batches(
-                rows, columns=stored, use_threads=False
-            ):
+            file, places = self._open(part, encoded=False), part.places
+            stored = [places[name] for name in kinds if name in places]
+            for batch in file.iter_batches(rows, columns=stored, use_threads=False):
                 columns = [
-                    widened(
-                        batch.column(batch.schema.get_field_index(str(part.places[name]))), kind
-                    )
-                    if name in part.places
-                    else pa.nulls(batch.num_rows, kind)
-                    for name, kind in kinds.items()
+                    batch.column(places[name]) if name in places else pa.nulls(batch.num_rows)
+                    for name in kinds
                 ]
-                yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
+                yield batch_of(columns, kinds)
 
     def _open(self, part: _Part, *, encoded: bool) -> Any:
         """The file of a part, with its short dictionaries as such where that is asked for."""
@@ -195,8 +177,8 @@ class Spill:
             mapped = pa.memory_map(self._path)
             mapped.seek(part.offset)
             content = mapped.read_buffer(part.length)
-        short = sorted(part.dictionaries) if encoded else []
-        opened = pq.ParquetFile(pa.BufferReader(content), read_dictionary=short)
+        dictionaries = part.dictionaries if encoded else None
+        opened = pq.ParquetFile(pa.BufferReader(content), read_dictionary=dictionaries)
         if len(part.places) > WIDE:
             self._opened[key] = opened
         return opened
@@ -223,22 +205,10 @@ def _temporary_file() -> tuple[Any, str]:
     return named, named.name
 
 
-def widened(column: Any, kind: Any) -> Any:
-    """A column in a type that holds its values; whole numbers become the nearest float."""
-    if column.type == kind:
-        return column
-    return column.cast(kind, safe=False)
-
-
-def short_dictionaries(metadata: Any) -> list[str]:
-    """Names of the columns that a Parquet file itself keeps as codes, a few bytes a row."""
-    names = []
-    for j in range(metadata.num_columns):
-        chunks = [metadata.row_group(g).column(j) for g in range(metadata.num_row_groups)]
-        n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
-        n_rows = sum(chunk.num_values for chunk in chunks)
-        if n_bytes <= _MAX_DICTIONARY_BYTES * n_rows and all(
-            chunk.has_dictionary_page for chunk in chunks
-        ):
-            names.append(metadata.schema.column(j).path)
-    return names
+def _is_short(metadata: Any, j: int) -> bool:
+    """Whether a Parquet file itself keeps column j as codes, a few bytes a row."""
+    chunks = [metadata.row_group(g).column(j) for g in range(metadata.num_row_groups)]
+    n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
+    n_rows = sum(chunk.num_values for chunk in chunks)
+    has_codes = all(chunk.has_dictionary_page for chunk in chunks)
+    return has_codes and n_bytes <= _MAX_DICTIONARY_BYTES * n_rows

@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdtrue.tables.date_parts import MONTHS
-from holdtrue.tables.source import Computed, ComputedColumns, Source
-from holdtrue.tables.spill import widened
+from holdtrue.tables.source import Computed, ComputedColumns, Source, widened
 from holdtrue.tables.text_types import MARKS, MISSING, classified, converted, without_marks
 
 _SAMPLE = 64
