@@ -68,7 +68,11 @@ class Encoding:
     classes: tuple[Any, ...] | None
     domains: tuple[Any, ...]  # empty where there are none, or too many
     columns: tuple[FeatureColumn, ...]
-    features: list[str]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return [feature for column in self.columns for feature in column.features]
 
 
 def table_encoding(
@@ -95,9 +99,7 @@ def column_summaries(
         table.check_name(name)
     if target == domain:
         raise InputError(f"target and domain must be two columns. Got {target!r} for both.")
-    names = [name for name in table.names if name not in (*roles.values(), *left_out)]
-    plain = set(table.plain_names)
-    names = [name for name in names if name in plain]
+    names = [name for name in table.plain_names if name not in (*roles.values(), *left_out)]
     summaries = _summaries(table, names, tuple(roles.values()))
     for role, name in roles.items():
         if summaries[name].n_missing:
@@ -145,16 +147,12 @@ def encoding_of(
     _check_target(target, summaries[target], kind)
     names = [name for name in summaries if name not in (target, domain)]
     columns = tuple(summaries[name].encoding(name, n_rows, max_levels) for name in names)
-    features = checked_features(columns)
+    check_features(columns)
     if domain is not None:
         _check_domains(domain, summaries[domain])
-    return Encoding(
-        kind,
-        None if kind.is_numeric else summaries[target].sorted_values(),
-        () if domain is None else summaries[domain].sorted_values(),
-        columns,
-        features,
-    )
+    classes = None if kind.is_numeric else summaries[target].sorted_values()
+    domains = () if domain is None else summaries[domain].sorted_values()
+    return Encoding(kind, classes, domains, columns)
 
 
 def check_options(target_type: str, max_levels: int) -> None:
@@ -190,10 +188,8 @@ class ColumnSummary:
     n_joined: int = 0
     withheld: str = ""
 
-    @property
-    def is_category(self) -> bool:
-        """Whether its values are counted, not averaged."""
-        return self.kind == CATEGORY
+    def __post_init__(self) -> None:
+        self.is_category = self.kind == CATEGORY  # its values are counted, not averaged
 
     @property
     def is_constant(self) -> bool:
@@ -271,18 +267,8 @@ class ColumnSummary:
             note += f"{missing}, filled with the mean {fill:.4g}" if missing else ""
         low, high = (self.low, self.high) if self.n_numbers else (None, None)
         seen = tuple(self.values) if self.is_category else ()
-        return FeatureColumn(
-            name,
-            tuple(features),
-            note,
-            self.n_missing,
-            fill,
-            tuple(levels),
-            self.kind,
-            low,
-            high,
-            seen,
-        )
+        told = (tuple(features), note, self.n_missing, fill, tuple(levels), self.kind)
+        return FeatureColumn(name, *told, low=low, high=high, seen=seen)
 
     def _unfit(self, n_rows: int, max_levels: int, missing: str) -> str:
         """Why the column is left out; empty if it is not."""
@@ -393,8 +379,8 @@ def _check_target(name: str, summary: ColumnSummary, kind: TargetKind) -> None:
     check_target_size(name, summary, kind)
 
 
-def checked_features(columns: tuple[FeatureColumn, ...]) -> list[str]:
-    """Names of the features; none at all, and two of one name, are refused."""
+def check_features(columns: tuple[FeatureColumn, ...]) -> None:
+    """Refuse columns without any feature, or with two features of one name."""
     features = [feature for column in columns for feature in column.features]
     if not features:
         notes = "; ".join(f"{column.name!r} {column.note}" for column in columns[:5])
@@ -402,16 +388,20 @@ def checked_features(columns: tuple[FeatureColumn, ...]) -> list[str]:
     if len(set(features)) < len(features):
         twice = next(name for name in features if features.count(name) > 1)
         raise InputError(f"two features would be called {twice!r}. Rename the column {twice!r}.")
-    return features
 
 
-def _check_domains(domain: str, summary: ColumnSummary) -> None:
-    """Refuse a single domain, and more than can be counted."""
+def check_domain_count(domain: str, summary: ColumnSummary) -> None:
+    """Refuse more domains than can be counted."""
     if summary.too_many:
         raise InputError(
             f"the domain {domain!r} must have at most {MAX_VALUES:,} values. Got more. Name a "
             "domain with fewer values."
         )
+
+
+def _check_domains(domain: str, summary: ColumnSummary) -> None:
+    """Refuse a single domain, and more than can be counted."""
+    check_domain_count(domain, summary)
     if len(summary.values) < 2:
         raise InputError(
             f"needs at least 2 domains, got 1 ({next(iter(summary.values))!r} in every row "

@@ -35,25 +35,14 @@ _CELLS = 1 << 23
 
 @dataclass(frozen=True)
 class TableMoments:
-    """Moments of a table by domain, and how its columns were encoded.
+    """Moments of a table by domain, and how its columns were encoded."""
 
-    Attributes
-    ----------
-    moments : Moments
-        With two classes the target is +1 for the second, with more one target for each class.
-    classes : tuple or None
-        None where the target is a number. Pass them to `TGreedyClassifier.fit_statistics`.
-    target_kind : TargetKind
-        How the target was read; its ``sentence`` says so.
-    columns : tuple of FeatureColumn
-        All columns but target, domain and those that were left out by the caller.
-    n_rows : int
-    """
-
+    # With two classes the target is +1 for the second, with more one target for each class
     moments: Moments
+    # None where the target is a number; an argument of `TGreedyClassifier.fit_statistics`
     classes: tuple[Any, ...] | None
-    target_kind: TargetKind
-    columns: tuple[FeatureColumn, ...]
+    target_kind: TargetKind  # how the target was read; its ``sentence`` says so
+    columns: tuple[FeatureColumn, ...]  # all but target, domain and those that were left out
     n_rows: int
 
 
@@ -141,25 +130,13 @@ def summed(
 
 @dataclass(frozen=True)
 class TableRows:
-    """A table as a matrix, for estimators that need rows.
+    """A table as a matrix, for estimators that need rows."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-        Numbers, or classes as text.
-    groups : ndarray of shape (n_rows,) or None
-        Domains as text; None where no column was named.
-    feature_names : list of str
-    columns : tuple of FeatureColumn
-        All columns but target, domain and those that were left out by the caller.
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    groups: np.ndarray | None
+    X: np.ndarray  # of shape (n_rows, n_features)
+    y: np.ndarray  # of shape (n_rows,): numbers, or classes as text
+    groups: np.ndarray | None  # of shape (n_rows,): domains as text; None where none was named
     feature_names: list[str]
-    columns: tuple[FeatureColumn, ...]
+    columns: tuple[FeatureColumn, ...]  # all but target, domain and those that were left out
 
 
 @speaks
@@ -210,13 +187,8 @@ def rows_of(
             y.append(_as_labels(target_batch, encoding.classes))
         if domain is not None:
             groups.append(_as_labels(domain_batch, encoding.domains))
-    return TableRows(
-        X,
-        np.concatenate(y),
-        None if domain is None else np.concatenate(groups),
-        encoding.features,
-        encoding.columns,
-    )
+    all_groups = None if domain is None else np.concatenate(groups)
+    return TableRows(X, np.concatenate(y), all_groups, encoding.features, encoding.columns)
 
 
 def check_memory(domain: str, n_domains: int, n_features: int) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, speaks
 from holdtrue.path import fits_whole
-from holdtrue.tables.column_summary import FeatureColumn, checked_features, feature_columns
+from holdtrue.tables.column_summary import FeatureColumn, check_features, feature_columns
 from holdtrue.tables.encode import encoded_batch
 from holdtrue.tables.opening import open_table
 from holdtrue.validation import feature_names, mixed_rows
@@ -96,7 +96,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "needs at least 2 rows to tell a constant from a column. Got 1 sample."
             )
         columns = feature_columns(table, self.max_levels)
-        checked_features(columns)
+        check_features(columns)
         self.columns_ = columns
         return self
 

@@ -34,14 +34,8 @@ def joined(
 ) -> TableMoments:
     """Moments of the rows of all sites, encoded as `moments_of` would encode them in one table.
 
-    Parameters
-    ----------
-    sites : dict from str to SiteSums
-        By the name that an error calls them.
-    leave_out : iterable of str
-        Columns that are not used.
-    max_levels : int
-        Largest number of values of a category that have a feature each.
+    ``sites`` are by the name that an error calls them; the other parameters are those of
+    `moments_of`.
     """
     check_options("auto", max_levels)
     if not sites:
@@ -156,33 +150,19 @@ def _merged(columns: list[SiteColumn]) -> ColumnSummary:
 def _check_alike(sites: Mapping[str, SiteSums], left_out: set[str]) -> None:
     """Refuse sites whose tables differ, and show how."""
     (first, sums), *others = sites.items()
-    known: dict[str, str] = {column.name: column.read_as for column in sums.site.columns}
-    kinds = dict(known)  # of the first site that has a value
-    for name in left_out - set(known):
-        raise InputError(f"no column {name!r} in {first}.{did_you_mean(name, known)}")
+    names = [column.name for column in sums.site.columns]
+    for name in left_out.difference(names):
+        raise InputError(f"no column {name!r} in {first}.{did_you_mean(name, names)}")
+    known = _contents(sums.site, left_out)
     for other, other_sums in others:
-        differences = [
-            f"{role} is {elsewhere}, not {here}"
-            for role, here, elsewhere in zip(
-                ("the target", "the domain"),
-                _roles(sums.site),
-                _roles(other_sums.site),
-                strict=True,
-            )
-            if here != elsewhere
-        ]
-        columns: dict[str, str] = {
-            column.name: column.read_as for column in other_sums.site.columns
-        }
-        differences += [f"no column {name!r}" for name in known.keys() - columns.keys() - left_out]
-        differences += [
-            f"a column {name!r} more" for name in columns.keys() - known.keys() - left_out
-        ]
-        for name in (known.keys() & columns.keys()) - left_out:
-            kind = columns[name]
-            if EMPTY not in (kind, kinds[name]) and kind != kinds[name]:
-                differences.append(f"{name!r} is a {NOTES[kind]}, not a {NOTES[kinds[name]]}")
-            kinds[name] = kind if kinds[name] == EMPTY else kinds[name]
+        contents = _contents(other_sums.site, left_out)
+        differences = [f"no column {what}" for what in known.keys() - contents.keys()]
+        differences += [f"a column {what} more" for what in contents.keys() - known.keys()]
+        for what in known.keys() & contents.keys():
+            here, there = known[what], contents[what]
+            if here and there and here != there:
+                differences.append(f"{what} is {there}, not {here}")
+            known[what] = here or there
         if differences:
             shown = "; ".join(sorted(differences)[:_SHOWN])
             more = f"; and {len(differences) - _SHOWN} more" * (len(differences) > _SHOWN)
@@ -192,10 +172,16 @@ def _check_alike(sites: Mapping[str, SiteSums], left_out: set[str]) -> None:
             )
 
 
-def _roles(site: Site) -> tuple[str, str]:
-    """Target and domain of a site, in words."""
-    target = "a number" if site.is_numeric else f"classes ({NOTES[site.target.read_as]})"
-    return f"{site.target.name!r}, {target}", f"{site.domain.name!r} ({NOTES[site.domain.read_as]})"
+def _contents(site: Site, left_out: set[str]) -> dict[str, str]:
+    """What target, domain and columns of a site hold, in words; nothing where one is empty."""
+    target, domain = site.target, site.domain
+    kind = "a number" if site.is_numeric else f"classes ({NOTES[target.read_as]})"
+    columns = [column for column in site.columns if column.name not in left_out]
+    return {
+        "the target": f"{target.name!r}, {kind}",
+        "the domain": f"{domain.name!r} ({NOTES[domain.read_as]})",
+        **{repr(c.name): "" if c.read_as == EMPTY else f"a {NOTES[c.read_as]}" for c in columns},
+    }
 
 
 def _check_reading(target: str, summary: ColumnSummary) -> None:

@@ -28,6 +28,7 @@ from holdtrue.tables.column_summary import (
     ColumnSummary,
     Encoding,
     FeatureColumn,
+    check_domain_count,
     check_options,
     check_target_size,
     column_summaries,
@@ -216,28 +217,23 @@ def site_sums(
     summaries = column_summaries(table, target, domain, leave_out)
     kind = kind_of_target(target, summaries[target], target_type)
     check_target_size(target, summaries[target], kind)
-    if summaries[domain].too_many:
-        raise InputError(f"the domain {domain!r} has too many values. Name one with fewer.")
+    check_domain_count(domain, summaries[domain])
     names = [name for name in summaries if name not in (target, domain)]
     columns = [_site_column(name, summaries[name], table.n_rows) for name in names]
     if not sum(column.n_features for column in columns):
         raise InputError("no column is left to sum.")
-    encoding = Encoding(
-        kind,
-        None if kind.is_numeric else summaries[target].sorted_values(),
-        summaries[domain].sorted_values(),
-        tuple(_finer(column) for column in columns),
-        [column.name for column in columns for _ in range(column.n_features)],
-    )
+    classes = None if kind.is_numeric else summaries[target].sorted_values()
+    domains = summaries[domain].sorted_values()
+    encoding = Encoding(kind, classes, domains, tuple(map(_finer, columns)))
     moments = summed(table, target, domain, encoding, every_class=True)
     moments = replace(moments, feature_names=None)
     if min_count > 1:
         _check_floor(moments, encoding, target, domain, min_count)
         columns, moments = _with_floor(columns, moments, min_count)
     shown_target = _site_column(target, summaries[target], table.n_rows)
-    if encoding.classes is not None:
-        counts = [summaries[target].values[label] for label in encoding.classes]
-        levels = labels_to_json(encoding.classes)
+    if classes is not None:
+        counts = [summaries[target].values[label] for label in classes]
+        levels = labels_to_json(classes)
         shown_target = SiteColumn(target, shown_target.read_as, levels=levels, counts=counts)
     site = Site(
         target=shown_target,
