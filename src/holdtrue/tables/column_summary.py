@@ -267,8 +267,8 @@ class ColumnSummary:
             note += f"{missing}, filled with the mean {fill:.4g}" if missing else ""
         low, high = (self.low, self.high) if self.n_numbers else (None, None)
         seen = tuple(self.values) if self.is_category else ()
-        told = (tuple(features), note, self.n_missing, fill, tuple(levels), self.kind)
-        return FeatureColumn(name, *told, low=low, high=high, seen=seen)
+        encoded = (tuple(features), note, self.n_missing, fill, tuple(levels), self.kind)
+        return FeatureColumn(name, *encoded, low=low, high=high, seen=seen)
 
     def _unfit(self, n_rows: int, max_levels: int, missing: str) -> str:
         """Why the column is left out; empty if it is not."""

@@ -159,10 +159,10 @@ def _check_alike(sites: Mapping[str, SiteSums], left_out: set[str]) -> None:
         differences = [f"no column {what}" for what in known.keys() - contents.keys()]
         differences += [f"a column {what} more" for what in contents.keys() - known.keys()]
         for what in known.keys() & contents.keys():
-            here, there = known[what], contents[what]
-            if here and there and here != there:
-                differences.append(f"{what} is {there}, not {here}")
-            known[what] = here or there
+            here, elsewhere = known[what], contents[what]
+            if here and elsewhere and here != elsewhere:
+                differences.append(f"{what} is {elsewhere}, not {here}")
+            known[what] = here or elsewhere
         if differences:
             shown = "; ".join(sorted(differences)[:_SHOWN])
             more = f"; and {len(differences) - _SHOWN} more" * (len(differences) > _SHOWN)
