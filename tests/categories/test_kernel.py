@@ -136,20 +136,6 @@ def test_the_numeric_score_is_a_leave_one_out_error(rows):
     assert numeric.score(*sums(moments_of(v, y))) == pytest.approx(loss / len(v), abs=1e-9)
 
 
-@given(numeric_rows)
-def test_the_numeric_jackknife_is_what_deleting_rows_gives(rows):
-    v, y = (np.array(part) for part in zip(*rows, strict=True))
-    left, gain = [], []
-    for i in range(len(v)):
-        less = moments_of(np.delete(v, i), np.delete(y, i))
-        left.append(numeric.score(*sums(less)))
-        gain.append(numeric.no_column(*sums(less)) - left[-1])
-    expected = [math.sqrt((len(v) - 1) * np.var(part)) for part in (left, gain)]
-    scale = 1 + np.abs(left).max()
-    found = numeric.jackknife(*sums(moments_of(v, y)))
-    np.testing.assert_allclose(found, expected, atol=1e-6 * scale, rtol=1e-6)
-
-
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=8))
 def test_two_classes_give_the_binary_formulas(pairs):
     counts = np.array(pairs)
@@ -229,7 +215,6 @@ def test_an_id_ties_a_constant_column_for_a_numeric_target():
     y = np.random.default_rng(0).normal(size=20)
     ids, constant = moments_of(range(20), y), moments_of(np.zeros(20), y)
     assert numeric.score(*sums(ids)) == pytest.approx(numeric.score(*sums(constant)), rel=1e-14)
-    assert numeric.jackknife(*sums(ids))[1] == pytest.approx(0, abs=1e-12)
 
 
 def two_cuts(seed):

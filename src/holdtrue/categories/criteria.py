@@ -208,10 +208,29 @@ class Shrunk(Criterion):
 # --- numeric targets ----------------------------------------------------------------------------
 
 
-class _Mean(Criterion):
-    """Squared error of a mean; what is common to one that is shrunk and one that is not."""
+@dataclass(frozen=True)
+class ShrunkMean(Criterion):
+    """Left-out squared error of the mean shrunk to that of all rows (`shrunk_numeric`)."""
 
     strengths: tuple[float, ...] = STRENGTHS
+
+    def score(self, table: ProfileTable, unseen: str) -> float:
+        """Value for a column in one reading, at its best strength."""
+        return float(mean_scores(_count_sums(table)).min())
+
+    def no_column(self, table: ProfileTable) -> float:
+        """Value for a constant column on the same rows."""
+        return float(mean_scores(_count_sums(table), strengths=[math.inf])[0])
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        """Value with the standard error of the rows' own left-out errors."""
+        return estimate_mean(_count_sums(table), strengths=self.strengths)
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        """What finer values gain, and its standard error."""
+        return finer_mean_gain(table, parent)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading, and its estimate."""
@@ -226,55 +245,23 @@ class _Mean(Criterion):
         return estimate_mean_groups(whole, strengths=(math.inf,)).score
 
 
-class PlainMean(_Mean):
+class PlainMean(ShrunkMean):
     """Leave-one-out squared error of the value's mean (`numeric`)."""
-
-    strengths = (0.0,)
 
     def score(self, table: ProfileTable, unseen: str) -> float:
         """Value for a column; a value seen once always costs what no column does."""
         return numeric.score(table.rows, table.repeats)
 
-    def no_column(self, table: ProfileTable) -> float:
-        """Value for a constant column on the same rows."""
-        return numeric.no_column(table.rows, table.repeats)
-
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
-        """Value with the jackknife's standard errors."""
-        score_error, gain_error = numeric.jackknife(table.rows, table.repeats)
-        score, no_column = self.score(table, unseen), self.no_column(table)
-        return Estimate(
-            "squared_error", score, score_error, 0.0, no_column, no_column - score, gain_error,
-            math.nan, math.nan, float(table.n_rows),
-        )  # fmt: skip
+        """Value with the standard error of the rows' own left-out errors."""
+        result, score = super().estimate(table, unseen), self.score(table, unseen)
+        return result._replace(score=score, gain=result.no_column - score, strength=math.nan)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
         """What finer values gain, and its standard error."""
         return numeric.gain(table, parent)
-
-
-class ShrunkMean(_Mean):
-    """Left-out squared error of the mean shrunk to that of all rows (`shrunk_numeric`)."""
-
-    def score(self, table: ProfileTable, unseen: str) -> float:
-        """Value for a column in one reading, at its best strength."""
-        return float(mean_scores(_count_sums(table)).min())
-
-    def no_column(self, table: ProfileTable) -> float:
-        """Value for a constant column on the same rows."""
-        return float(mean_scores(_count_sums(table), strengths=[math.inf])[0])
-
-    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
-        """Value with the standard error of the rows' own left-out errors."""
-        return estimate_mean(_count_sums(table))
-
-    def split_gain(
-        self, table: np.ndarray, parent: np.ndarray, unseen: str
-    ) -> tuple[float, float] | None:
-        """What finer values gain, and its standard error."""
-        return finer_mean_gain(table, parent)
 
 
 def _count_sums(table: ProfileTable) -> CountSums:
@@ -326,6 +313,11 @@ NUMERIC_CRITERIA: dict[str, Criterion] = {
     "log_loss": _SQUARED_ERROR,
     "brier": _SQUARED_ERROR,
     "ginger": PlainMean(
-        "ginger", "squared error on new rows", "", "the mean of the same value", min_rows=3
+        "ginger",
+        "squared error on new rows",
+        "",
+        "the mean of the same value",
+        min_rows=3,
+        strengths=(0.0,),
     ),
 }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
 
 import numpy as np
 
@@ -71,11 +70,9 @@ def grow_tree(
     else:
         sample = without_empty_rows(sample)
         leaves = Leaves(sample, criterion, draws)
-    frontier: _Heap | _Ratios | _Queue
-    if in_order:
-        frontier = _Queue(leaves)
-    else:
-        frontier = (_Ratios if criterion == "gain_ratio" else _Heap)(leaves, max_splits is None)
+    frontier: _Heap | _Ratios = _Heap(leaves, max_splits is None, in_order)
+    if criterion == "gain_ratio":
+        frontier = _Ratios(leaves, max_splits is None)
     splits: list[tuple[int, int]] = []
     stopped = "gain" if max_splits is None else "leaves"
     withheld = set()
@@ -116,11 +113,15 @@ def grow_tree(
 
 
 class _Heap:
-    """Leaves by the gain of their best split, or by their own term until they are scored."""
+    """Leaves by the gain of their best split, or by their own term until they are scored.
 
-    def __init__(self, leaves: Leaves, only_gains: bool):
+    ``in_order`` they come by their numbers, and those are split that gain.
+    """
+
+    def __init__(self, leaves: Leaves, only_gains: bool, in_order: bool):
         self.leaves = leaves
         self.only_gains = only_gains
+        self.in_order = in_order
         self.only_clear = only_gains and leaves.terms.leaves_out and leaves.draws is None
         # (-gain, scored, leaf, column): the order of the tuple is the rule for ties.
         self.heap: list[tuple[float, bool, int, int]] = []
@@ -128,7 +129,8 @@ class _Heap:
     def push(self, nodes: list[int]) -> None:
         """Add leaves that may be split."""
         for node in nodes:
-            heapq.heappush(self.heap, (-round(self.leaves.term[node] * COARSE), False, node, -1))
+            bound = 0 if self.in_order else -round(self.leaves.term[node] * COARSE)
+            heapq.heappush(self.heap, (bound, False, node, -1))
 
     def pop(self) -> tuple[int, int] | None:
         """The best leaf and column, or None when nothing is left to split."""
@@ -138,12 +140,14 @@ class _Heap:
                 return node, column
             columns, children, _ = self.leaves.score(node)
             term = self.leaves.term[node]
-            gain = np.rint((term - children) * COARSE)
+            charged = self.leaves.terms.charged(term, self.leaves.total[node])
+            gain = np.rint(((charged if self.in_order else term) - children) * COARSE)
             least = -np.inf
             if self.only_gains:
-                charged = self.leaves.terms.charged(term, self.leaves.total[node])
-                least = round((term - charged) * COARSE)
+                least = 0 if self.in_order else round((term - charged) * COARSE)
             at = self._first(node, columns, children, gain, least)
+            if at is not None and self.in_order:
+                return node, int(columns[at])
             if at is not None:
                 heapq.heappush(self.heap, (-float(gain[at]), True, node, int(columns[at])))
         return None
@@ -169,31 +173,6 @@ class _Heap:
             removed, standard_error = self.leaves.gain(node, int(columns[at]))
             if removed > errors * standard_error:  # departure 5
                 return at
-        return None
-
-
-class _Queue:
-    """Leaves in their order; those are split that gain by a split."""
-
-    def __init__(self, leaves: Leaves):
-        self.leaves = leaves
-        self.nodes: deque[int] = deque()
-
-    def push(self, nodes: list[int]) -> None:
-        """Add leaves that may be split."""
-        self.nodes.extend(nodes)
-
-    def pop(self) -> tuple[int, int] | None:
-        """The next leaf that gains and its column, or None when nothing is left to split."""
-        while self.nodes:
-            node = self.nodes.popleft()
-            columns, children, _ = self.leaves.score(node)
-            term = self.leaves.term[node]
-            charged = self.leaves.terms.charged(term, self.leaves.total[node])
-            gain = np.rint((charged - children) * COARSE)
-            best = int(gain.argmax())
-            if gain[best] > 0:
-                return node, int(columns[best])
         return None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from holdtrue.categories.grouped import cluster_error
 from holdtrue.categories.leaf_terms import COARSE, leaf_terms
 from holdtrue.categories.tree import Sample
 
@@ -51,7 +51,7 @@ class FeatureDraws:
 
 
 class Leaves:
-    """The nodes, and the rows kept leaf by leaf. In NumPy."""
+    """The nodes, and the rows of each. In NumPy."""
 
     def __init__(self, sample: Sample, criterion: str, draws: FeatureDraws | None):
         self.sample = sample
@@ -59,22 +59,12 @@ class Leaves:
         self.terms = leaf_terms(criterion, root)
         self.draws = draws
         self.all_columns = np.arange(sample.cells.shape[1])
-        # The rows of a leaf lie together, so that they are read in one sweep. Depth 0 is the
-        # sample itself, left alone; below, a split copies its rows to and fro between two stores.
-        rows = (sample.cells, sample.label, sample.weight)
-        self.stores = (rows, *(tuple(np.empty_like(part) for part in rows) for _ in range(2)))
         # Blocks of siblings; the lists below have one entry per node.
         self.cells, self.counts = [np.array([-1])], [root[None]]
-        self.start, self.stop, self.depth = [0], [len(sample.cells)], [0]
+        self.rows, self.depth = [np.arange(len(sample.cells))], [0]
         term, state = self.terms.root(root)
         self.term, self.state = [term], [state]
         self.total = self.terms.rows(root[None]).tolist()
-
-    def rows(self, node: int, below: bool = False) -> tuple[np.ndarray, ...]:
-        """Cells, labels and weights of a leaf; or where those of its children will be."""
-        depth = self.depth[node] + below
-        rows = slice(self.start[node], self.stop[node])
-        return tuple(part[rows] for part in self.stores[0 if depth == 0 else 1 + depth % 2])
 
     def mixed(self, new: slice, min_samples_split: int) -> tuple[list[int], bool]:
         """New nodes of several classes with enough rows, and whether others have too few."""
@@ -89,7 +79,7 @@ class Leaves:
 
         The former is inf for a column that is constant in the leaf.
         """
-        state, rows = self.state[node], self.rows(node)
+        rows, state = self.rows[node], self.state[node]
         if self.draws is None:
             return self.all_columns, *self.score_columns(rows, self.all_columns, state)
         charged = self.terms.charged(self.term[node], self.total[node])
@@ -102,38 +92,39 @@ class Leaves:
 
     def gain(self, node: int, column: int) -> tuple[float, float]:
         """What a split gains, and its standard error."""
-        cells, label, weight = self.rows(node)
+        cells, _, label, weight, _ = self.sample.at(self.rows[node])
         child = np.unique(cells[:, column], return_inverse=True)[1]
         return self.terms.gain(child, label, weight, self.state[node])
 
     def split(self, node: int, column: int) -> slice:
         """Split a leaf; the numbers of its children."""
-        start, first = self.start[node], len(self.start)
-        cells, sizes, counts = self.partition(self.rows(node), column, self.rows(node, below=True))
-        stop = start + np.cumsum(sizes)
-        self.start += (stop - sizes).tolist()
-        self.stop += stop.tolist()
+        first, values = len(self.rows), self.sample.cells[self.rows[node], column]
+        rows = self.rows[node][np.argsort(values, kind="stable")]
+        cells, sizes = np.unique(values, return_counts=True)
+        child = np.repeat(np.arange(len(cells)), sizes)
+        label, weight = self.sample.label[rows], self.sample.weight[rows]
+        counts = self.terms.cell_sums(child, len(cells), label, weight)
+        terms, states = self.children(node, counts, rows, child)
+        self.rows += np.split(rows, np.cumsum(sizes)[:-1])
         self.depth += [self.depth[node] + 1] * len(cells)
-        terms, states = self.children(node, counts, sizes)
         self.term += terms.tolist()
         self.state += list(states)
         self.total += self.terms.rows(counts).tolist()
-        self.cells.append(cells)
+        self.cells.append(cells.astype(np.int64))
         self.counts.append(counts)
-        return slice(first, len(self.start))
+        return slice(first, len(self.rows))
 
     def children(
-        self, node: int, counts: np.ndarray, sizes: np.ndarray
+        self, node: int, counts: np.ndarray, rows: np.ndarray, child: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Terms and states of the children of a leaf, whose rows have just been partitioned."""
+        """Terms and states of the children of a leaf, given its rows and the child of each."""
         return self.terms.children(counts, self.state[node])
 
     def score_columns(
-        self, rows: tuple[np.ndarray, ...], columns: np.ndarray, state: np.ndarray
+        self, rows: np.ndarray, columns: np.ndarray, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """What `score` gives, for these rows of a leaf with this state."""
-        cells, label, weight = rows
-        offsets = self.sample.offsets
+        cells, offsets, label, weight, _ = self.sample.at(rows)
         tried = cells[:, columns].astype(np.int64)
         present, n_cells = np.arange(offsets[-1]), int(offsets[-1])
         if tried.size < n_cells:
@@ -152,19 +143,6 @@ class Leaves:
             return terms, np.zeros(len(columns))
         total = counts.sum(axis=1).astype(np.int64)
         return terms, np.bincount(at, self.terms.table[total], minlength=len(columns))
-
-    def partition(
-        self, rows: tuple[np.ndarray, ...], column: int, below: tuple[np.ndarray, ...]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Children's cells, ascending, numbers of rows and class counts; rows go ``below``."""
-        values = rows[0][:, column]
-        order = np.argsort(values, kind="stable")
-        for part, new in zip(rows, below, strict=True):
-            new[:] = part[order]
-        cells, sizes = np.unique(values, return_counts=True)
-        child = np.repeat(np.arange(len(cells)), sizes)
-        counts = self.terms.cell_sums(child, len(cells), below[1], below[2])
-        return cells.astype(np.int64), sizes, counts
 
 
 class GroupLeaves(Leaves):
@@ -193,16 +171,15 @@ class GroupLeaves(Leaves):
         compiled: bool,
     ):
         super().__init__(sample, criterion, draws)
-        root, (cells, label, weight) = self.counts[0][0], self.stores[0]
-        left = root - self.terms.cell_sums(group, int(group.max()) + 1, label, weight)[group]
+        self.group = group
+        label, weight = sample.label, sample.weight
+        inside = self.terms.cell_sums(group, int(group.max()) + 1, label, weight)
+        left = self.counts[0][0] - inside[group]
         if sample.n_classes:
-            above = np.full(len(label), 1 / sample.n_classes)
-            guess = self._guesses(left, label, above)
+            self.guess = self._guesses(left, label, np.full(len(label), 1 / sample.n_classes))
         else:
-            guess = left[:, 1] / np.maximum(left[:, 0], 1.0)
-        rows = (cells, label, weight, group, guess)
-        self.stores = (rows, *(tuple(np.empty_like(part) for part in rows) for _ in range(2)))
-        self.term = [float(weight @ self._losses(label, guess))]
+            self.guess = left[:, 1] / np.maximum(left[:, 0], 1.0)
+        self.term = [float(weight @ self._losses(label, self.guess))]
         self._loops: Any = None
         if compiled:
             from holdtrue.categories import group_loops  # imports numba
@@ -223,50 +200,45 @@ class GroupLeaves(Leaves):
             return np.rint(-np.log(guess) * self.terms.scale)
         return np.asarray(np.square(label - guess) * self.terms.scale)
 
-    def _split_guesses(self, rows: tuple[np.ndarray, ...], child: np.ndarray) -> np.ndarray:
+    def _split_guesses(self, rows: np.ndarray, child: np.ndarray) -> np.ndarray:
         """Guesses of rows in their children, numbered from 0."""
-        _, label, weight, group, guess = rows
-        key = child * (int(group.max()) + 1) + group
+        _, _, label, weight, _ = self.sample.at(rows)
+        key = child * (int(self.group.max()) + 1) + self.group[rows]
         pairs, pair = np.unique(key, return_inverse=True)
         whole = self.terms.cell_sums(child, int(child.max()) + 1, label, weight)
         inside = self.terms.cell_sums(pair, len(pairs), label, weight)
-        return self._guesses(whole[child] - inside[pair], label, guess)
+        return self._guesses(whole[child] - inside[pair], label, self.guess[rows])
 
     def gain(self, node: int, column: int) -> tuple[float, float]:
         """What a split gains, and its standard error from the groups' sums."""
-        rows = self.rows(node)
-        cells, label, weight, group, guess = rows
+        rows = self.rows[node]
+        cells, _, label, weight, _ = self.sample.at(rows)
         child = np.unique(cells[:, column], return_inverse=True)[1]
         after = self._losses(label, self._split_guesses(rows, child))
-        gained = weight * (self._losses(label, guess) - after) / self.terms.scale
-        _, place = np.unique(group, return_inverse=True)
+        gained = weight * (self._losses(label, self.guess[rows]) - after) / self.terms.scale
+        _, place = np.unique(self.group[rows], return_inverse=True)
         by_group, n_rows = np.bincount(place, gained), np.bincount(place, weight)
-        n_groups = len(n_rows)
-        if n_groups == 1:
-            return 0.0, 0.0
-        spread = np.square(by_group - n_rows * (gained.sum() / weight.sum())).sum()
-        return float(gained.sum()), math.sqrt(n_groups / (n_groups - 1) * float(spread))
+        error = cluster_error(by_group, n_rows) * float(n_rows.sum())
+        return (0.0, 0.0) if len(n_rows) == 1 else (float(gained.sum()), error)
 
     def children(
-        self, node: int, counts: np.ndarray, sizes: np.ndarray
+        self, node: int, counts: np.ndarray, rows: np.ndarray, child: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Terms of the children of a leaf, whose rows get their guesses."""
-        rows = self.rows(node, below=True)
-        child = np.repeat(np.arange(len(sizes)), sizes)
-        rows[4][:] = self._split_guesses(rows, child)
-        losses = rows[2] * self._losses(rows[1], rows[4])
-        return np.bincount(child, losses), np.zeros((len(sizes), 0))
+        self.guess[rows] = self._split_guesses(rows, child)
+        losses = self._losses(self.sample.label[rows], self.guess[rows])
+        return np.bincount(child, self.sample.weight[rows] * losses), np.zeros((len(counts), 0))
 
     def score_columns(
-        self, rows: tuple[np.ndarray, ...], columns: np.ndarray, state: np.ndarray
+        self, rows: np.ndarray, columns: np.ndarray, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """What `score` gives, for these rows of a leaf."""
-        cells, label, weight, _, _ = rows
+        cells, _, label, weight, _ = self.sample.at(rows)
         nothing = np.zeros(len(columns))
         if self._loops is not None:
             terms = self._loops.score_groups(
-                *rows, columns, self.terms.width, self.terms.number, self.terms.scale,
-                self._counters[0], self._counters[1],
+                cells, label, weight, self.group[rows], self.guess[rows], columns,
+                self.terms.width, self.terms.number, self.terms.scale, *self._counters,
             )  # fmt: skip
             return terms, nothing
         terms = np.full(len(columns), np.inf)

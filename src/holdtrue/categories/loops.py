@@ -447,7 +447,7 @@ def grow_whole(
     max_depth: int,
     min_rows: int,
 ) -> Any:
-    """Twin of `grow.grow_tree` with `grow._Heap`, or ``in_order`` with `grow._Queue`.
+    """Twin of `grow.grow_tree` with `grow._Heap`.
 
     The tree sees ``rows`` alone, ascending. They stay where they are; a leaf is a stretch of
     their permutation. ``counters`` is all zeros before and after. ``max_splits`` is negative for

@@ -4,10 +4,11 @@ A value seen once costs what the mean of the other rows costs the average row, s
 constant column.
 
 The criterion depends on the number of rows c of a value, on ``b``, its mean minus the mean of all
-rows, and on its moments M2, M3, M4 about its mean. `score`, `no_column` and `jackknife` take the
-rows and repeats of a `holdtrue.sums.Profile`, centered at the mean of all rows: sums of these over
-the values with the same c, and the number of such values. `gain` takes a table with a row per
-value: count, mean, M2, M3, M4.
+rows, and on its moments M2, M3, M4 about its mean. `score` and `no_column` take the rows and
+repeats of a `holdtrue.sums.Profile`, centered at the mean of all rows: sums of these over the
+values with the same c, and the number of such values. `gain` takes a table with a row per value:
+count, mean, M2, M3, M4. Standard errors are those of `shrunk_numeric.estimate_mean` without
+shrinking.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import math
 
 import numpy as np
 
-from holdtrue.sums.profile import B2, B4, M2, M2B2, M2M2, M3B, M4, C
+from holdtrue.sums.profile import B2, M2, C
 
 
 def score(rows: np.ndarray, repeats: np.ndarray) -> float:
@@ -40,64 +41,6 @@ def no_column(rows: np.ndarray, repeats: np.ndarray) -> float:
     """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
     m = float(repeats @ rows[:, C])
     return m * _total_squares(rows) / (m - 1) ** 2
-
-
-def jackknife(rows: np.ndarray, repeats: np.ndarray) -> tuple[float, float]:
-    """Jackknife standard errors of `score` and of its gain over `no_column`.
-
-    Without row i, with ``d = y_i - mean_v`` and ``e = y_i - mean = d + b_v``:
-    ``SS_v' = SS_v - c/(c - 1) d²`` and ``SS' = SS - m/(m - 1) e²``. The estimate is thus a
-    quadratic in d, whose square sums over the rows of a value from moments up to the fourth.
-    Parts that are the same for all rows are left out: they would only cost digits. Needs 3 rows.
-    """
-    c = rows[:, C]
-    m = float(repeats @ c)
-    # Without a row the estimate of no column, and the cost of a value seen once, is
-    # w_0 - w_2 e².
-    w_0 = (m - 1) * _total_squares(rows) / (m - 2) ** 2
-    w_2 = m / (m - 2) ** 2
-    # Values of 3 rows keep a term, those of 2 become values seen once, those of 1 vanish.
-    kept = _factor(c - 1)
-    changed = ((c == 2).astype(float) - (c == 1)) / (m - 1)
-    share = float(repeats[c == 1].sum()) / (m - 1) + changed
-    on_d = -kept * c / np.maximum(c - 1, 1) / (m - 1)
-    on_squares = (kept - _factor(c)) / (m - 1)
-    level = changed * w_0
-    return (
-        _spread(rows, repeats, level, on_squares, on_d, -share * w_2),
-        _spread(rows, repeats, -level, -on_squares, -on_d, (share - 1) * w_2),
-    )
-
-
-def _spread(
-    rows: np.ndarray,
-    repeats: np.ndarray,
-    level: np.ndarray,
-    on_squares: np.ndarray,
-    on_d: np.ndarray,
-    on_e: np.ndarray,
-) -> float:
-    """Jackknife standard error of ``level + on_squares SS_v + on_d d² + on_e e²``.
-
-    With e = d + b that is ``(level + on_squares SS_v + on_e b²) + 2 on_e b d + (on_d + on_e) d²``,
-    a level, a slope and a bend of each value.
-    """
-    c, bend = rows[:, C], on_d + on_e
-    m2, b2 = rows[:, M2], rows[:, B2]
-    m = float(repeats @ c)
-    levels = repeats * level + on_squares * m2 + on_e * b2
-    level = level - float(c @ levels + bend @ m2) / m
-    squares = (
-        repeats * level**2
-        + on_squares**2 * rows[:, M2M2]
-        + on_e**2 * rows[:, B4]
-        + 2 * level * (on_squares * m2 + on_e * b2)
-        + 2 * on_squares * on_e * rows[:, M2B2]
-    )
-    crossed = level * m2 + on_squares * rows[:, M2M2] + on_e * rows[:, M2B2]
-    total = c * squares + 2 * bend * crossed + 4 * on_e**2 * rows[:, M2B2]
-    total = total + 4 * on_e * bend * rows[:, M3B] + bend**2 * rows[:, M4]
-    return math.sqrt(max((m - 1) / m * float(total.sum()), 0.0))
 
 
 def gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, float]:

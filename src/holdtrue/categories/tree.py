@@ -11,7 +11,7 @@ Notation
 paper                here
 ===================  ===================================================================
 m                    ``n_samples``; with weights their sum, because weights are repetitions
-T: rows → leaves     `leaves.Leaves`, in which the rows of a leaf lie together
+T: rows → leaves     `leaves.Leaves`, the rows of each leaf
 k leaves             the nodes of `Tree` that no split has
 c_v, c_v⁺            row of ``counts``, shape (n_leaves, n_classes): leaves are the values v
 criterion of T       sum of `leaf_terms` over the leaves, over m
