@@ -318,7 +318,7 @@ def theorem_job(name: str, m: int, trials: int, seed: int) -> list[dict[str, Any
         for criterion, rule in rules.items():
             # Values not seen are guessed: they cost a half.
             true = kernel.rule_error(rule(counts), joint) + (1 - p[seen].sum()) / 2
-            spread = kernel.jackknife(criterion, counts).score
+            spread = kernel.jackknife(criterion, counts)[0]
             found[criterion].append((kernel.criterion_value(criterion, counts), true, spread))
     rows = []
     for criterion, outcomes in found.items():
@@ -387,7 +387,7 @@ def repeated_job(rows_each: int, noise: float, trials: int, seed: int) -> dict[s
         label = outcome[subject] ^ (rng.random(len(subject)) < noise)
         by_id, by_group = table(subject, label, n_subjects), table(group[subject], label, 10)
         gap = [kernel.no_column("ginger", t) - kernel.ginger(t) for t in (by_id, by_group)]
-        width = [1.959964 * kernel.jackknife("ginger", t).gain for t in (by_id, by_group)]
+        width = [1.959964 * kernel.jackknife("ginger", t)[1] for t in (by_id, by_group)]
         found.append(
             [kernel.ginger(by_id), kernel.criterion_value("majority", by_id),
              kernel.ginger(by_group), gap[0] > width[0], gap[1] > width[1]]

@@ -208,7 +208,7 @@ def judged(problem: Problem, n_rows: int, draw: int) -> Rows:
         seen = counts[counts.any(axis=1)]
         new = table_of(codes[test], problem.y[test], n_values, n_classes)
         if problem.group is not None:
-            one_hot = np.eye(n_classes)[problem.y[train]]
+            one_hot = np.eye(n_classes, dtype=np.int64)[problem.y[train]]
             met = grouped.meet(codes[train], codes_of(problem.group[train]), one_hot)
         for criterion in CRITERIA:
             rule = criterion in ("ginger", "majority")

@@ -64,6 +64,11 @@ def one_hot(k, n_classes):
     return np.eye(n_classes, dtype=np.int64)[k]
 
 
+def moments_alone(y):
+    """Moments of rows by themselves."""
+    return np.stack([np.ones(len(y)), y, *np.zeros((3, len(y)))], axis=1)
+
+
 def moments_of(v, y):
     """Count, mean and second to fourth moment of the target by value."""
     rows = []
@@ -269,8 +274,8 @@ def test_squared_errors_with_groups_are_those_of_a_refit_without_the_group(rows,
     v, group, y = np.array(rows).T
     assume(len(np.unique(group)) >= 2)
     losses = brute_force_mean(v, y.astype(float), group, a)
-    alone = np.stack([np.ones(len(v)), y + offset, np.zeros(len(v))], axis=1)
-    result = grouped.estimate_mean_groups(grouped.meet_moments(v, group, alone), strengths=[a])
+    alone = moments_alone(y + offset)
+    result = grouped.estimate_mean_groups(grouped.meet(v, group, alone), strengths=[a])
     assert result.score == pytest.approx(losses.mean(), rel=1e-8, abs=1e-6)
     assert result.row_error == pytest.approx(clustered(losses, group), rel=1e-8, abs=1e-6)
     without = brute_force_mean(v, y.astype(float), group, INF)
@@ -374,8 +379,8 @@ def test_a_group_per_row_is_no_groups_for_rules_4_and_5(counts, criterion, unsee
 @given(numbers)
 def test_a_group_per_row_is_no_groups_for_numbers(rows):
     v, _, y = np.array(rows).T
-    alone = np.stack([np.ones(len(v)), y, np.zeros(len(v))], axis=1)
-    met = grouped.meet_moments(v, np.arange(len(v)), alone)
+    alone = moments_alone(y)
+    met = grouped.meet(v, np.arange(len(v)), alone)
     sums = shrunk_numeric.count_sums(moments_of(v, y.astype(float)))
     same(
         grouped.estimate_mean_groups(met)._replace(strength=0),
@@ -400,9 +405,9 @@ def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
 @given(numbers)
 def test_moments_of_a_value_and_group_add(rows):
     v, group, y = np.array(rows).T
-    alone = np.stack([np.ones(len(v)), y, np.zeros(len(v))], axis=1)
-    met = grouped.meet_moments(v, group, alone)
-    for value, code, (n, mean, squares) in zip(met.value, met.group, met.sums, strict=True):
+    alone = moments_alone(y)
+    met = grouped.meet(v, group, alone)
+    for value, code, (n, mean, squares, *_) in zip(met.value, met.group, met.sums, strict=True):
         part = y[(v == value) & (group == code)]
         assert (n, mean) == pytest.approx((len(part), part.mean()))
         assert squares == pytest.approx(((part - part.mean()) ** 2).sum(), abs=1e-9)
@@ -595,7 +600,7 @@ def test_an_id_ties_with_no_column_for_numbers_and_with_groups():
     result = shrunk_numeric.estimate_mean(shrunk_numeric.count_sums(moments_of(v, y)))
     assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
     group = v // 3
-    met = grouped.meet_moments(group, group, moments_of(v, y))
+    met = grouped.meet(group, group, moments_of(v, y))
     result = grouped.estimate_mean_groups(met)
     assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
     met = grouped.meet(group, group, one_hot((y > 0).astype(int), 2))

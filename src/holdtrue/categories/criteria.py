@@ -19,7 +19,7 @@ from holdtrue.categories.grouped import (
     estimate_rule_groups,
     group_no_column,
     group_scores,
-    meet_moments,
+    meet,
     rule_group_score,
 )
 from holdtrue.categories.left_out import Estimate, clearly_least
@@ -89,11 +89,11 @@ class Criterion:
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
         """Value with its standard error, and that of the gain over no column."""
-        errors = kernel.jackknife(self.name, table.rows, table.repeats, unseen=unseen)
+        error, gain_error = kernel.jackknife(self.name, table.rows, table.repeats, unseen=unseen)
         score, no_column = self.score(table, unseen), self.no_column(table)
         is_share = self.name == "misclassification"
         return Estimate(
-            self.name, score, errors.score, 0.0, no_column, no_column - score, errors.gain,
+            self.name, score, error, 0.0, no_column, no_column - score, gain_error,
             score if is_share else math.nan, math.nan, float(table.n_rows),
             no_column if is_share else math.nan,
         )  # fmt: skip
@@ -241,7 +241,7 @@ class ShrunkMean(Criterion):
     def group_no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
         everything = np.zeros_like(table.value)
-        whole = meet_moments(everything, table.group, table.sums)
+        whole = meet(everything, table.group, table.sums)
         return estimate_mean_groups(whole, strengths=(math.inf,)).score
 
 

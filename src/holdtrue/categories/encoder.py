@@ -129,27 +129,15 @@ def class_labels(y: Any) -> np.ndarray:
 
 
 class Cells(NamedTuple):
-    """Cells of a column in one reading: its values, or its bins.
+    """Cells of a column in one reading: its values, or its bins."""
 
-    Attributes
-    ----------
-    name : str
-        Of the column, for the messages.
-    dtype : pyarrow.DataType, or None for Python objects
-        Type of the values at fit.
-    values : pyarrow.Array or ndarray of object, or None where there are bins
-        The value of each cell.
-    edges : ndarray of shape (n_bins - 1,), or None where there are no bins
-        Upper ends of all bins but the last: values of the fit, as numbers.
-    n_cells : int
-        A last cell may hold missing values.
-    """
-
-    name: str
-    dtype: Any
-    values: Any
+    name: str  # of the column, for the messages
+    dtype: Any  # Arrow's type of the values at fit; None for Python objects
+    values: Any  # the value of each cell; None where there are bins
+    # shape (n_bins - 1,): upper ends of all bins but the last, values of the fit as numbers; None
+    # where there are no bins
     edges: np.ndarray | None
-    n_cells: int
+    n_cells: int  # a last cell may hold missing values
 
     @classmethod
     def from_reading(cls, name: str, values: Any, reading: Reading) -> Cells:
@@ -166,12 +154,7 @@ class Cells(NamedTuple):
         return python_values(self.values[-1:])[0] is None
 
     def of_values(self, values: Any) -> np.ndarray:
-        """Cell of each of some distinct values, from 0 to ``n_cells - 1``; -1 if never seen.
-
-        Parameters
-        ----------
-        values : pyarrow.Array or ndarray of object
-        """
+        """Cell of each of some distinct values, from 0 to ``n_cells - 1``; -1 if never seen."""
         if self.edges is None:
             every = joined(self.name, [self.values, self._as_at_fit(values)])
             cells = np.full(len(every.values), -1)
@@ -318,16 +301,11 @@ class ColumnEncoder:
     by_value : ndarray of bool, shape (n_features,)
         Features to be taken by value whatever their type.
     max_bins : int
-
-    Attributes
-    ----------
-    columns : list of Cells
-        In order of features; where several readings of a feature compete, the coarsest first.
-    offsets : ndarray of int64, shape (n_columns + 1,)
-        See `tree.Sample`.
-    feature : ndarray of int64, shape (n_columns,)
-        The feature of each column.
     """
+
+    columns: list[Cells]  # by feature; where several readings compete, the coarsest first
+    offsets: np.ndarray  # shape (n_columns + 1,): see `tree.Sample`
+    feature: np.ndarray  # shape (n_columns,): the feature of each column
 
     def __init__(self, names: list[str], by_value: np.ndarray, max_bins: int):
         self.names = names
@@ -337,7 +315,7 @@ class ColumnEncoder:
     def fit_transform(self, table: dict[str, Any] | IntegerRows, weight: np.ndarray) -> np.ndarray:
         """Learn the cells, and give those of the rows with a positive weight."""
         used = weight > 0
-        self.columns: list[Cells] = []
+        self.columns = []
         feature: list[int] = []
         row_codes: list[np.ndarray] = []
         groups: list[np.ndarray] = []
@@ -450,18 +428,11 @@ def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
 
 
 class Unit(NamedTuple):
-    """How a numeric target was standardised.
-
-    Attributes
-    ----------
-    origin, scale : float
-    dtype : numpy.dtype
-        Of the target: float32 stays float32.
-    """
+    """How a numeric target was standardised."""
 
     origin: float
     scale: float
-    dtype: Any
+    dtype: Any  # of the target: float32 stays float32
 
     def back(self, numbers: np.ndarray) -> np.ndarray:
         """Standardised numbers in the target's unit."""

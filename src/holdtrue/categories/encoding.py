@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from holdtrue.categories.encoder import Cells, in_order
 from holdtrue.categories.folds import Folds
-from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet, meet_moments
+from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet
 from holdtrue.categories.left_out import clearly_least
 from holdtrue.categories.shrunk import STRENGTHS, best_readings, least, shares, strength_scores
 from holdtrue.categories.shrunk_numeric import count_sums, mean_scores, shrunk_means
@@ -279,11 +279,10 @@ def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: st
         return mean_scores(count_sums(table))
     if met is None:
         return strength_scores(loss, table)
-    cell = place[met.value]
+    by_cell = meet(place[met.value], met.group, met.table)
     if loss == "squared_error":
-        moments = meet_moments(cell, met.group, met.table)
-        return np.array([estimate_mean_groups(moments, strengths=[a]).score for a in STRENGTHS])
-    return group_scores(loss, meet(cell, met.group, met.table))
+        return np.array([estimate_mean_groups(by_cell, strengths=[a]).score for a in STRENGTHS])
+    return group_scores(loss, by_cell)
 
 
 def _losses(

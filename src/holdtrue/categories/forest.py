@@ -14,14 +14,6 @@ T      ``temperature``
 p_k    ``shares``, calibrated ``α_k (p_k/π_k)^(1/T)`` over their sum
 =====  ============================================================================
 
-Where to find it
-----------------
-=======================  =======================================
-temperature and anchor   `calibrated`, `out_of_bag_calibration`
-scaling                  `tempered`
-bags, and trees on them  `Bags`, `grow_on_part`
-=======================  =======================================
-
 Departures
 ----------
 1. The paper has neither π nor α: its shares sharpen away from uniform ones. A forest's are too near

@@ -1,9 +1,5 @@
 """Pairs of groups: what `left_out` says of pairs of rows, for groups that are left out whole.
 
-Paper
------
-None.
-
 Notation
 --------
 =========  =========================================================================================
@@ -14,15 +10,6 @@ b_gh       ``Σ_v u_vg' H_v u_vh/d_v``, what group h changes about the losses of
            the loss; it is the product of rows g and h of a matrix U, and so is the prior's part
 x_vg       rows of the leading class of v in g minus those of the second
 =========  =========================================================================================
-
-Where to find it
-----------------
-===========================  =================
-shrunk shares                `shrunk_pairs`
-rules (4) and (5)            `rule_pairs`
-log loss, Brier, rule (4)    `share_pairs_sum`
-error, rule (5)              `tie_pairs_sum`
-===========================  =================
 
 Departures
 ----------

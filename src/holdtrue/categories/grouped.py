@@ -1,9 +1,5 @@
 """New data are new groups: the losses of `shrunk` and `kernel` with a whole group left out.
 
-Paper
------
-None; for rules (4) and (5) see `kernel`.
-
 Notation
 --------
 ============  ====================================================================================
@@ -19,10 +15,10 @@ L_g, L̄        sum of the losses of a group's rows; sum over groups divided by 
 Where to find it
 ----------------
 =======================================  ==========================================================
-counts by value and group                `meet`
+sums by value and group                  `meet`
 shrunk shares                            `group_scores`, `estimate_groups`
 rules (4) and (5)                        `estimate_rule_groups`
-a numeric target                         `meet_moments`, `estimate_mean_groups`
+a numeric target                         `estimate_mean_groups`
 cluster standard error                   `cluster_error`
 =======================================  ==========================================================
 
@@ -60,53 +56,27 @@ from holdtrue.categories.shrunk import (
 )
 from holdtrue.categories.shrunk_numeric import count_sums, estimate_mean
 from holdtrue.columns.counting import N_MOMENTS, distinct_keys, grouped_moments
-from holdtrue.sums.group_profile import GroupTable
+from holdtrue.sums.group_profile import GroupTable, sums_by_value
 
 _BLOCK = 1 << 18
 _MOST_REST = 1 << 20  # pairs whose value has fewer rows elsewhere are taken together by them
 
 
-def meet(value: np.ndarray, group: np.ndarray, counts: np.ndarray) -> GroupTable:
-    """Counts by value and group from rows in any order, pairs that come twice added.
+def meet(value: np.ndarray, group: np.ndarray, sums: np.ndarray) -> GroupTable:
+    """Class counts or moments by value and group from rows in any order, equal pairs added.
 
     Parameters
     ----------
     value, group : ndarray of int, shape (n_rows,)
-    counts : ndarray of shape (n_rows, n_classes)
+    sums : ndarray of int, shape (n_rows, n_classes), or of float, shape (n_rows, 5)
     """
-    value, group, inverse, n_pairs = _pairs(value, group)
-    if inverse is not None:
-        columns = [np.bincount(inverse, column, n_pairs) for column in counts.T]
-        counts = np.stack(columns, axis=1)
-    return GroupTable.from_codes(value, group, counts.astype(np.int64, copy=False))
-
-
-def meet_moments(value: np.ndarray, group: np.ndarray, moments: np.ndarray) -> GroupTable:
-    """Moments by value and group from rows in any order, pairs that come twice added.
-
-    Parameters
-    ----------
-    value, group : ndarray of int, shape (n_rows,)
-    moments : ndarray of shape (n_rows, 3 or more)
-        Count, mean, sum of squares about it; further columns are left aside.
-    """
-    value, group, inverse, n_pairs = _pairs(value, group)
-    if inverse is not None:
-        moments = np.pad(moments[:, :3], ((0, 0), (0, N_MOMENTS - 3)))
-        moments = grouped_moments(inverse, n_pairs, moments)
-    return GroupTable(value, group, moments[:, :3].astype(np.float64))
-
-
-def _pairs(
-    value: np.ndarray, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
-    """Different pairs, and the pair of each row; None if the rows are the pairs, in order."""
     n_groups = int(group.max()) + 1
     keys = value.astype(np.int64) * n_groups + group
-    if np.all(keys[1:] > keys[:-1]):
-        return value, group, None, len(keys)
-    pairs, inverse = distinct_keys(keys, (int(value.max()) + 1) * n_groups)
-    return pairs // n_groups, pairs % n_groups, inverse, len(pairs)
+    if not np.all(keys[1:] > keys[:-1]):
+        keys, place = distinct_keys(keys, (int(value.max()) + 1) * n_groups)
+        sums = sums_by_value(place, len(keys), sums)
+        value, group = keys // n_groups, keys % n_groups
+    return GroupTable.from_codes(value, group, sums)
 
 
 # --- classes ------------------------------------------------------------------------------------
@@ -433,7 +403,7 @@ def estimate_mean_groups(table: GroupTable, *, strengths: Sequence[float] = STRE
     Parameters
     ----------
     table : GroupTable
-        From `meet_moments`; at least 2 groups.
+        Of moments; at least 2 groups.
     strengths : sequence of float
         Rising; 0 does not shrink.
     """

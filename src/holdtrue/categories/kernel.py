@@ -57,16 +57,12 @@ Departures
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import xlogy
 
 from holdtrue.columns.counting import row_sums as row_sums
-
-_BLOCK = 1 << 16
-
 
 # --- what each value adds -----------------------------------------------------------------------
 
@@ -309,20 +305,13 @@ def theorem2_radius(n_samples: float, alpha: float = 0.05) -> float:
 # --- jackknife ----------------------------------------------------------------------------------
 
 
-class Jackknife(NamedTuple):
-    """Standard errors of a column's score and of what it gains over no column."""
-
-    score: float
-    gain: float
-
-
 def jackknife(
     criterion: str,
     counts: np.ndarray,
     repeats: np.ndarray | None = None,
     *,
     unseen: str = "uniform",
-) -> Jackknife:
+) -> tuple[float, float]:
     """Jackknife standard errors of a criterion and of its gain over `no_column`.
 
     A row of value v and label k left out changes the sum T of the terms by ``t'_v - t_v`` alone
@@ -344,9 +333,10 @@ def jackknife(
     once = (repeats * (c == 1)) @ counts
     cost_before = unseen_cost(criterion, total, unseen)
     T = float(repeats @ _terms(criterion, counts, cost_before))
-    score, gain = _Spread(), _Spread()
-    for k, rows, weight in _cells(counts, repeats):
-        total_less = total.copy()
+    parts = []  # by class: rows of each cell, score and gain without one of them
+    for k in np.flatnonzero(total):
+        held = np.flatnonzero(counts[:, k])
+        rows, total_less = counts[held], total.copy()
         total_less[k] -= 1
         cost = unseen_cost(criterion, total_less, unseen)
         less = rows.copy()
@@ -365,38 +355,12 @@ def jackknife(
             gained = left0 - T / (m - 1) - left
             left = np.where(constant, 1.0, 1 - gained / np.where(constant, 1.0, bits))
             left0 = 1.0
-        score.add(weight, left)
-        gain.add(weight, left0 - left)
+        parts.append(np.stack([rows[:, k] * repeats[held], left, left0 - left]))
+    weight, *estimates = np.concatenate(parts, axis=1)
     # Variance (m - 1)/m Σ_i (ℓ̂_(i) - mean)².
-    return Jackknife(*(math.sqrt((m - 1) / m * part.squares) for part in (score, gain)))
-
-
-def _cells(counts: np.ndarray, repeats: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Class, rows of the table that hold it, and rows of the sample in those cells; in blocks."""
-    for start in range(0, len(counts), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        for k in range(counts.shape[1]):
-            held = np.flatnonzero(counts[block, k])
-            if len(held):
-                rows = counts[block][held]
-                yield k, rows, rows[:, k] * repeats[block][held]
-
-
-class _Spread:
-    """Weighted sum of squares about the mean, block after block (Chan, Golub & LeVeque 1983)."""
-
-    def __init__(self) -> None:
-        self.weight = self.mean = self.squares = 0.0
-
-    def add(self, weight: np.ndarray, values: np.ndarray) -> None:
-        total = float(weight.sum())
-        mean = float(weight @ values) / total
-        delta = mean - self.mean
-        whole = self.weight + total
-        squares = float(weight @ (values - mean) ** 2)
-        self.squares += squares + delta**2 * self.weight * total / whole
-        self.mean += delta * total / whole
-        self.weight = whole
+    squares = [weight @ np.square(each - weight @ each / m) for each in estimates]
+    score, gain = (math.sqrt((m - 1) / m * float(each)) for each in squares)
+    return score, gain
 
 
 # --- what cutting the values finer gains (departure 7) ------------------------------------------

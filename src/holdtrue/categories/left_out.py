@@ -1,9 +1,5 @@
 """A mean left-out loss, how far it may be off, and what belongs beside it.
 
-Paper
------
-None.
-
 Notation
 --------
 =========  =========================================================================================
@@ -13,14 +9,6 @@ q, S_r     shares of the classes; ``Σ_k q_k^r``
 d          rows and strength that the left-out shares of a value rest on, ``n - 1 + a``
 b_ij       what row j being in the sample changes about l_i, beyond what it changes on average
 =========  =========================================================================================
-
-Where to find it
-----------------
-=======================================  ==========================================================
-score, intervals, skill                  `Estimate`
-squares of rows                          `spread`, `joined`, `standard_error`
-pairs of rows                            `share_pairs`, `tie_pairs`
-=======================================  ==========================================================
 
 The estimate minus the loss on new rows is the mean of ``l_i - E l_i``, each of mean 0 given the
 other rows. Its variance is ``(Σ_i Var l_i + Σ_{i≠j} E b_ij b_ji)/N²``. The rows' own losses give

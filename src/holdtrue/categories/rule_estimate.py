@@ -1,25 +1,8 @@
-"""Rules (4) and (5) with the standard error of their rows' own left-out errors.
+"""Rules (4) and (5) of `kernel` with the standard error of their rows' own left-out errors.
 
-Paper
------
-Sabato & Shalev-Shwartz (2008), in `kernel`: `kernel.ginger` and `kernel.majority_terms`.
-
-Notation
---------
-As in `kernel` and `shrunk`.
-
-Where to find it
-----------------
-============================================  ==================
-left-out error of a row of each cell          `rule_losses`
-score, standard errors, gain over no column   `estimate_rule`
-============================================  ==================
-
-Departures
-----------
-Those of `kernel`. The scores are the same; the standard error is that of `left_out`,
-where `kernel.jackknife` has intervals for rule (5) that leave [0, 1] by far: one row changes who
-has the majority.
+The scores are those of `kernel.criterion_value`; the standard error is that of `left_out`, where
+`kernel.jackknife` has intervals for rule (5) that leave [0, 1] by far: one row changes who has the
+majority.
 """
 
 from __future__ import annotations

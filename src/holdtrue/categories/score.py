@@ -61,32 +61,16 @@ def criterion_for(name: str, classes: tuple[Any, ...] | None) -> Criterion:
 
 
 class Scoring(NamedTuple):
-    """How columns are scored; the same for all columns of a fit.
-
-    Attributes
-    ----------
-    criterion : Criterion
-    max_bins : int
-    missing : {"category", "ignore"}
-    unseen : {"uniform", "prior"}
-    min_gain_se : float
-        Standard errors by which a column must beat no column.
-    min_skill : float
-        Least share of the loss without a column that a column must remove to count.
-    alpha : float
-        One minus the confidence of the intervals.
-    new_data : {"new rows", "new groups"}
-        What new data are.
-    """
+    """How columns are scored; the same for all columns of a fit."""
 
     criterion: Criterion = CRITERIA[DEFAULT_CRITERION]
     max_bins: int = 64
-    missing: str = "category"
-    unseen: str = "uniform"
-    min_gain_se: float = 1.0
-    min_skill: float = DEFAULT_MIN_SKILL
-    alpha: float = 0.05
-    new_data: str = "new rows"
+    missing: str = "category"  # or "ignore"
+    unseen: str = "uniform"  # or "prior"
+    min_gain_se: float = 1.0  # standard errors by which a column must beat no column
+    min_skill: float = DEFAULT_MIN_SKILL  # least share of the loss without a column to remove
+    alpha: float = 0.05  # one minus the confidence of the intervals
+    new_data: str = "new rows"  # or "new groups"
 
     @property
     def least_skill(self) -> float:
@@ -110,52 +94,25 @@ class Scoring(NamedTuple):
 
 
 class ColumnEstimate(NamedTuple):
-    """A column's estimated loss and what is needed to judge it.
+    """A column's estimated loss and what is needed to judge it."""
 
-    Attributes
-    ----------
-    kind : str
-        One of `holdtrue.columns.values.KINDS`.
-    estimate : Estimate
-        By the best way to read the column.
-    interval : pair of float
-        For the score.
-    gain_interval : pair of float
-        For ``no_column - score``.
-    beats_no_column : bool
-        Whether the gain is beyond the standard errors and the skill asked for.
-    coverage : float
-        Share of new rows whose value has been seen: of raw values for categories and integers,
-        of bins for other numbers. Of new groups: the rows whose value another group has.
-    n_values, n_once : int
-        Distinct raw values, missing included, and how many of them occur once, or in one group.
-    reading : int
-        Index of the way to read the column that has the least score.
-    n_bins : int
-        Its number of bins; 0 where the column is read by value.
-    is_group_like : bool
-        Whether rows of one value look like one subject's.
-    in_sample : bool
-        Whether the score is that of the rows of the fit.
-    new_data : {"new rows", "new groups"}
-    shape : Shape or None
-        What the column says at its values, where they were kept and it predicts.
-    """
-
-    kind: str
-    estimate: Estimate
-    interval: tuple[float, float]
-    gain_interval: tuple[float, float]
-    beats_no_column: bool
+    kind: str  # one of `holdtrue.columns.values.KINDS`
+    estimate: Estimate  # by the best way to read the column
+    interval: tuple[float, float]  # for the score
+    gain_interval: tuple[float, float]  # for ``no_column - score``
+    beats_no_column: bool  # whether the gain is beyond the standard errors and the skill asked for
+    # Share of new rows whose value has been seen: of raw values for categories and integers, of
+    # bins for other numbers. Of new groups: the rows whose value another group has.
     coverage: float
+    # Distinct raw values, missing included, and how many of them occur once, or in one group
     n_values: int
     n_once: int
-    reading: int
-    n_bins: int
-    is_group_like: bool
-    in_sample: bool
-    new_data: str
-    shape: Shape | None = None
+    reading: int  # index of the way to read the column that has the least score
+    n_bins: int  # of that reading; 0 where the column is read by value
+    is_group_like: bool  # whether rows of one value look like one subject's
+    in_sample: bool  # whether the score is that of the rows of the fit
+    new_data: str  # as in `Scoring`
+    shape: Shape | None = None  # of columns that predict, where their values were kept
 
     @property
     def score(self) -> float:

@@ -1,8 +1,6 @@
 """What a column says at each of its values or bins: the deployed predictor's numbers, as a `Shape`.
 
-Paper
------
-None; the predictor is that of `shrunk` and `shrunk_numeric`.
+The predictor is that of `shrunk` and `shrunk_numeric`.
 
 Notation
 --------
@@ -12,14 +10,6 @@ n, M_2    rows of a value; sum of squares about its mean
 σ²        mean square within values
 d         what groups of rows do to a variance, `design_effect`; 1 without groups
 ========  =========================================================================================
-
-Where to find it
-----------------
-=======================================  ==========================================================
-interval of a share                      `share_interval`: Beta with mean q and ``(n + a)/d`` rows
-interval of a mean                       `mean_interval`: variance ``d v/(n + a)``
-d                                        `design_effect`
-=======================================  ==========================================================
 
 Departures
 ----------
@@ -211,7 +201,7 @@ def _digits(value: float, digits: int) -> str:
 def share_interval(
     q: np.ndarray, n: np.ndarray, strength: float, alpha: float, spread: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends that hold the share of each value with probability 1 - α.
+    """Ends of a Beta of mean q and ``(n + a)/d`` rows that hold the share with probability 1 - α.
 
     Parameters
     ----------
@@ -230,7 +220,7 @@ def share_interval(
 def mean_interval(
     means: np.ndarray, moments: np.ndarray, strength: float, alpha: float, spread: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends that hold the mean of each value with probability 1 - α.
+    """Ends that hold the mean with probability 1 - α, of variance ``d v/(n + a)``.
 
     Parameters
     ----------

@@ -123,28 +123,17 @@ def _by_total(total: np.ndarray) -> np.ndarray:
 
 
 class Cells(NamedTuple):
-    """Cells with rows: a row of the profile and a class.
+    """Cells with rows: a row of the profile, or of a part of it, and a class."""
 
-    Attributes
-    ----------
-    counts : ndarray of float, shape (n_rows, n_classes)
-        The profile, or a part of it.
-    repeats : ndarray of shape (n_rows,), or None
-        How many values have each row of counts.
-    row, label : ndarray of int, shape (n_cells,)
-    c, n : ndarray of float, shape (n_cells,)
-        Rows of the value in the cell; rows of the value.
-    weight : ndarray of float, shape (n_cells,)
-        Rows of the sample in the cell, over all values that have this row of counts.
-    """
-
-    counts: np.ndarray
-    repeats: np.ndarray | None
+    counts: np.ndarray  # shape (n_rows, n_classes): the rows, as floats
+    repeats: np.ndarray | None  # shape (n_rows,): how many values have each row
+    # row, label, shape (n_cells,)
     row: np.ndarray
     label: np.ndarray
+    # c, n, shape (n_cells,): rows of the value in the cell; rows of the value
     c: np.ndarray
     n: np.ndarray
-    weight: np.ndarray
+    weight: np.ndarray  # shape (n_cells,): rows of the sample in the cell, over all such values
 
 
 def cells_of(counts: np.ndarray, repeats: np.ndarray | None = None) -> Cells:

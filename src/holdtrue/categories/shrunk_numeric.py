@@ -1,8 +1,6 @@
 """A numeric target: left-out squared error of a value's mean shrunk to the mean of all rows.
 
-Paper
------
-None; `shrunk` with a mean in the place of shares.
+`shrunk` with a mean in the place of shares.
 
 Notation
 --------
@@ -15,16 +13,6 @@ a, s, t   ``strength``, and its pair as in `shrunk`
 d         ``n - 1 + a``
 h         ``N/(N - 1)``
 ========  =========================================================================================
-
-Where to find it
-----------------
-=======================================  ========================================================
-the mean, shrunk                         `shrunk_means`
-the sums that suffice                    `count_sums`
-left-out squared error by strength       `mean_scores`
-strength, score, standard errors, gain   `estimate_mean`
-what finer values gain                   `finer_mean_gain`
-=======================================  ========================================================
 
 Departures
 ----------

@@ -461,13 +461,12 @@ def criterion_unit(criterion: str) -> str:
     return (CRITERIA if criterion in CRITERIA else NUMERIC_CRITERIA)[criterion].unit
 
 
-def class_shares(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarray:
+def class_shares(tree: Tree, unseen: str) -> np.ndarray:
     """Class shares of every node, shape (n_nodes, n_classes).
 
     Those of log loss rest on all classes alike, because these are the shares that it estimates.
     """
-    unseen = "uniform" if tree.criterion in SHRUNK else unseen
-    return node_probabilities(tree, unseen, compiled=compiled)
+    return node_probabilities(tree, "uniform" if tree.criterion in SHRUNK else unseen)
 
 
 def _reason(tree: Tree, n_splits: int, limits: dict[str, Any]) -> str:
