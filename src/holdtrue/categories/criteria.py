@@ -67,13 +67,7 @@ class Criterion:
         return self.on_fit == self.name
 
     def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best of a column's readings, and its estimate.
-
-        Parameters
-        ----------
-        tables : sequence of ProfileTable
-        unseen : {"uniform", "prior"}
-        """
+        """Place of the best of a column's readings, and its estimate."""
         at = 0
         if len(tables) > 1:
             at = clearly_least([self.score(table, unseen) for table in tables])
@@ -103,13 +97,7 @@ class Criterion:
     ) -> tuple[float, float] | None:
         """What finer values gain, and its standard error; None where every gain counts.
 
-        Parameters
-        ----------
-        table : ndarray of shape (n_values, width)
-            Of the finer values.
-        parent : ndarray of int, shape (n_values,)
-            The coarser value that each is cut out of.
-        unseen : {"uniform", "prior"}
+        ``parent`` is the coarser value that each value of the table is cut out of.
         """
         return None
 

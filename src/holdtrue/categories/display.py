@@ -27,13 +27,7 @@ _LABEL = 15  # letters of a value in a small chart
 def ranking_chart(path: SelectionPath, *, max_columns: int = 25, max_ids: int = 0) -> Dots:
     """Each column's estimate and interval, kept ones first, and the error without any column.
 
-    Parameters
-    ----------
-    path : SelectionPath
-        With `ColumnEvidence`.
-    max_columns : int
-    max_ids : int
-        Columns that look like ids, shown beyond the others.
+    Up to ``max_ids`` columns that look like ids are shown beyond the others.
     """
     evidence = path.evidence_as(ColumnEvidence)
     kept = path.chosen.tolist()
@@ -73,12 +67,6 @@ def shape_chart(shape: Shape, target: str = "target") -> Lines | Dots:
     """What a column says: the share or mean at each value or bin, with its interval.
 
     Values with an order make a line, the missing one beside it; others are listed.
-
-    Parameters
-    ----------
-    shape : Shape
-    target : str
-        What is predicted.
     """
     of = f"mean {target}" if shape.of == "mean" else shape.of
     text = f"The {of} by {shape.column}, with intervals, beside {number(shape.reference)} in all."

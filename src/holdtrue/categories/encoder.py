@@ -409,14 +409,7 @@ def read_sample(
 
 
 def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
-    """Group of each row with a positive weight, from 0; None for None, and for a group per row.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n_samples,), or None
-    y, sample_weight
-        As given to fit.
-    """
+    """Group of each row with a positive weight, from 0; None for None, and for a group per row."""
     if groups is None:
         return None
     labels = check_groups(groups, len(target_rows(y)))

@@ -89,13 +89,7 @@ class Counted(NamedTuple):
         return self.cell // self.tables.shape[1]
 
     def without(self, fold: int) -> tuple[np.ndarray, Met | None]:
-        """Table of the values and pairs with groups from all rows but those of a fold.
-
-        Parameters
-        ----------
-        fold : int
-            -1 for all rows.
-        """
+        """Table of values, and pairs with groups, from the rows out of a fold (-1: all rows)."""
         if fold < 0:
             return self.total, self.met
         met = None if self.met is None else self.met.without(fold)
@@ -123,17 +117,7 @@ def _total(tables: np.ndarray) -> np.ndarray:
 
 
 def count_by_fold(name: str, kind: str, column: Any, rows: Rows) -> Counted:
-    """Tables of a column by value and fold, from one pass over its rows.
-
-    Parameters
-    ----------
-    name : str
-        For the messages.
-    kind : str
-        One of `holdtrue.columns.values.KINDS`.
-    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
-    rows : Rows
-    """
+    """Tables of a column by value and fold, from one pass over its rows."""
     values, codes = distinct(name, column)
     if has_bins(kind):
         order = in_order(values)
@@ -314,12 +298,7 @@ def no_column_loss(counted: Counted, loss: str) -> float:
 def encode(table: np.ndarray, strength: float, output: str) -> np.ndarray:
     """Numbers of each cell, shape (n_cells + 1, n_outputs); the last row is for values not seen.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n_cells, width)
-    strength : float
-    output : {"log_odds", "probability", "mean"}
-        Of two classes the second one's share is given, of more every class's.
+    Of two classes the second one's share is given, of more every class's.
     """
     table = np.concatenate([table, np.zeros((1, table.shape[1]), dtype=table.dtype)])
     if output == "mean":

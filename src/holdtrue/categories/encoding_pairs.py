@@ -21,14 +21,7 @@ from holdtrue.columns.distinct import distinct
 
 
 def joint_column(first: np.ndarray, second: np.ndarray, n_second: int) -> Any:
-    """Column of the pairs of cells of two columns; null where one is -1.
-
-    Parameters
-    ----------
-    first, second : ndarray of int, shape (n_rows,)
-    n_second : int
-        Cells of the second column.
-    """
+    """Column of the pairs of cells of two columns; null where one is -1."""
     return pa.array(first.astype(np.int64) * n_second + second, mask=(first < 0) | (second < 0))
 
 

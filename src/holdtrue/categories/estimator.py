@@ -17,12 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.categories.encoder import read_rows
 from holdtrue.categories.forward import Way, column_ways, forward_path
 from holdtrue.categories.on_engine import engine_columns
-from holdtrue.categories.ranking import (
-    MOST_SHAPES,
-    Ranking,
-    column_path,
-    warn_of_groups,
-)
+from holdtrue.categories.ranking import MOST_SHAPES, Ranking, column_path, warn_of_groups
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
@@ -37,11 +32,7 @@ from holdtrue.categories.score import (
     score_order,
 )
 from holdtrue.categories.shape import shape_of_counts
-from holdtrue.columns.counting import (
-    Groups,
-    Target,
-    whole_weights,
-)
+from holdtrue.columns.counting import Groups, Target, whole_weights
 from holdtrue.columns.values import columns_of
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, InputTypeError, caution, check_choice, shown, speaks
@@ -333,15 +324,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     # --- checks, all before any work ---
 
     def _check_parameters(self) -> None:
-        check_scoring(
-            self.criterion,
-            self.max_bins,
-            self.missing,
-            self.unseen,
-            self.min_gain_se,
-            self.min_skill,
-            self.alpha,
-        )
+        check_scoring(self.criterion, *self._options())
         check_choice("mode", self.mode, ("each", "forward"))
         check_choice("target_type", self.target_type, TARGET_TYPES)
         if self.mode == "forward" and self.missing == "ignore":
@@ -357,6 +340,11 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 f"Got {shown(wanted)}."
             )
         check_count("min_features", self.min_features, 0)
+
+    def _options(self) -> tuple[Any, ...]:
+        """Fields of `Scoring` after the criterion."""
+        names = ("max_bins", "missing", "unseen", "min_gain_se", "min_skill", "alpha")
+        return tuple(getattr(self, name) for name in names)
 
     def _check_mode(self) -> None:
         if self.mode == "forward":
@@ -443,16 +431,8 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 f"Got n_features_to_select={self.n_features_to_select} with {n_columns} columns."
             )
         criterion = criterion_for(self.criterion, first.classes)
-        how = Scoring(
-            criterion,
-            self.max_bins,
-            self.missing,
-            self.unseen,
-            self.min_gain_se,
-            self.min_skill,
-            self.alpha,
-            "new groups" if isinstance(first, GroupProfile) else "new rows",
-        )
+        new_data = "new groups" if isinstance(first, GroupProfile) else "new rows"
+        how = Scoring(criterion, *self._options(), new_data)
         estimates = [score_column(profile, how) for profile in profiles.values()]
         if counts is not None:
             estimates = _with_shapes(estimates, counts, list(profiles.values()), how)

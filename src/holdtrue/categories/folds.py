@@ -39,12 +39,7 @@ def folds_of(
 ) -> Folds:
     """The fold of every row, dealt or as ``cv`` says.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        Every row must be in one test part; its other rows are then those of all other parts.
-    target, group, rng
-        As in `deal_folds`.
+    Every row must be in one test part of ``cv``; it learns from the rows of all other parts.
     """
     if is_number(cv, numbers.Integral):
         return deal_folds(int(cv), target, group, rng)
@@ -84,14 +79,6 @@ def deal_folds(
 
     Rows are shuffled and sorted by class, groups by their most frequent class and then by size;
     then they are dealt one by one, as cards are. There are no more folds than rows or groups.
-
-    Parameters
-    ----------
-    n_folds : int
-    target : Target
-    group : ndarray of int, shape (n_rows,), or None
-        Rows of a group stay together.
-    rng : RandomState
     """
     n_rows = len(target.codes)
     if group is None:

@@ -148,16 +148,7 @@ class Calibration(NamedTuple):
 
 
 def tempered(shares: np.ndarray, prior: np.ndarray, calibration: Calibration) -> np.ndarray:
-    """Shares over the prior to the power ``1/T``, times the anchor, in proportion.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_rows, n_classes)
-        Above 0.
-    prior : ndarray of shape (n_classes,)
-        Above 0.
-    calibration : Calibration
-    """
+    """Shares, above 0, over the prior to the power ``1/T``, times the anchor, in proportion."""
     temperature, anchor = calibration
     return np.asarray(softmax(np.log(shares / prior) / temperature + np.log(anchor), axis=1))
 
@@ -167,13 +158,7 @@ def calibrated(
 ) -> Calibration:
     """Temperature and anchor of least log loss; 1/2 and the prior without rows.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_rows, n_classes)
-        Of rows that the predictor has not seen.
-    prior : ndarray of shape (n_classes,)
-    label : ndarray of int, shape (n_rows,)
-    weight : ndarray of shape (n_rows,)
+    The shares, shape (n_rows, n_classes), are of rows that the predictor has not seen.
     """
     # Classes first: NumPy is slow along rows of a few numbers.
     logs, log_prior = np.ascontiguousarray(np.log(shares / prior).T), np.log(prior)
@@ -203,14 +188,7 @@ def out_of_bag_calibration(
 ) -> Calibration:
     """Calibration of least log loss of rows predicted by the trees that have not seen them.
 
-    Parameters
-    ----------
-    bags : Bags
-    grown : list of GrownTree
-    shares : list of ndarray of shape (n_nodes, n_classes)
-        Of the nodes of each tree.
-    whole_prior : ndarray of shape (n_classes,)
-        Of all rows.
+    ``shares`` are those of the nodes of each tree, ``whole_prior`` those of all rows.
     """
     sample, group = bags.sample, bags.group
     weight = sample.weight.astype(np.float64)

@@ -267,17 +267,8 @@ class GingerForestRegressor(RegressorMixin, _Forest):
 
     Attributes
     ----------
-    trees_ : list of Tree
-    feature_importances_ : ndarray of shape (n_features,)
-        What the splits on each column take off the squared error, averaged over the trees.
-    path_ : SelectionPath
-        Columns by importance; ``scores`` are the trees' average, as if only splits on the first
-        so many columns counted.
-    support_, ranking_ : ndarray of shape (n_features,)
-        Mask of the columns that any tree splits on, and their order by importance.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        When the columns of X have names.
+    trees_, feature_importances_, path_, support_, ranking_, n_features_in_, feature_names_in_
+        As in `GingerForestClassifier`, in squared error.
 
     See Also
     --------

@@ -57,18 +57,7 @@ def forward_path(
 
     The last column of the path is the first that does not, unless none is left.
 
-    Parameters
-    ----------
-    names : sequence of str
-    estimates : sequence of ColumnEstimate
-        Of the columns alone.
-    ways : sequence of Way
-    rows : Target
-    how : Scoring
-    n_wanted : int or None
-        So many columns, whether they gain or not.
-    min_features : int
-        The best so many are added in any case.
+    ``n_wanted`` columns are added whether they gain or not, the best ``min_features`` in any case.
     """
     joint = _Joint(np.zeros(len(rows.codes), dtype=np.intp), 1)
     order: list[int] = []

@@ -35,14 +35,7 @@ _MOST_PRODUCTS = 3e6
 
 
 def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
-    """Sum of ``b_gh b_hg`` over pairs of groups, for shrunk shares.
-
-    Parameters
-    ----------
-    loss : {"log_loss", "brier", "error"}
-    table : GroupTable
-    strength : float
-    """
+    """Sum of ``b_gh b_hg`` over pairs of groups, for shrunk shares."""
     if loss != "error" and min(_products(table)) > _MOST_PRODUCTS:
         return 0.0
     by_value, by_group, n_groups, _ = table.totals
@@ -69,13 +62,7 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
 
 
 def rule_pairs(criterion: str, table: GroupTable) -> float:
-    """Sum of ``b_gh b_hg`` over pairs of groups, for rule (4) or (5).
-
-    Parameters
-    ----------
-    criterion : {"ginger", "majority"}
-    table : GroupTable
-    """
+    """Sum of ``b_gh b_hg`` over pairs of groups, for rule (4) or (5)."""
     by_value, _, n_groups, _ = table.totals
     if criterion == "majority":
         return _tie_sum(table.value, table.sums, by_value, 1.0, shared=True)

@@ -108,14 +108,7 @@ class _Cells(NamedTuple):
 
 
 def _losses(loss: str, cells: _Cells, strengths: Sequence[float]) -> np.ndarray:
-    """Loss of a row of each cell with its group left out, shape (n_strengths, n_cells).
-
-    Parameters
-    ----------
-    loss : {"log_loss", "brier", "error"}
-    cells : _Cells
-    strengths : sequence of float
-    """
+    """Loss of a row of each cell with its group left out, shape (n_strengths, n_cells)."""
     rest, total, row, label, *_ = cells
     n_classes = rest.shape[1]
     n_rest, N = row_sums(rest), row_sums(total)
@@ -173,14 +166,8 @@ def group_scores(
 ) -> np.ndarray:
     """Mean left-out loss on new groups for each strength, shape (n_strengths,).
 
-    Parameters
-    ----------
-    loss : {"log_loss", "brier", "error"}
-    table : GroupTable
-    strengths : sequence of float
-        Rising.
-    no_column : float, optional
-        The loss for the infinite strength, which is the same for every reading of a column.
+    Strengths rise. ``no_column``, the loss for the infinite one, is the same for every reading of a
+    column.
     """
     finite = [a for a in strengths if not math.isinf(a)]
     sums, N = np.zeros(len(finite)), float(table.totals.by_group.sum())
@@ -240,13 +227,7 @@ def _brier_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
 def estimate_groups(
     loss: str, table: GroupTable, *, strengths: Sequence[float] = STRENGTHS
 ) -> Estimate:
-    """Left-out loss of the shrunk shares on new groups, with the strength of least loss.
-
-    Parameters
-    ----------
-    loss, table, strengths
-        As in `group_scores`; at least 2 groups.
-    """
+    """Left-out loss of the shrunk shares on new groups, with the strength of least loss."""
     totals = table.totals
     n_rows = row_sums(totals.by_group)
     if n_rows.max() <= 1:
@@ -332,14 +313,8 @@ def cluster_error(group_losses: np.ndarray, n_rows: np.ndarray) -> float:
 def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "uniform") -> Estimate:
     """Left-out error of rule (4) or (5) on new groups.
 
-    Parameters
-    ----------
-    criterion : {"ginger", "majority"}
-    table : GroupTable
-        At least 2 groups.
-    unseen : {"uniform", "prior"}
-        How a value that no other group has is predicted: any class alike, or by the same rule from
-        all rows of the other groups.
+    ``unseen`` says how a value that no other group has is predicted: "uniform", any class alike, or
+    "prior", by the same rule from all rows of the other groups.
     """
     n_classes, by_group = table.sums.shape[1], table.totals.by_group
     n_rows = row_sums(by_group)
@@ -399,13 +374,6 @@ def estimate_mean_groups(table: GroupTable, *, strengths: Sequence[float] = STRE
 
     The rows of (v, g) are predicted ``p = (S_v - S_vg + a μ⁻)/(N_v - n_vg + a)``, μ⁻ the mean of
     the other groups, and cost ``M_2 + n (mean - p)²``.
-
-    Parameters
-    ----------
-    table : GroupTable
-        Of moments; at least 2 groups.
-    strengths : sequence of float
-        Rising; 0 does not shrink.
     """
     n, mean, squares = table.sums[:, :3].T
     if np.bincount(table.group, n).max() <= 1:

@@ -68,12 +68,7 @@ from holdtrue.columns.counting import row_sums as row_sums
 
 
 def misclassification_terms(counts: np.ndarray) -> np.ndarray:
-    """Training errors of the majority rule by value, ``m p̂_v (1 - max_k q̂_vk)`` (1).
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_values, n_classes)
-    """
+    """Training errors of the majority rule by value, ``m p̂_v (1 - max_k q̂_vk)`` (1)."""
     return row_sums(counts) - counts.max(axis=1)
 
 
@@ -150,12 +145,7 @@ LEAVE_ONE_OUT = ("ginger", "majority")
 
 
 def ginger(counts: np.ndarray) -> float:
-    """Estimate of the error of ``h(v) = q̂_v`` on new rows (7).
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_values, n_classes)
-    """
+    """Estimate of the error of ``h(v) = q̂_v`` on new rows (7)."""
     return criterion_value("ginger", counts)
 
 
@@ -194,12 +184,7 @@ def criterion_value(
 def unseen_cost(criterion: str, total: np.ndarray, unseen: str) -> np.ndarray:
     """Error of a row of each class whose value no other row has, shape (n_classes,).
 
-    Parameters
-    ----------
-    criterion : str
-    total : ndarray of shape (n_classes,)
-        All rows, the row itself included.
-    unseen : {"uniform", "prior"}
+    ``total`` are all rows, the row itself included.
     """
     n_classes = len(total)
     if unseen == "uniform" or total.sum() < 2:
@@ -246,11 +231,7 @@ def majority_rule(counts: np.ndarray) -> np.ndarray:
 def rule_error(rule: np.ndarray, joint: np.ndarray) -> float:
     """Probability that a rule names a wrong class (3), ``Σ_v Σ_k P(v, k) (1 - h_k(v))``.
 
-    Parameters
-    ----------
-    rule : ndarray of shape (n_values, n_classes)
-    joint : ndarray of shape (n_values, n_classes)
-        Probabilities of value and class, or the counts of a test sample divided by its size.
+    ``joint`` are probabilities of value and class, or the counts of a test sample over its size.
     """
     return float(np.sum(joint * (1 - rule)))
 
@@ -262,10 +243,6 @@ def good_turing(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Numbers k and estimates ``M_k ≈ (k + 1) n_{k+1}/m`` of the mass of values seen k times.
 
     Only the k with a mass above 0 are listed; the masses add up to 1.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_values, n_classes), or (n_values,)
     """
     c = counts if counts.ndim == 1 else row_sums(counts)
     seen, n_values = np.unique(c[c > 0], return_counts=True)
@@ -319,10 +296,7 @@ def jackknife(
     estimate without it is ``(T - t_v + t'_v)/(m - 1)``, one number for all ``c_vk`` rows of the
     cell. T, the same for all rows, is left out: beside it the change would lose digits.
 
-    Parameters
-    ----------
-    criterion, counts, repeats, unseen
-        As in `criterion_value`; at least 2 rows in all.
+    At least 2 rows in all.
     """
     repeats = np.ones(len(counts)) if repeats is None else repeats
     n_classes = counts.shape[1]

@@ -62,24 +62,13 @@ NO_STATE = np.zeros(0)
 def child_shares(counts: np.ndarray, parent: np.ndarray) -> np.ndarray:
     """Shares of children, ``q_k = (c_k + P_k)/(n + 1)``; the parent's for a value not seen.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_children, n_classes)
-    parent : ndarray of shape (n_classes,) or (n_children, n_classes)
-        Shares of the parent; of the root's parent ``1/K``.
+    The parent of the root has the shares ``1/K``.
     """
     return (counts + parent) / (row_sums(counts) + 1)[:, None]
 
 
 def leaf_terms(criterion: str, root: np.ndarray) -> CountTerms | ShareTerms | MeanTerms:
-    """Terms of a criterion for trees whose root has these sums.
-
-    Parameters
-    ----------
-    criterion : str
-        One of `CRITERIA`.
-    root : ndarray of shape (width,)
-    """
+    """Terms of a criterion for trees whose root has these sums."""
     if criterion == "squared_error":
         return MeanTerms(root)
     n_samples = int(root.sum())
@@ -87,26 +76,12 @@ def leaf_terms(criterion: str, root: np.ndarray) -> CountTerms | ShareTerms | Me
 
 
 class CountTerms:
-    """`kernel.TERMS`, rounded: a leaf's term depends on its own class counts alone.
+    """`kernel.TERMS`, rounded: a leaf's term depends on its own class counts alone."""
 
-    Parameters
-    ----------
-    criterion : str
-    n_classes : int
-    n_samples : int
-        m.
-
-    Attributes
-    ----------
-    number : int
-        By which the compiled loops know the criterion.
-    width : int
-        Sums of a leaf.
-    scale : float
-        Ticks in 1.
-    table : ndarray
-        ``c log₂ c`` in ticks, or ``log c``, for criteria that need it.
-    """
+    number: int  # by which the compiled loops know the criterion
+    width: int  # sums of a leaf
+    scale: float  # ticks in 1
+    table: np.ndarray  # ``c log₂ c`` in ticks, or ``log c``, for criteria that need it
 
     def __init__(self, criterion: str, n_classes: int, n_samples: int):
         self.criterion = criterion
@@ -181,13 +156,7 @@ class CountTerms:
     ) -> tuple[float, float]:
         """What a split gains, in rows or losses, and its standard error (departure 5 of `tree`).
 
-        Parameters
-        ----------
-        child : ndarray of int, shape (n_rows,)
-            Child of each row, from 0, none of them empty.
-        label, weight : ndarray of shape (n_rows,)
-        state : ndarray
-            Of the leaf that is split.
+        ``child`` is that of each row, from 0, none of them empty; ``state`` that of the leaf.
         """
         return ginger_gain(self.cell_sums(child, int(child.max()) + 1, label, weight))
 
@@ -238,13 +207,7 @@ class ShareTerms(CountTerms):
 
 
 class MeanTerms(CountTerms):
-    """Left-out squared error of means shrunk to the parent's, the row left out of every ancestor.
-
-    Parameters
-    ----------
-    root : ndarray of shape (3,)
-        Sums of all rows, two of them or more.
-    """
+    """Left-out squared error of means shrunk to the parent's, as `ShareTerms` has it of shares."""
 
     def __init__(self, root: np.ndarray):
         self.criterion, self.number, self.width = (

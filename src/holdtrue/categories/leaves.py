@@ -153,13 +153,7 @@ class GroupLeaves(Leaves):
     S, of which s are the group's, the guess g becomes ``(S - s + g)/(N - n + 1)``, as
     `leaf_terms` has it for single rows. A value met in one group alone changes no guess.
 
-    Parameters
-    ----------
-    sample : Sample
-        Rows of a group lie together.
-    group : ndarray of int, shape (n_rows,)
-    criterion, draws, compiled
-        As in `grow_tree`.
+    Rows of a group lie together in the sample.
     """
 
     def __init__(

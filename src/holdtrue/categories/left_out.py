@@ -129,12 +129,7 @@ class Spread(NamedTuple):
 
 
 def spread(weight: np.ndarray, losses: np.ndarray, base: np.ndarray) -> Spread:
-    """Spread of losses and of what they gain over those without a column.
-
-    Parameters
-    ----------
-    weight, losses, base : ndarray of shape (n_cells,)
-    """
+    """Spread of losses and of what they gain over those without a column."""
     N = float(weight.sum())
     gains = base - losses
     loss, gain = float(weight @ losses) / N, float(weight @ gains) / N
@@ -148,13 +143,7 @@ def joined(
 ) -> Estimate:
     """Estimate from the spreads of all parts (Chan, Golub & LeVeque 1983).
 
-    Parameters
-    ----------
-    loss : str
-    parts : sequence of Spread
-    pairs : float
-        Sum of ``b_ij b_ji``.
-    no_column, strength : float
+    ``pairs`` is the sum of ``b_ij b_ji``.
     """
     weight, losses, gains, loss_squares, gain_squares = np.array(parts).T
     N = float(weight.sum())
@@ -190,11 +179,6 @@ def share_pairs(loss: str, q: np.ndarray) -> np.ndarray:
     A row of class m moves the shares by ``(e_m - q)/d`` and a row of class k by the gradient of its
     loss there: ``tr(H Σ H Σ)`` with ``Σ = diag(q) - q q'`` and H the loss's Hessian. That is K - 1
     for log loss, ``4 (S_2 - 2 S_3 + S_2²)`` for Brier's and a quarter of it for rule (4).
-
-    Parameters
-    ----------
-    loss : {"log_loss", "brier", "ginger"}
-    q : ndarray of shape (n_values, n_classes)
     """
     if loss == "log_loss":
         return np.count_nonzero(q, axis=1) - 1.0

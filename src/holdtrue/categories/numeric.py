@@ -25,11 +25,6 @@ def score(rows: np.ndarray, repeats: np.ndarray) -> float:
 
     ``Σ_{c_v≥2} (c_v/(c_v - 1))² SS_v/m``, and ``m SS/(m - 1)²`` for a row whose value is seen
     once, with SS the sum of squares of all rows.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_sizes, 12)
-    repeats : ndarray of shape (n_sizes,)
     """
     c = rows[:, C]
     n_once = float(repeats[c == 1].sum())
@@ -50,11 +45,7 @@ def gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, 
     nothing and the target is normal, the sum over a value of c rows has f(c) times the variance of
     its rows, ``f = ((2c-1)² + (c-1)³)/(c (c-1) (2c-1))``: 5/3 for two rows, for many ½.
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n_values, 5)
-    parent : ndarray of int, shape (n_values,), optional
-        The coarser value that each is cut out of; by default there is one.
+    ``parent`` is the coarser value that each is cut out of; by default there is one.
     """
     c, mean, squares, cubes, fourths = moments.T
     parent = np.zeros(len(c), dtype=np.intp) if parent is None else parent

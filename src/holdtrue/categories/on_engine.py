@@ -33,14 +33,7 @@ def engine_columns(
 ) -> EngineColumns:
     """Columns beside the target and the groups, after the first pass.
 
-    Parameters
-    ----------
-    table : EngineTable
-    target, groups : str
-    criterion, target_type, categorical_features, max_bins
-        As in `GingerSelector`.
-    only_here
-        Options that need the rows, which must be None.
+    ``only_here`` are options that need the rows: they must be None.
     """
     for option, value in only_here.items():
         if value is not None:

@@ -512,16 +512,7 @@ def column_path(
 ) -> SelectionPath:
     """Path of columns that are judged one by one.
 
-    Parameters
-    ----------
-    names : sequence of str
-    estimates : sequence of ColumnEstimate
-        In the order of the names.
-    how : Scoring
-    n_features_to_select : int, optional
-        By default the columns that beat no column.
-    min_features : int
-        The best so many are kept in any case.
+    By default the columns that beat no column are kept; the best ``min_features`` in any case.
     """
     evidence = column_evidence(names, estimates, how)
     order = score_order(evidence.scores)

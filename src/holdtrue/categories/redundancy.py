@@ -50,15 +50,6 @@ def same_columns(
     """For each column a better one to which it adds little: fields of `ColumnEvidence`.
 
     The best columns are compared, on some of the rows where there are many.
-
-    Parameters
-    ----------
-    table : Table
-    names : sequence of str
-    target : Target
-    groups : Groups or None
-    estimates : sequence of ColumnEstimate
-    max_bins : int
     """
     given = np.full(len(names), -1)
     adds, misses = np.full((2, len(names)), np.nan)
@@ -141,13 +132,7 @@ def _cells(table: Table, name: str, at: np.ndarray) -> Any:
 
 
 def _explained(encoded: Sequence[np.ndarray], target: Target) -> tuple[np.ndarray, np.ndarray]:
-    """Share of the target's squares that each column explains, and each two in a sum.
-
-    Parameters
-    ----------
-    encoded : sequence of ndarray of shape (n_rows, n_outputs)
-    target : Target
-    """
+    """Share of the target's squares that each column explains, and each two in a sum."""
     n_outputs = encoded[0].shape[1]
     weight = np.ones(len(target.codes)) if target.weight is None else target.weight
     y = target.codes[:, None].astype(np.float64)

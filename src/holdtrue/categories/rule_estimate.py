@@ -22,12 +22,7 @@ def rule_losses(criterion: str, cells: Cells, cost: np.ndarray) -> np.ndarray:
     Rule (4): ``1 - (c_j - 1)/(n - 1)``. Rule (5): 1 if another class leads without the row,
     ``1 - 1/t`` if t classes lead together, the row's among them, else 0.
 
-    Parameters
-    ----------
-    criterion : {"ginger", "majority"}
-    cells : Cells
-    cost : ndarray of shape (n_classes,)
-        Error of a row of each class whose value no other row has, `kernel.unseen_cost`.
+    ``cost`` is that of a row whose value no other row has, by class (`kernel.unseen_cost`).
     """
     alone = cells.n == 1
     if criterion == "ginger":
@@ -52,13 +47,7 @@ def estimate_rule(
 ) -> Estimate:
     """`ginger` or `majority` with the standard error of the rows' own left-out errors.
 
-    Parameters
-    ----------
-    criterion : {"ginger", "majority"}
-    counts, repeats
-        As in `strength_scores`; at least 2 rows and 2 classes.
-    unseen : {"uniform", "prior"}
-        As in `kernel.criterion_value`.
+    At least 2 rows and 2 classes.
     """
     total = column_total(counts, repeats)
     N = float(total.sum())

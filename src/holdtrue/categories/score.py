@@ -35,13 +35,7 @@ _ALIKE = 0.1
 
 
 def criterion_for(name: str, classes: tuple[Any, ...] | None) -> Criterion:
-    """The criterion of that name; the losses of classes have their own for a numeric target.
-
-    Parameters
-    ----------
-    name : str
-    classes : tuple, or None for a numeric target
-    """
+    """The criterion of that name; the losses of classes have their own for a numeric target."""
     if classes is None:
         if name not in NUMERIC_CRITERIA:
             raise InputError(
@@ -180,14 +174,7 @@ class ColumnEstimate(NamedTuple):
 
 
 def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimate:
-    """Estimate of one column by the best of the ways to read it.
-
-    Parameters
-    ----------
-    profile : Profile or GroupProfile
-        With groups whole groups are left out.
-    how : Scoring
-    """
+    """Estimate of one column by the best of the ways to read it."""
     criterion = how.criterion
     best_of: Any = criterion.best
     no_column: Any = criterion.no_column
@@ -292,13 +279,7 @@ def check_scoring(
 
 
 def check_classes(classes: tuple[Any, ...] | None, n_samples: int) -> None:
-    """Refuse a target that leaves nothing to predict.
-
-    Parameters
-    ----------
-    classes : tuple, or None for a numeric target
-    n_samples : int
-    """
+    """Refuse a target that leaves nothing to predict."""
     if n_samples < 2:
         raise InputError(
             f"needs at least 2 rows. Got {n_samples} sample{'' if n_samples == 1 else 's'}."
@@ -312,13 +293,7 @@ def check_classes(classes: tuple[Any, ...] | None, n_samples: int) -> None:
 
 
 def check_group_count(labels: Any) -> None:
-    """Refuse groups of which none can be left out.
-
-    Parameters
-    ----------
-    labels : pyarrow.Array or ndarray of object
-        The different groups.
-    """
+    """Refuse groups of which none can be left out."""
     if len(labels) < 2:
         raise InputError(
             "groups must name at least 2 groups, so that one can be left out. Got 1, "
@@ -334,13 +309,7 @@ def kinds_of(given: Any, names: Sequence[str], kinds: Iterable[str]) -> tuple[st
 
 
 def categorical_mask(given: Any, names: Sequence[str]) -> np.ndarray:
-    """Mask of the columns to take by value whatever their type.
-
-    Parameters
-    ----------
-    given : "from_dtype", or names, indices or a mask
-    names : sequence of str
-    """
+    """Mask of the columns to take by value whatever their type."""
     mask = np.zeros(len(names), dtype=bool)
     if isinstance(given, str) and given == "from_dtype":
         return mask

@@ -55,16 +55,7 @@ def shape_of_counts(
 ) -> Shape | None:
     """Shape of a column that is counted by value, or by value and group.
 
-    Parameters
-    ----------
-    name : str
-    column : ColumnEstimate
-    values : pyarrow.Array or ndarray of object
-    table : ndarray of shape (n_values, width), or (n_pairs, width) with groups
-    how : Scoring
-    groups : tuple of (pairs, GroupProfile), optional
-        Index of value and group of each row of the table, and the column's profile.
-    classes : tuple or None
+    ``groups`` are the index of value and group of each row of the table, and the column's profile.
     """
     if not column.beats_no_column:
         return None
@@ -91,16 +82,7 @@ def column_shape(
     Values without an order are the most frequent ones, and the others together. Values with an
     order are those of the bins, or all of them where they are few.
 
-    Parameters
-    ----------
-    name : str
-    column : ColumnEstimate
-    profile : Profile
-    outline : Outline
-        Of the same counts.
-    how : Scoring
-    spread : float
-        The design effect of groups.
+    ``spread`` is the design effect of groups.
     """
     strength = column.estimate.strength
     if not column.beats_no_column or column.n_values < 2 or math.isinf(strength):
@@ -201,16 +183,7 @@ def _digits(value: float, digits: int) -> str:
 def share_interval(
     q: np.ndarray, n: np.ndarray, strength: float, alpha: float, spread: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of a Beta of mean q and ``(n + a)/d`` rows that hold the share with probability 1 - α.
-
-    Parameters
-    ----------
-    q, n : ndarray of shape (n_values,)
-        Shrunk shares, and rows.
-    strength, alpha : float
-    spread : float
-        The design effect of groups.
-    """
+    """Ends that hold the share with probability 1 - α: a Beta of mean q and ``(n + a)/d`` rows."""
     rows = (n + strength) / spread
     ends = (betaincinv(rows * q, rows * (1 - q), p) for p in (alpha / 2, 1 - alpha / 2))
     low, high = ends
@@ -220,16 +193,7 @@ def share_interval(
 def mean_interval(
     means: np.ndarray, moments: np.ndarray, strength: float, alpha: float, spread: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends that hold the mean with probability 1 - α, of variance ``d v/(n + a)``.
-
-    Parameters
-    ----------
-    means : ndarray of shape (n_values,)
-        Shrunk.
-    moments : ndarray of shape (n_values, 5)
-    strength, alpha, spread
-        As in `share_interval`.
-    """
+    """Ends that hold the mean with probability 1 - α, of variance ``d v/(n + a)``."""
     n, m2 = moments[:, 0], moments[:, 2]
     within = float(m2.sum()) / max(float(n.sum()) - len(n), 1.0)
     variance = (m2 + (strength + 1) * within) / (n + strength)
@@ -242,10 +206,6 @@ def design_effect(table: GroupTable) -> float:
 
     ``Σ u²`` over values and groups, u what a group has beyond its value, divided by the same of
     rows; at least 1.
-
-    Parameters
-    ----------
-    table : GroupTable
     """
     by_value = sums_by_value(table.value, int(table.value.max()) + 1, table.sums)
     if holds_moments(table.sums):

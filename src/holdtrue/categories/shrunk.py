@@ -69,25 +69,12 @@ _FEW = 1 << 12  # codes below it are counted in a table
 
 
 def prior(total: np.ndarray) -> np.ndarray:
-    """``π_k = (N_k + 1/K)/(N + 1)``, shares where the value says nothing.
-
-    Parameters
-    ----------
-    total : ndarray of shape (..., n_classes)
-    """
+    """``π_k = (N_k + 1/K)/(N + 1)``, shares where the value says nothing."""
     return (total + 1 / total.shape[-1]) / (total.sum(axis=-1, keepdims=True) + 1)
 
 
 def shares(counts: np.ndarray, total: np.ndarray, strength: float) -> np.ndarray:
-    """Shares of the classes, ``q_k = (c_k + a π_k)/(n + a)``; π for a value not seen.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_values, n_classes)
-    total : ndarray of shape (n_classes,)
-    strength : float
-        Above 0, possibly infinite.
-    """
+    """Shares of the classes, ``q_k = (c_k + a π_k)/(n + a)``; π for a value not seen."""
     s, t = pair(strength)
     return (s * counts + t * prior(total)) / (s * row_sums(counts) + t)[:, None]
 
@@ -95,10 +82,7 @@ def shares(counts: np.ndarray, total: np.ndarray, strength: float) -> np.ndarray
 def likeliest(counts: np.ndarray, total: np.ndarray, strength: float) -> np.ndarray:
     """Class of the largest share, by value; ties to the larger total, then to the first class.
 
-    Parameters
-    ----------
-    counts, total, strength
-        As in `shares`. Whole numbers, and the strength too if doubled: then ties are exact.
+    Counts are whole, and the strength too if doubled: then ties are exact.
     """
     s, t = pair(strength)
     # q_k is this over (N + 1)(n + a), plus what all classes have alike (departure 3).
@@ -137,13 +121,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(counts: np.ndarray, repeats: np.ndarray | None = None) -> Cells:
-    """The cells of a profile that have rows.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_rows, n_classes)
-    repeats : ndarray of shape (n_rows,), optional
-    """
+    """The cells of a profile that have rows."""
     counts = np.ascontiguousarray(counts, dtype=np.float64)
     place = np.flatnonzero(counts)
     row = place // counts.shape[1]
@@ -156,22 +134,10 @@ def cells_of(counts: np.ndarray, repeats: np.ndarray | None = None) -> Cells:
 def left_out_losses(
     loss: str, cells: Cells, total: np.ndarray, strengths: Sequence[float]
 ) -> np.ndarray:
-    """Loss of a row of each cell, left out of its value and of the prior.
+    """Loss of a row of each cell, left out of value and prior, shape (n_strengths, n_cells).
 
     ``log_loss``: ``-log q_j⁻``; ``brier``: ``Σ_k (q_k⁻ - [k=j])²``; ``error``: whether another
     class than j has the largest q⁻.
-
-    Parameters
-    ----------
-    loss : {"log_loss", "brier", "error"}
-    cells : Cells
-    total : ndarray of shape (n_classes,)
-        Of the whole column.
-    strengths : sequence of float
-
-    Returns
-    -------
-    ndarray of shape (n_strengths, n_cells)
     """
     s, t = (weight[:, None] for weight in pair(strengths))
     if loss == "error":
@@ -292,13 +258,6 @@ def best_readings(
     """Scores and strengths of several readings of one column, shape (n_readings,) each.
 
     Small ones are scored together: most of their time is the start of each operation.
-
-    Parameters
-    ----------
-    loss, strengths
-        As in `strength_scores`.
-    readings : sequence of (counts, repeats)
-        Of the same rows of the sample.
     """
     total = column_total(*readings[0])
     scores = _readings_scores(CHOSEN_BY[loss], readings, total, strengths)
@@ -381,11 +340,7 @@ _SUMS = {"log_loss": _log_sums, "brier": _brier_sums, "error": _error_sums}
 def together(code: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes with the weights of equal small ones added; large ones stay as they are.
 
-    Parameters
-    ----------
-    code : ndarray of shape (n,)
-        Whole numbers from 0.
-    weight : ndarray of shape (n,)
+    Codes are whole numbers from 0.
     """
     if len(code) < _FEW:
         return code, weight
@@ -399,11 +354,7 @@ def together(code: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def least(scores: np.ndarray, rounding: float = 1e-14) -> int:
     """Index of the least score, the last of those that tie (departure 1).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_strengths,)
-    rounding : float
-        Differences that mean nothing even where the scores are 0.
+    Differences below ``rounding`` mean nothing even where the scores are 0.
     """
     limit = scores.min()
     return int(np.flatnonzero(scores <= limit + 1e-12 * abs(limit) + rounding)[-1])
@@ -416,13 +367,7 @@ def estimate(
     *,
     strengths: Sequence[float] = STRENGTHS,
 ) -> Estimate:
-    """Left-out loss of the shrunk shares, with the strength of least loss (departure 4).
-
-    Parameters
-    ----------
-    loss, counts, repeats, strengths
-        As in `strength_scores`; at least 2 rows in all.
-    """
+    """Left-out loss of the shrunk shares, with the strength of least loss (departure 4)."""
     chosen = 0
     if len(strengths) > 1:
         chosen = least(strength_scores(CHOSEN_BY[loss], counts, repeats, strengths=strengths))
@@ -489,16 +434,7 @@ def prior_pairs(
     repeats: np.ndarray | None,
     strength: float,
 ) -> float:
-    """Sum of ``b_ij b_ji`` over all rows, as far as their shares rest on the prior.
-
-    Parameters
-    ----------
-    loss : {"log_loss", "brier", "error"}
-    total : ndarray of shape (n_classes,)
-    counts, repeats
-        As in `strength_scores`.
-    strength : float
-    """
+    """Sum of ``b_ij b_ji`` over all rows, as far as their shares rest on the prior."""
     n = row_sums(counts)
     n_all = n if repeats is None else n * repeats
     N = float(total.sum())
@@ -513,14 +449,7 @@ def prior_pairs(
 
 
 def finer_gain(loss: str, counts: np.ndarray, parent: np.ndarray) -> tuple[float, float]:
-    """Loss that finer values take off, summed over rows, and its standard error.
-
-    Parameters
-    ----------
-    loss : {"log_loss", "brier", "error"}
-    counts : ndarray of shape (n_values, n_classes)
-    parent : ndarray of int, shape (n_values,)
-    """
+    """Loss that finer values take off, summed over rows, and its standard error."""
     coarse = np.stack([np.bincount(parent, column) for column in counts.T], axis=1)
     total = column_total(counts)
     before = np.zeros(coarse.shape)

@@ -37,12 +37,7 @@ from holdtrue.columns.counting import grouped_moments
 def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
     """Mean of each value shrunk to that of all rows, ``m + n b/(n + a)``; m for a value not seen.
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n_values, 5)
-        As in `numeric`; a value not seen has a count of 0.
-    strength : float
-        Above 0, possibly infinite.
+    A value not seen has a count of 0.
     """
     s, t = pair(strength)
     n, mean = moments[:, 0], moments[:, 1]
@@ -72,10 +67,7 @@ class CountSums(NamedTuple):
 def count_sums(moments: np.ndarray) -> CountSums:
     """What the left-out squared error of a column depends on.
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n_values, 5)
-        As in `numeric`: count, mean, second to fourth moment about it (sums over rows).
+    A row of ``moments`` is a value: count, mean, second to fourth moment about it (sums over rows).
     """
     c, mean, m2, m3, m4 = moments.T
     n, inverse = np.unique(c, return_inverse=True)
@@ -104,15 +96,7 @@ def residual_factors(
 def mean_scores(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> np.ndarray:
     """Left-out squared error of the value's mean shrunk to the mean of all rows, by strength.
 
-    Parameters
-    ----------
-    sums : CountSums
-    strengths : sequence of float
-        Rising; 0 does not shrink, and a value seen once gets the mean of the other rows.
-
-    Returns
-    -------
-    ndarray of shape (n_strengths,)
+    With strength 0 nothing is shrunk, and a value seen once gets the mean of the other rows.
     """
     N = float(sums.n @ sums.n_values)
     A, B, _ = residual_factors(sums.n, N, strengths)
@@ -120,13 +104,7 @@ def mean_scores(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> n
 
 
 def estimate_mean(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
-    """Left-out squared error of the shrunk mean, with the strength of least error.
-
-    Parameters
-    ----------
-    sums, strengths
-        As in `mean_scores`; at least 2 rows in all.
-    """
+    """Left-out squared error of the shrunk mean, with the strength of least error."""
     scores = mean_scores(sums, strengths=strengths)
     chosen = least(scores, 0.0)
     N = float(sums.n @ sums.n_values)
@@ -186,11 +164,6 @@ def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, flo
     With e a row's distance from the mean of its finer value, which is at b, and δ the distance of
     that mean from the coarser value's, at B, the row gains
     ``(A' B + B' (e + δ))² - (A b + B e)²`` with the factors of `residual_factors`.
-
-    Parameters
-    ----------
-    moments : ndarray of shape (n_values, 5)
-    parent : ndarray of int, shape (n_values,)
     """
     coarse = grouped_moments(parent, int(parent.max()) + 1, moments)
     c, mean, m2, m3, m4 = moments.T

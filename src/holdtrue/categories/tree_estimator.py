@@ -383,17 +383,8 @@ class GingerTreeRegressor(RegressorMixin, _Tree):
 
     Attributes
     ----------
-    path_ : SelectionPath
-        The splits explored: ``order`` is the column of each, ``scores`` the left-out squared error
-        after it, ``train_scores`` that of the rows of the fit without leaving any out.
-    support_, ranking_ : ndarray of shape (n_features,)
-        Mask of the columns that are split on, and their order of entry.
-    feature_importances_ : ndarray of shape (n_features,)
-        What the splits on each column take off the score: squared error removed.
-    n_leaves_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        When the columns of X have names.
+    path_, support_, ranking_, feature_importances_, n_leaves_, n_features_in_, feature_names_in_
+        As in `GingerTreeClassifier`, in squared error.
     tree_ : Tree
         The nodes and their sums, of y standardised.
 
