@@ -12,35 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdtrue.categories import kernel, numeric
-from holdtrue.categories.grouped import (
-    estimate_groups,
-    estimate_mean_groups,
-    estimate_rule_groups,
-    group_no_column,
-    group_scores,
-    meet,
-    rule_group_score,
-)
+from holdtrue.categories import grouped, kernel, numeric, rule_estimate, shrunk, shrunk_numeric
 from holdtrue.categories.left_out import Estimate, clearly_least
-from holdtrue.categories.rule_estimate import estimate_rule
-from holdtrue.categories.shrunk import (
-    CHOSEN_BY,
-    STRENGTHS,
-    best_readings,
-    column_total,
-    estimate,
-    finer_gain,
-    least,
-    no_column_losses,
-    strength_scores,
-)
-from holdtrue.categories.shrunk_numeric import (
-    CountSums,
-    estimate_mean,
-    finer_mean_gain,
-    mean_scores,
-)
+from holdtrue.categories.shrunk import CHOSEN_BY, STRENGTHS, column_total, least
 from holdtrue.errors import InputError
 from holdtrue.sums.group_profile import GroupTable
 from holdtrue.sums.profile import B2, B4, M2, M2B2, M3B, M4, C, ProfileTable
@@ -126,7 +100,7 @@ class Rule(Criterion):
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
         """Value with the standard error of the rows' own left-out errors."""
-        return estimate_rule(self.name, table.rows, table.repeats, unseen=unseen)
+        return rule_estimate.estimate_rule(self.name, table.rows, table.repeats, unseen=unseen)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
@@ -138,8 +112,10 @@ class Rule(Criterion):
         """Place of the best reading, and its estimate with the standard error of the groups."""
         at = 0
         if len(tables) > 1:
-            at = clearly_least([rule_group_score(self.name, way, unseen=unseen) for way in tables])
-        return at, estimate_rule_groups(self.name, tables[at], unseen=unseen)
+            at = clearly_least(
+                [grouped.rule_group_score(self.name, way, unseen=unseen) for way in tables]
+            )
+        return at, grouped.estimate_rule_groups(self.name, tables[at], unseen=unseen)
 
 
 # --- shrunk shares ------------------------------------------------------------------------------
@@ -151,46 +127,42 @@ class Shrunk(Criterion):
     def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading at its best strength, and its estimate."""
         readings = [(table.rows, table.repeats) for table in tables]
-        scores, strengths = best_readings(self.name, readings)
+        scores, strengths = shrunk.best_readings(self.name, readings)
         at = clearly_least(scores)
-        return at, estimate(self.name, *readings[at], strengths=[float(strengths[at])])
+        return at, shrunk.estimate(self.name, *readings[at], strengths=[float(strengths[at])])
 
     def score(self, table: ProfileTable, unseen: str) -> float:
         """Value for a column in one reading, at its best strength."""
-        scores = strength_scores(CHOSEN_BY[self.name], table.rows, table.repeats)
-        chosen = least(scores)
-        if self.name in CHOSEN_BY.values():
-            return float(scores[chosen])
-        return float(strength_scores(self.name, table.rows, table.repeats)[chosen])
+        return float(shrunk.best_readings(self.name, [(table.rows, table.repeats)])[0][0])
 
     def no_column(self, table: ProfileTable) -> float:
         """Value for a constant column on the same rows."""
         total = column_total(table.rows, table.repeats)
-        return float(total @ no_column_losses(self.name, total) / total.sum())
+        return float(total @ shrunk.no_column_losses(self.name, total) / total.sum())
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
         """Value with the standard error of the rows' own left-out losses."""
-        return estimate(self.name, table.rows, table.repeats)
+        return shrunk.estimate(self.name, table.rows, table.repeats)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
         """What finer values gain, and its standard error."""
-        return finer_gain(self.name, table, parent)
+        return shrunk.finer_gain(self.name, table, parent)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading at its best strength, and its estimate."""
         scores, strengths = [], []
         chosen_by = CHOSEN_BY[self.name]
-        no_column = group_no_column(chosen_by, tables[0])
+        no_column = grouped.group_no_column(chosen_by, tables[0])
         for table in tables:
-            by_strength = group_scores(chosen_by, table, no_column=no_column)
+            by_strength = grouped.group_scores(chosen_by, table, no_column=no_column)
             strengths.append([STRENGTHS[least(by_strength)]])
             if chosen_by != self.name:
-                by_strength = group_scores(self.name, table, strengths=strengths[-1])
+                by_strength = grouped.group_scores(self.name, table, strengths=strengths[-1])
             scores.append(float(by_strength.min()))
         at = clearly_least(scores)
-        return at, estimate_groups(self.name, tables[at], strengths=strengths[at])
+        return at, grouped.estimate_groups(self.name, tables[at], strengths=strengths[at])
 
 
 # --- numeric targets ----------------------------------------------------------------------------
@@ -204,33 +176,35 @@ class ShrunkMean(Criterion):
 
     def score(self, table: ProfileTable, unseen: str) -> float:
         """Value for a column in one reading, at its best strength."""
-        return float(mean_scores(_count_sums(table)).min())
+        return float(shrunk_numeric.mean_scores(_count_sums(table)).min())
 
     def no_column(self, table: ProfileTable) -> float:
         """Value for a constant column on the same rows."""
-        return float(mean_scores(_count_sums(table), strengths=[math.inf])[0])
+        return float(shrunk_numeric.mean_scores(_count_sums(table), strengths=[math.inf])[0])
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
         """Value with the standard error of the rows' own left-out errors."""
-        return estimate_mean(_count_sums(table), strengths=self.strengths)
+        return shrunk_numeric.estimate_mean(_count_sums(table), strengths=self.strengths)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
         """What finer values gain, and its standard error."""
-        return finer_mean_gain(table, parent)
+        return shrunk_numeric.finer_mean_gain(table, parent)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         """Place of the best reading, and its estimate."""
-        estimates = [estimate_mean_groups(table, strengths=self.strengths) for table in tables]
+        estimates = [
+            grouped.estimate_mean_groups(table, strengths=self.strengths) for table in tables
+        ]
         at = clearly_least([estimate.score for estimate in estimates])
         return at, estimates[at]
 
     def group_no_column(self, table: GroupTable) -> float:
         """Value for a constant column on the same rows."""
         everything = np.zeros_like(table.value)
-        whole = meet(everything, table.group, table.sums)
-        return estimate_mean_groups(whole, strengths=(math.inf,)).score
+        whole = grouped.meet(everything, table.group, table.sums)
+        return grouped.estimate_mean_groups(whole, strengths=(math.inf,)).score
 
 
 class PlainMean(ShrunkMean):
@@ -252,11 +226,11 @@ class PlainMean(ShrunkMean):
         return numeric.gain(table, parent)
 
 
-def _count_sums(table: ProfileTable) -> CountSums:
+def _count_sums(table: ProfileTable) -> shrunk_numeric.CountSums:
     """What the shrunk mean needs of a profile."""
     rows = table.rows
     sums = (rows[:, column] for column in (B2, B4, M2, M2B2, M3B, M4))
-    return CountSums(rows[:, C], table.repeats.astype(np.float64), *sums)
+    return shrunk_numeric.CountSums(rows[:, C], table.repeats.astype(np.float64), *sums)
 
 
 # --- the tables ---------------------------------------------------------------------------------

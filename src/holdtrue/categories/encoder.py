@@ -391,23 +391,6 @@ class ColumnEncoder:
         return self.columns[at].describe(int(cell - self.offsets[at]))
 
 
-def read_sample(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[ColumnEncoder, Sample, np.ndarray]:
-    """Encoder, sample and classes of the rows with a positive weight."""
-    target_rows(y)  # before the attributes of an earlier fit go
-    rows = read_rows(estimator, X, reset=True)
-    labels = class_labels(y)
-    check_row_count(labels, len(rows))
-    target = Target.from_column(labels, False, sample_weight)
-    encoder, cells, weight = _encoded(estimator, rows, target)
-    assert target.classes is not None
-    used = weight > 0
-    label = target.codes[used].astype(np.int64)
-    sample = Sample(cells, encoder.offsets, label, weight[used], len(target.classes))
-    return encoder, sample, np.array(target.classes, dtype=labels.dtype)
-
-
 def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
     """Group of each row with a positive weight, from 0; None for None, and for a group per row."""
     if groups is None:
@@ -432,28 +415,16 @@ class Unit(NamedTuple):
         return (self.origin + self.scale * numbers).astype(self.dtype)
 
 
-def read_numbers(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[ColumnEncoder, Sample, Unit]:
-    """Encoder, sample and unit of a numeric target, of the rows with a positive weight."""
-    numbers = target_rows(y)  # before the attributes of an earlier fit go
+def read_sample(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, is_numeric: bool
+) -> tuple[ColumnEncoder, Sample, Any]:
+    """Encoder, sample, and classes or `Unit`, of the rows with a positive weight."""
+    labels = target_rows(y)  # before the attributes of an earlier fit go
     rows = read_rows(estimator, X, reset=True)
-    check_row_count(numbers, len(rows))
-    target = Target.from_column(numbers, True, sample_weight)
-    encoder, cells, weight = _encoded(estimator, rows, target)
-    used = weight > 0
-    kept, repeats = target.codes[used], weight[used]
-    origin = float(np.average(kept, weights=repeats))
-    scale = math.sqrt(float(np.average(np.square(kept - origin), weights=repeats))) or 1.0
-    unit = Unit(origin, scale, np.float32 if numbers.dtype == np.float32 else np.float64)
-    return encoder, Sample(cells, encoder.offsets, (kept - origin) / scale, repeats, 0), unit
-
-
-def _encoded(
-    estimator: Any, rows: Any, target: Target
-) -> tuple[ColumnEncoder, np.ndarray, np.ndarray]:
-    """Encoder, cells of the rows with a positive weight, and the weight of every row."""
-    weight = np.ones(len(target.codes), dtype=np.int64) if target.weight is None else target.weight
+    labels = labels if is_numeric else class_labels(y)
+    check_row_count(labels, len(rows))
+    target = Target.from_column(labels, is_numeric, sample_weight)
+    weight = np.ones(len(labels), dtype=np.int64) if target.weight is None else target.weight
     if weight.sum() >= 2**31:
         raise InputError(
             f"the sum of sample_weight must be below 2^31, because weights are "
@@ -464,4 +435,13 @@ def _encoded(
     names = table.names if isinstance(table, IntegerRows) else list(table)
     by_value = categorical_mask(estimator.categorical_features, names)
     encoder = ColumnEncoder(names, by_value, int(estimator.max_bins))
-    return encoder, encoder.fit_transform(table, weight), weight
+    cells = encoder.fit_transform(table, weight)
+    kept, repeats = target.codes[weight > 0], weight[weight > 0]
+    if target.classes is not None:
+        n_classes = len(target.classes)
+        sample = Sample(cells, encoder.offsets, kept.astype(np.int64), repeats, n_classes)
+        return encoder, sample, np.array(target.classes, dtype=labels.dtype)
+    origin = float(np.average(kept, weights=repeats))
+    scale = math.sqrt(float(np.average(np.square(kept - origin), weights=repeats))) or 1.0
+    unit = Unit(origin, scale, np.float32 if labels.dtype == np.float32 else np.float64)
+    return encoder, Sample(cells, encoder.offsets, (kept - origin) / scale, repeats, 0), unit

@@ -50,7 +50,7 @@ class _Forest(Grown):
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
         limits = self._limits()
         worth = WORTH_COMPILING if group is None else WORTH_COMPILING_GROUPS
-        limits["compiled"] = sample.cells.size * self.n_estimators >= worth
+        compiled = limits["compiled"] = sample.cells.size * self.n_estimators >= worth
         feature = self._encoder.feature
         jobs = [
             delayed(grow_on_part)(bags, self.criterion, feature, n_drawn, int(seed), limits)
@@ -77,9 +77,9 @@ class _Forest(Grown):
         )
         self.support_ = self.path_.support(n_features)
         self.ranking_ = self.path_.ranking(n_features)
-        self._learn_predictions(bags, grown)
+        self._learn_predictions(bags, grown, compiled=compiled)
 
-    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree], *, compiled: bool) -> None:
         """Set what the nodes of the trees predict, and how their average is calibrated."""
         raise NotImplementedError
 
@@ -216,8 +216,8 @@ class GingerForestClassifier(ClassifierMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
-        self._shares = [class_shares(tree, self.unseen) for tree in self.trees_]
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree], *, compiled: bool) -> None:
+        self._shares = [class_shares(tree, self.unseen, compiled=compiled) for tree in self.trees_]
         self._prior = prior(np.bincount(bags.sample.label, bags.sample.weight))
         self.temperature_, self._anchor = out_of_bag_calibration(
             bags, grown, self._shares, self._prior
@@ -317,7 +317,7 @@ class GingerForestRegressor(RegressorMixin, _Forest):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _learn_predictions(self, bags: Bags, grown: list[GrownTree]) -> None:
+    def _learn_predictions(self, bags: Bags, grown: list[GrownTree], *, compiled: bool) -> None:
         self._means = [node_means(tree) for tree in self.trees_]
 
     @speaks

@@ -605,3 +605,12 @@ def end_nodes(
             node = low
         ends[at] = node
     return ends
+
+
+@compiled
+def mix_with_parents(counts: np.ndarray, parent: np.ndarray, shares: np.ndarray) -> None:
+    """Write the shares of every node below the root: twin of `tree.node_probabilities`."""
+    for node in range(1, len(counts)):  # children come after their parents
+        above, total = parent[node], counts[node].sum() + 1.0
+        for k in range(counts.shape[1]):
+            shares[node, k] = (counts[node, k] + shares[above, k]) / total

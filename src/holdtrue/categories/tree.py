@@ -295,7 +295,7 @@ def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:
     return np.cumsum(np.concatenate([terms[:1], children - terms[tree.node]]))
 
 
-def node_probabilities(tree: Tree, unseen: str) -> np.ndarray:
+def node_probabilities(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarray:
     """Class shares of every node, mixed with one row's worth of the parent's, (n_nodes, K).
 
     A lead of one row is more than the parent can weigh, so the largest is the node's majority.
@@ -306,6 +306,11 @@ def node_probabilities(tree: Tree, unseen: str) -> np.ndarray:
     above = uniform if unseen == "uniform" else tree.counts[0] / total[0]
     probability = np.empty((n_nodes, n_classes))
     probability[0] = (tree.counts[0] + above) / (total[0] + 1)
+    if compiled:
+        from holdtrue.categories import loops  # imports numba
+
+        loops.mix_with_parents(tree.counts, tree.parent, probability)
+        return probability
     for at in tree.levels():
         probability[at] = child_shares(tree.counts[at], probability[tree.parent[at]])
     return probability

@@ -10,13 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
-from holdtrue.categories.encoder import (
-    ColumnEncoder,
-    read_groups,
-    read_numbers,
-    read_sample,
-    read_table,
-)
+from holdtrue.categories.encoder import ColumnEncoder, read_groups, read_sample, read_table
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
 from holdtrue.categories.leaf_terms import SHRUNK
@@ -68,13 +62,13 @@ class Grown(ShowsPath, BaseEstimator):
         self._check_parameters()
         group = read_groups(groups, y, sample_weight)
         self._check_groups(group)
-        unit = 1.0
-        if self._criteria is OF_CLASSES:
-            self._encoder, sample, self.classes_ = read_sample(self, X, y, sample_weight)
+        is_numeric = self._criteria is not OF_CLASSES
+        read = read_sample(self, X, y, sample_weight, is_numeric=is_numeric)
+        if is_numeric:
+            self._encoder, sample, self._unit = read
         else:
-            self._encoder, sample, self._unit = read_numbers(self, X, y, sample_weight)
-            unit = self._unit.scale**2
-        self._grow(sample, group, unit)
+            self._encoder, sample, self.classes_ = read
+        self._grow(sample, group, self._unit.scale**2 if is_numeric else 1.0)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -452,12 +446,13 @@ def criterion_unit(criterion: str) -> str:
     return (CRITERIA if criterion in CRITERIA else NUMERIC_CRITERIA)[criterion].unit
 
 
-def class_shares(tree: Tree, unseen: str) -> np.ndarray:
+def class_shares(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarray:
     """Class shares of every node, shape (n_nodes, n_classes).
 
     Those of log loss rest on all classes alike, because these are the shares that it estimates.
     """
-    return node_probabilities(tree, "uniform" if tree.criterion in SHRUNK else unseen)
+    unseen = "uniform" if tree.criterion in SHRUNK else unseen
+    return node_probabilities(tree, unseen, compiled=compiled)
 
 
 def _reason(tree: Tree, n_splits: int, limits: dict[str, Any]) -> str:
