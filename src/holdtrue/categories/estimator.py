@@ -432,7 +432,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             )
         criterion = criterion_for(self.criterion, first.classes)
         new_data = "new groups" if isinstance(first, GroupProfile) else "new rows"
-        how = Scoring(criterion, *self._options(), new_data)
+        how = Scoring(criterion, *self._options())._replace(new_data=new_data)
         estimates = [score_column(profile, how) for profile in profiles.values()]
         if counts is not None:
             estimates = _with_shapes(estimates, counts, list(profiles.values()), how)
