@@ -25,9 +25,9 @@ def by_hand(values, codes):
     return counts
 
 
-@pytest.mark.parametrize("loops", [False, True])
-def test_the_most_frequent_values_are_kept_with_their_counts(loops, monkeypatch):
-    monkeypatch.setattr("holdtrue.columns.outline.loops_pay", lambda n_values: loops)
+@pytest.mark.parametrize("block", [10, 1 << 16])
+def test_the_most_frequent_values_are_kept_with_their_counts(block, monkeypatch):
+    monkeypatch.setattr("holdtrue.columns.outline._BLOCK", block)
     rng = np.random.default_rng(0)
     texts = [f"v{i}" for i in rng.geometric(0.1, 2000)]
     target = Target.from_column(rng.integers(0, 2, 2000), False)
@@ -78,9 +78,7 @@ def test_parts_of_a_column_keep_what_the_whole_keeps(kind, monkeypatch):
     assert [b.tolist() for b in in_parts.bins] == [b.tolist() for b in profile.bins]
 
 
-@pytest.mark.parametrize("loops", [False, True])
-def test_bins_end_at_values_of_the_data(loops, monkeypatch):
-    monkeypatch.setattr("holdtrue.columns.bins.loops_pay", lambda n_values: loops)
+def test_bins_end_at_values_of_the_data():
     target = Target.from_column([0, 1] * 50, False)
     column = pa.array(np.arange(100.0))
     piece = whole_part("number", *count_column("c", column, target))

@@ -33,7 +33,7 @@ def both_ways(column, target, kind, how):
         some = Profile.from_parts(kind, some, target.n_samples, target.classes, how.max_bins)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "_SAMPLE", 1 << 15)
-        counts = count_column("x", column, target, keep_values=False)
+        counts = count_column("x", column, target)
     whole = [parts.whole_part(kind, *counts)]
     return some, Profile.from_parts(kind, whole, target.n_samples, target.classes, how.max_bins)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from holdtrue.columns import loops
+from holdtrue.columns import key_loops
 from holdtrue.columns.distinct import distinct, text_groups
 from holdtrue.columns.values import array_column, column_kind, columns_of, python_values
 
@@ -50,10 +50,10 @@ def test_texts_that_share_a_hash_are_not_taken_for_one():
     # By the loops as they are written, in Python, with a hash that is 0 for every key.
     keys = np.array([[1, 2], [1, 3], [1, 2], [4, 2]], dtype=np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loops, "_row_hash", lambda keys, i, n_words: np.uint64(0))
+        patch.setattr(key_loops, "_row_hash", lambda keys, i, n_words: np.uint64(0))
         rows, codes = np.arange(4, dtype=np.uint32), np.empty(4, dtype=np.int32)
         first = np.empty(4, dtype=np.uint32)
-        n_groups = loops.group_keys.py_func(keys, rows, np.array([4]), codes, first, (0, 0))
+        n_groups = key_loops.group_keys.py_func(keys, rows, np.array([4]), codes, first, (0, 0))
     assert (codes.tolist(), first[:n_groups].tolist()) == ([0, 1, 0, 2], [0, 1, 3])
 
 

@@ -35,7 +35,7 @@ from holdtrue.charts import svg
 from holdtrue.columns.bins import has_bins
 from holdtrue.columns.counting import Groups, Target, count_groups
 from holdtrue.columns.outline import Outline
-from holdtrue.columns.parts import column_part, count_in_parts
+from holdtrue.columns.parts import column_parts, count_in_parts
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.evidence import ColumnEvidence
@@ -427,8 +427,22 @@ def score_table(
     if n_jobs in (None, 1):
         # One column at a time: its counts are dropped before the next is read.
         return (_score(table, name, kind, target, how, groups) for name, kind in jobs)
-    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    return run(delayed(_score)(table, name, kind, target, how, groups) for name, kind in jobs)
+    return _scored_in_threads(
+        Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator"),
+        [delayed(_score)(table, name, kind, target, how, groups) for name, kind in jobs],
+        sorted(range(len(kinds)), key=lambda j: kinds[j] != "category"),  # texts take longest
+    )
+
+
+def _scored_in_threads(run: Parallel, jobs: list[Any], order: list[int]) -> Iterator[Any]:
+    """Results of the jobs, which are begun in another order than theirs."""
+    done: dict[int, Any] = {}
+    n_given = 0
+    for j, result in zip(order, run(jobs[j] for j in order), strict=True):
+        done[j] = result
+        while n_given in done:
+            yield done.pop(n_given)
+            n_given += 1
 
 
 def _scored_once(
@@ -492,7 +506,7 @@ def _score(
     if table.n_rows == len(target.codes):
         parts = count_in_parts(table, name, target)
     if parts is None:
-        parts = iter([column_part(kind, name, table.column(name), target)])
+        parts = column_parts(kind, name, table.column(name), target)
     outline = Outline() if with_shape else None
     profile = Profile.from_parts(
         kind, parts, target.n_samples, target.classes, how.max_bins, outline

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from holdtrue.columns.counting import holds_moments, loops_pay, rows_by_value, sum_between
+from holdtrue.columns.counting import rows_by_value, sum_between
 
 
 class Reading(NamedTuple):
@@ -102,17 +102,6 @@ def bin_ranks(n_rows: float, n_bins: int) -> np.ndarray:
     return np.ceil(np.arange(1, n_bins) * (n_rows / n_bins))
 
 
-def _cumulated(table: np.ndarray) -> np.ndarray:
-    """Rows of the sample up to each value of a table."""
-    if holds_moments(table) or not loops_pay(len(table)):
-        return np.cumsum(rows_by_value(table))
-    from holdtrue.columns.loops import cumulated_rows, room
-
-    reached = room(len(table), 1, np.int64)[:, 0]
-    cumulated_rows(table, reached)
-    return reached
-
-
 class BinCounter:
     """Tables of the bins of a column whose values come in order, in one part or in several.
 
@@ -143,7 +132,7 @@ class BinCounter:
         """Add the next values in order, none of them empty; returns where bins may end."""
         if not len(table):
             return np.zeros(0, dtype=np.intp)
-        reached = _cumulated(table)
+        reached = np.cumsum(rows_by_value(table))
         ranks = self.ranks[(self.ranks > self._n_done) & (self.ranks <= self._n_done + reached[-1])]
         # In the type of `reached`, or NumPy would convert all of it.
         places = np.searchsorted(reached, (ranks - self._n_done).astype(reached.dtype))

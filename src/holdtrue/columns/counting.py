@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from holdtrue.columns.distinct import (
     is_long_text,
     mostly_differ,
     sorted_distinct,
-    text_groups,
     text_pieces,
     with_one_dictionary,
 )
@@ -31,7 +30,7 @@ from holdtrue.targets import check_class_count, target_kind
 from holdtrue.validation import check_groups, check_weights
 
 if TYPE_CHECKING:
-    from holdtrue.columns.loops import Groups as TextGroups
+    from holdtrue.columns.key_loops import KeyCounts
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
@@ -201,9 +200,7 @@ def label_order(labels: list[Any]) -> list[int]:
         return sorted(places, key=lambda i: (type(labels[i]).__name__, labels[i]))
 
 
-def count_column(
-    name: str, column: Any, target: Target, *, keep_values: bool = True
-) -> tuple[Any, np.ndarray]:
+def count_column(name: str, column: Any, target: Target) -> tuple[Any, np.ndarray]:
     """Distinct values of one column and their table.
 
     Parameters
@@ -212,9 +209,6 @@ def count_column(
         The column, for the messages.
     column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
     target : Target
-    keep_values : bool
-        Without it the values of a category may be given as row numbers, null for the missing
-        one: enough to score the column, and faster.
 
     Returns
     -------
@@ -224,40 +218,23 @@ def count_column(
     """
     numbers = number_counts(column, target)
     if numbers is None:
-        return count_by_code(name, column, target, keep_values=keep_values)
-    values, counts, missing = numbers
+        return count_by_code(name, column, target)
+    missing, parts = numbers
+    values, counts = next(parts)
     if not len(missing):
         return values, counts
     return pa.concat_arrays([values, pa.nulls(1, values.type)]), np.vstack([counts, missing])
 
 
-def count_by_code(
-    name: str, column: Any, target: Target, *, keep_values: bool
-) -> tuple[Any, np.ndarray]:
+def count_by_code(name: str, column: Any, target: Target) -> tuple[Any, np.ndarray]:
     """The same where `number_counts` gives None."""
     if not isinstance(column, np.ndarray) and pa.types.is_dictionary(column.type):
         column = with_one_dictionary(column)
         is_encoded = pa.types.is_dictionary(column.type)
         if is_encoded and _loops_count(column, target) and _loops_count_codes(len(column)):
             return _dictionary_counts(name, column, target)
-    if not keep_values:
-        by_row = _text_counts(column, target)
-        if by_row is not None:
-            return by_row
-        groups = text_groups(column)
-        if groups is not None:
-            return count_text_groups(column, groups, target)
     values, codes = distinct(name, column)
     return present_values(values, table_of(codes, len(values), target))
-
-
-def count_text_groups(column: Any, groups: TextGroups, target: Target) -> tuple[Any, np.ndarray]:
-    """Row numbers of the values of a text column that are grouped, and their table."""
-    rows = row_numbers(column, groups.first)
-    if target.classes is not None and target.weight is None:
-        return rows, groups.class_counts(target.codes, len(target.classes))
-    table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
-    return present_values(rows, table)
 
 
 def count_groups(
@@ -365,8 +342,10 @@ def _loops_count(column: Any, target: Target) -> bool:
     )
 
 
-def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndarray] | None:
-    """Numbers of a long column in order, their class counts, and those of missing rows.
+def number_counts(
+    column: Any, target: Target, max_rows: int | None = None
+) -> tuple[np.ndarray, Iterator[tuple[Any, np.ndarray]]] | None:
+    """Class counts of missing rows, and numbers of a long column in order with theirs, in parts.
 
     None for other columns, and for integers that NumPy counts as codes before loops are loaded.
 
@@ -374,12 +353,15 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
     ----------
     column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
     target : Target
+    max_rows : int, optional
+        About how many rows a part counts at most, where numbers mostly differ; by default there is
+        one part.
 
     Returns
     -------
-    values : pyarrow.Array
-    counts : ndarray of int64, shape (n_values, n_classes)
     missing : ndarray of int64, shape (0, n_classes) or (1, n_classes)
+    parts : iterator of (values, counts)
+        A pyarrow.Array, and an ndarray of int64, shape (n_values, n_classes).
     """
     _check_length(column, target)
     if not _loops_count(column, target) or column.null_count == len(column):
@@ -394,25 +376,25 @@ def number_counts(column: Any, target: Target) -> tuple[Any, np.ndarray, np.ndar
             return None
     else:
         return None
-    from holdtrue.columns.loops import count_keys_in_one_pass, sorted_counts
+    from holdtrue.columns.key_loops import count_keys_in_one_pass
+    from holdtrue.columns.loops import sorted_counts
 
     pieces = [number_buffers(chunk) for chunk in _chunks(column)]
     n_classes, dtype = len(target.classes or ()), pieces[0][0].dtype
-    if ends is not None:
+    # Cells at random places of a table beyond the cache take longer than sorting.
+    if ends is not None and (ends[1] - ends[0] + 1) * n_classes <= len(column):
         values, counts, missing = dense_counts(pieces, *ends, target)
-        return pa.array(values), counts, missing
+        return missing, iter([(pa.array(values), counts)])
     keyed = None
     if not mostly_differ(column, 0.9):
         keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
         keyed = count_keys_in_one_pass(keys, 1, target.codes, n_classes)
     if keyed is None:
-        missing, parts = sorted_counts(pieces, dtype, target.codes, n_classes)
-        values, counts = next(parts)
-    else:
-        values = keyed.keys[:, 0].view(dtype)
-        order = np.argsort(values)
-        values, counts, missing = values[order], keyed.counts[order], keyed.missing
-    return pa.array(values), counts, missing[None][: int(missing.any())]
+        missing, parts = sorted_counts(pieces, dtype, target.codes, n_classes, max_rows)
+        return missing, ((pa.array(values), counts) for values, counts in parts)
+    values = keyed.keys[:, 0].view(dtype)
+    order = np.argsort(values)
+    return keyed.missing, iter([(pa.array(values[order]), keyed.counts[order])])
 
 
 def dense_counts(
@@ -456,20 +438,18 @@ def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
     return stored + 0.0, valid
 
 
-def _text_counts(column: Any, target: Target) -> tuple[Any, np.ndarray] | None:
-    """Class counts for text with many repeats; the values are given by row numbers."""
+def text_counts(column: Any, target: Target) -> KeyCounts | None:
+    """Class counts of a long column of short texts with many repeats; None for other columns."""
     if not (_loops_count(column, target) and is_long_text(column)) or mostly_differ(column, 0.5):
         return None
-    keys = text_pieces(column)
-    if keys is None:
+    texts = text_pieces(column)
+    if texts is None:
         return None
-    from holdtrue.columns.loops import count_keys_in_one_pass, text_blocks
+    from holdtrue.columns.key_loops import count_keys_in_one_pass, text_blocks
 
-    assert target.classes is not None
-    pieces, n_words = keys
-    blocks = ((block, np.zeros(0, dtype=bool)) for block in text_blocks(pieces, n_words))
-    keyed = count_keys_in_one_pass(blocks, n_words, target.codes, len(target.classes))
-    return None if keyed is None else (row_numbers(column, keyed.first), keyed.counts)
+    n_words = texts[1]
+    n_classes = len(target.classes or ())
+    return count_keys_in_one_pass(text_blocks(*texts), n_words, target.codes, n_classes)
 
 
 def _dictionary_counts(name: str, column: Any, target: Target) -> tuple[Any, np.ndarray]:
@@ -486,12 +466,6 @@ def _dictionary_counts(name: str, column: Any, target: Target) -> tuple[Any, np.
     table = np.zeros((len(values), n_classes), dtype=np.int64)
     np.add.at(table, places, np.concatenate([counts, missing[None]]))
     return present_values(values, table)
-
-
-def row_numbers(column: Any, rows: np.ndarray) -> Any:
-    """Row numbers as an Arrow array, null where the column is."""
-    missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
-    return pa.array(rows, mask=missing)
 
 
 def table_of(codes: np.ndarray, n_values: int, target: Target) -> np.ndarray:

@@ -18,7 +18,7 @@ from holdtrue.columns.values import (
 )
 
 if TYPE_CHECKING:
-    from holdtrue.columns.loops import Groups
+    from holdtrue.columns.key_loops import Groups
 
 # Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
@@ -116,13 +116,14 @@ def text_parts(column: Any, max_rows: int) -> Iterator[Groups] | None:
     """`text_groups` in parts of about ``max_rows`` rows; equal texts are in one part."""
     if not (is_long_text(column) and mostly_differ(column, 0.5)):
         return None
-    keys = text_pieces(column)
-    if keys is None:
+    texts = text_pieces(column)
+    if texts is None:
         return None
-    from holdtrue.columns.loops import grouped, text_blocks
+    from holdtrue.columns.key_loops import grouped, text_blocks
 
-    pieces, n_words = keys
-    return grouped(lambda: text_blocks(pieces, n_words), len(column), n_words, max_rows)
+    n_words = texts[1]
+    blocks = lambda: (keys for keys, _ in text_blocks(*texts))  # noqa: E731
+    return grouped(blocks, len(column), n_words, max_rows)
 
 
 def is_long_text(column: Any) -> bool:
@@ -145,7 +146,7 @@ def _sample(column: Any) -> Any:
 
 def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
     """Arguments of `loops.text_blocks` for a column of text; None if a text is too long for it."""
-    from holdtrue.columns.loops import MAX_TEXT
+    from holdtrue.columns.key_loops import MAX_TEXT
 
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     pieces = [text_buffers(chunk) for chunk in chunks if len(chunk)]

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.counting import holds_moments, loops_pay, rows_by_value, sum_between
+from holdtrue.columns.counting import rows_by_value, sum_between
 from holdtrue.columns.parts import Part
 from holdtrue.columns.values import python_values
 
 MOST_VALUES = 8
+_BLOCK = 1 << 16  # values whose rows stay in the cache
 
 
 class Outline:
@@ -60,33 +61,31 @@ class Outline:
             self._named += _taken(part, ends)
             self._at.append(self._n_values + ends)
         self._n_values += len(table)
-        total, best = _total_and_frequent(table)
-        values, tables = _taken(part, best), table[best]
+        total = sum_between(table, np.array([len(table) - 1]))
         if len(self.total):
             total = sum_between(np.concatenate([self.total, total]), np.array([1]))
-            values, tables = self.frequent + values, np.concatenate([self.tables, tables])
+        self.total = total
+        for start in range(0, len(table), _BLOCK):
+            self._keep_frequent(part, start)
+
+    def _keep_frequent(self, part: Part, start: int) -> None:
+        """The most frequent of the values kept and of a block of a part; of equals, the first."""
+        rows = rows_by_value(part.table[start : start + _BLOCK])
+        least = rows_by_value(self.tables)[-1] if len(self.frequent) == MOST_VALUES else 0
+        places = np.flatnonzero(rows > least)
+        if not len(places):
+            return
+        best = start + places[np.argsort(-rows[places], kind="stable")[:MOST_VALUES]]
+        values, tables = self.frequent + _taken(part, best), part.table[best]
+        if self.frequent:
+            tables = np.concatenate([self.tables, tables])
         order = np.argsort(-rows_by_value(tables), kind="stable")[:MOST_VALUES]
-        self.frequent, self.tables, self.total = [values[i] for i in order], tables[order], total
+        self.frequent, self.tables = [values[i] for i in order], tables[order]
 
     def edges(self, ends: np.ndarray) -> list[Any]:
         """The least value, and the last value of each bin."""
         places = np.searchsorted(np.concatenate(self._at), ends)
         return self._first + [self._named[place] for place in places]
-
-
-def _total_and_frequent(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sum of a table, shape (1, width), and where its most frequent values lie, in any order."""
-    n_kept = min(MOST_VALUES, len(table))
-    if not holds_moments(table) and loops_pay(len(table)):
-        from holdtrue.columns.loops import add_frequent
-
-        total = np.zeros((1, table.shape[1]), dtype=np.int64)
-        places = np.full(n_kept, -1)
-        add_frequent(table, total[0], places.copy(), places)
-        return total, places
-    rows = rows_by_value(table)
-    total = sum_between(table, np.array([len(table) - 1]))
-    return total, np.argpartition(-rows, n_kept - 1)[:n_kept]
 
 
 def _taken(part: Part, places: np.ndarray) -> list[Any]:

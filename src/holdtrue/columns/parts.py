@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,18 @@ from holdtrue.columns.bins import has_bins, is_missing, missing_rows, value_orde
 from holdtrue.columns.counting import (
     Target,
     count_by_code,
-    count_text_groups,
     dense_counts,
     number_buffers,
     number_counts,
+    present_values,
+    table_of,
+    text_counts,
 )
-from holdtrue.columns.distinct import is_long_text, mostly_differ, text_parts
+from holdtrue.columns.distinct import mostly_differ, text_groups, text_parts
 from holdtrue.columns.values import filtered
+
+if TYPE_CHECKING:
+    from holdtrue.columns.key_loops import Groups as TextGroups
 
 # Rows from which a column is counted in parts, and rows of a part. Below, one table of all values
 # takes less time, and for five million rows less than a gigabyte.
@@ -65,7 +70,7 @@ class ColumnSource(Protocol):
         """Record batches of some columns."""
 
 
-def whole_part(kind: str, values: Any, table: np.ndarray, column: Any = None) -> Part:
+def whole_part(kind: str, values: Any, table: np.ndarray) -> Part:
     """The one part of a column that is counted as a whole.
 
     Parameters
@@ -74,8 +79,6 @@ def whole_part(kind: str, values: Any, table: np.ndarray, column: Any = None) ->
         One of `holdtrue.columns.values.KINDS`.
     values : pyarrow.Array or ndarray of object, length n_values
     table : ndarray of shape (n_values, width)
-    column : pyarrow.Array or pyarrow.ChunkedArray, optional
-        Of texts, of which the values may be row numbers.
     """
     missing = missing_rows(values, table)
     if has_bins(kind):
@@ -85,18 +88,39 @@ def whole_part(kind: str, values: Any, table: np.ndarray, column: Any = None) ->
     if len(missing):
         present = ~is_missing(values)
         values, table = filtered(values, present), table[present]
-    are_rows = column is not None and is_long_text(column) and pa.types.is_integer(values.type)
-    return Part(table, missing, values, column if are_rows else None)
-
-
-def column_part(kind: str, name: str, column: Any, target: Target) -> Part:
-    """The one part of a column, counted here; parameters as in `whole_part` and `count_column`."""
-    numbers = number_counts(column, target)
-    if numbers is None:
-        counts = count_by_code(name, column, target, keep_values=False)
-        return whole_part(kind, *counts, column)
-    values, table, missing = numbers
     return Part(table, missing, values)
+
+
+def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[Part]:
+    """Parts of a column in memory; parameters as in `whole_part` and `count_column`."""
+    numbers = number_counts(column, target, PART)
+    if numbers is not None:
+        missing, parts = numbers
+        for values, table in parts:
+            yield Part(table, missing, values)
+            missing = missing[:0]
+        return
+    keyed = text_counts(column, target)
+    if keyed is not None:
+        yield Part(keyed.counts, keyed.missing, pa.array(keyed.first), column)
+        return
+    groups = text_groups(column)
+    if groups is not None:
+        yield _text_part(column, groups, target)
+    else:
+        yield whole_part(kind, *count_by_code(name, column, target))
+
+
+def _text_part(column: Any, groups: TextGroups, target: Target) -> Part:
+    """The part of a column of text whose rows are grouped by value."""
+    rows = groups.first
+    if target.classes is not None and target.weight is None:
+        table = groups.class_counts(target.codes, len(target.classes))
+    else:
+        table = table_of(groups.codes, len(rows), target.at(groups.rows))
+        rows, table = present_values(rows, table)
+    missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
+    return whole_part("category", pa.array(rows, mask=missing), table)._replace(column=column)
 
 
 def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[Part] | None:
@@ -137,9 +161,8 @@ def _text_tables(column: Any, target: Target) -> Iterator[Part] | None:
 
     def parts() -> Iterator[Part]:
         while (group := next(groups, None)) is not None:
-            rows, table = count_text_groups(column, group, target)
-            part = whole_part("category", rows, table, column)
-            del group, rows, table  # free the memory before the next part
+            part = _text_part(column, group, target)
+            del group  # free the memory before the next part
             yield part
             del part
 
@@ -148,7 +171,7 @@ def _text_tables(column: Any, target: Target) -> Iterator[Part] | None:
 
 def _begins_with_long_texts(source: ColumnSource, name: str) -> bool:
     """Whether the first rows have texts too long for a key, most of which differ."""
-    from holdtrue.columns.loops import MAX_TEXT
+    from holdtrue.columns.key_loops import MAX_TEXT
 
     rows = next(iter(source.batches([name], _BATCH))).column(0)
     longest = pc.max(pc.binary_length(rows)).as_py()

@@ -564,7 +564,7 @@ def _hashes(values: Any) -> np.ndarray:
     elif pa.types.is_temporal(kind):
         values = values.view(f"int{kind.bit_width}")
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        from holdtrue.columns.loops import hash_texts, words_of
+        from holdtrue.columns.key_loops import hash_texts, words_of
 
         text = pc.cast(values, pa.large_binary() if pa.types.is_binary(kind) else pa.large_string())
         offsets, bytes_, _ = text_buffers(text)

@@ -1,0 +1,489 @@
+"""Compiled loops that find equal keys and count them. Importing this module imports numba.
+
+A hash only says where to look: whole keys are compared. A key is a row of ``n_words`` words. Loops
+over one or two words are unrolled: their number is the length of a tuple, ``words``, and so known
+when a loop is compiled. Wider keys have an empty tuple, and one compiled loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from holdtrue.columns.loops import compiled, room
+
+# Longest text, in bytes, that a key of whole words holds; a UUID has 36.
+MAX_TEXT = 39
+
+# Rows of a part: its table of groups stays in the cache.
+_PART = 1 << 13
+_MAX_BITS = 12
+# Room for distinct keys that are counted in one table, at first and at most; a small table stays in
+# the cache. Most rows of other keys.
+_FEW_KEYS, _MAX_KEYS = 1 << 13, 1 << 17
+_SLOTS = 4  # for each key
+_MAX_LEFT = 1 << 23
+# Rows whose keys are made at a time, and rows that are looked up at a time.
+_BLOCK = 1 << 12
+_ROWS = 1 << 8
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MISSING = np.uint64(255 << 56)
+
+
+def _words(n_words: int) -> tuple[int, ...]:
+    return (0,) * n_words if n_words <= 2 else ()
+
+
+@numba.njit(inline="always")
+def _width(keys: Any, words: Any) -> Any:
+    return len(words) if len(words) > 0 else keys.shape[1]
+
+
+@numba.njit
+def _mixed(mixed: Any, word: Any) -> Any:
+    mixed = (mixed ^ word) * _MIX
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@numba.njit(inline="always")
+def _row_hash(keys: Any, i: Any, n_words: Any) -> Any:
+    mixed = np.uint64(0)
+    for w in range(n_words):
+        mixed = _mixed(mixed, keys[i, w])
+    return mixed * _MIX
+
+
+@numba.njit(inline="always")
+def _same_key(seen: Any, at: Any, keys: Any, i: Any, n_words: Any) -> Any:
+    same = True
+    for w in range(n_words):
+        same &= seen[at, w] == keys[i, w]
+    return same
+
+
+@compiled
+def hash_texts(offsets: np.ndarray, eights: np.ndarray, hashes: np.ndarray) -> None:
+    """Write a hash of each text, the same on every machine.
+
+    Parameters
+    ----------
+    offsets, eights
+        As in `text_keys`; the text goes on for eight bytes after the last row.
+    hashes : ndarray of uint64, shape (n_rows,)
+    """
+    for i in range(len(hashes)):
+        start, stop = offsets[i], offsets[i + 1]
+        mixed = np.uint64(stop - start) * _MIX
+        for at in range(start, stop, 8):
+            word = eights[at]
+            if stop - at < 8:
+                word &= (np.uint64(1) << np.uint64(8 * (stop - at))) - np.uint64(1)
+            mixed = _mixed(mixed, word)
+        hashes[i] = (mixed ^ (mixed >> np.uint64(32))) * _MIX
+
+
+@compiled
+def text_keys(
+    offsets: np.ndarray,
+    text: np.ndarray,
+    eights: np.ndarray,
+    valid: np.ndarray,
+    keys: np.ndarray,
+    words: tuple[int, ...],
+) -> None:
+    """Write each text as a key, a row of 64-bit words; different texts have different keys.
+
+    Zeros fill a key up. Its last byte is the length, which is far below 255: 255 is a missing text.
+
+    Parameters
+    ----------
+    offsets : ndarray of int, shape (n_rows + 1,)
+        Where in ``text`` each row begins.
+    text : ndarray of uint8
+    eights : ndarray of uint64, shape (max(len(text) - 7, 0),)
+        The eight bytes from each place of ``text`` on.
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        No text is longer than ``8 n_words - 1``.
+    """
+    n_words = _width(keys, words)
+    last = n_words - 1
+    for i in range(len(keys)):
+        start, stop = offsets[i], offsets[i + 1]
+        missing = len(valid) > 0 and not valid[i]
+        for w in range(n_words):
+            at = start + 8 * w
+            left = 0 if missing else stop - at
+            word = np.uint64(0)
+            if left > 0:
+                if at < len(eights):
+                    word = eights[at]
+                    if left < 8:
+                        word &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
+                else:
+                    for b in range(left):
+                        word |= np.uint64(text[at + b]) << np.uint64(8 * b)
+            keys[i, w] = word
+        keys[i, last] |= _MISSING if missing else np.uint64(stop - start) << np.uint64(56)
+
+
+@compiled
+def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray, words: tuple[int, ...]) -> None:
+    """Add the keys, shape (n_rows, n_words), to the sizes of their parts, shape (2**n_bits,)."""
+    n_words = _width(keys, words)
+    for i in range(len(keys)):
+        sizes[_row_hash(keys, i, n_words) >> np.uint64(64 - n_bits)] += 1
+
+
+@compiled
+def place_keys(
+    keys: np.ndarray,
+    first_row: int,
+    n_bits: int,
+    first_part: int,
+    places: np.ndarray,
+    placed: np.ndarray,
+    rows: np.ndarray,
+    words: tuple[int, ...],
+) -> None:
+    """Write each key and its row number to the next place of its part.
+
+    Keys of parts before ``first_part``, and after those that have places, are passed over.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Of the rows from ``first_row`` on.
+    first_row, n_bits, first_part : int
+    places : ndarray of int64, shape (n_parts,)
+        Next place of each part from the first on; moved on.
+    placed : ndarray of uint64, shape (n_placed, n_words)
+    rows : ndarray of uint32, shape (n_placed,)
+    """
+    n_words = _width(keys, words)
+    for i in range(len(keys)):
+        part = np.int64(_row_hash(keys, i, n_words) >> np.uint64(64 - n_bits)) - first_part
+        if part < 0 or part >= len(places):
+            continue
+        to = places[part]
+        places[part] = to + 1
+        rows[to] = first_row + i
+        for w in range(n_words):
+            placed[to, w] = keys[i, w]
+
+
+@compiled
+def group_keys(
+    keys: np.ndarray,
+    rows: np.ndarray,
+    stops: np.ndarray,
+    codes: np.ndarray,
+    first: np.ndarray,
+    words: tuple[int, ...],
+) -> Any:
+    """Number of groups of equal keys, found part by part.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Equal keys lie in one part.
+    rows : ndarray of uint32, shape (n_rows,)
+    stops : ndarray of int64, shape (n_parts,)
+    codes : ndarray of int32, shape (n_rows,)
+        Written: group of each key; groups are numbered part by part.
+    first : ndarray of uint32, shape (n_rows,)
+        Written, up to the number of groups: the row of each group's first key.
+    """
+    table = np.empty(0, dtype=np.int32)
+    n_words = _width(keys, words)
+    n_groups, start = 0, 0
+    for stop in stops:
+        size = 16
+        while size < 2 * (stop - start):
+            size *= 2
+        if size > len(table):
+            table = np.empty(size, dtype=np.int32)
+        table[:size] = -1
+        for at in range(start, stop):
+            slot = np.int64(_row_hash(keys, at, n_words) >> np.uint64(20)) & (size - 1)
+            while True:
+                seen = table[slot]
+                if seen < 0:
+                    table[slot] = at
+                    codes[at] = n_groups
+                    first[n_groups] = rows[at]
+                    n_groups += 1
+                    break
+                if _same_key(keys, seen, keys, at, n_words):
+                    codes[at] = codes[seen]
+                    break
+                slot = (slot + 1) & (size - 1)
+        start = stop
+    return n_groups
+
+
+@compiled
+def add_group_counts(
+    codes: np.ndarray, rows: np.ndarray, label: np.ndarray, counts: np.ndarray
+) -> None:
+    """Add some rows to the counts of their group and class.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (n,)
+        Group of each of the rows.
+    rows : ndarray of uint32, shape (n,)
+    label : ndarray of int, shape (n_all_rows,)
+    counts : ndarray of int64, shape (n_groups, n_classes)
+    """
+    for i in range(len(codes)):
+        counts[codes[i], np.uint64(label[rows[i]])] += 1
+
+
+@compiled
+def fill_slots(table: np.ndarray, n_words: int, n_seen: int, slots: np.ndarray) -> None:
+    """Write to empty slots, 0 everywhere, where `count_keys` finds the keys of a table."""
+    mask = np.uint64(len(slots) - 1)
+    for at in range(1, n_seen):
+        slot = (_row_hash(table, at, n_words) >> np.uint64(20)) & mask
+        while slots[slot] > 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = at
+
+
+@compiled
+def count_keys(
+    keys: np.ndarray,
+    valid: np.ndarray,
+    label: np.ndarray,
+    first_row: int,
+    slots: np.ndarray,
+    table: np.ndarray,
+    first: np.ndarray,
+    n_seen: int,
+    left: np.ndarray,
+    left_rows: np.ndarray,
+    n_left: int,
+    words: tuple[int, ...],
+) -> Any:
+    """Add the keys to the counts of those seen before; where there is no room, leave them over.
+
+    Rows are looked up some at a time: slots, then keys, then counts. Only the last step branches,
+    so the loads of the others do not wait for one another. A key and its counts lie in one line of
+    the cache. Indices are unsigned: NumPy's negative ones would cost a comparison each.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n_rows, n_words)
+        Of the rows from ``first_row`` on.
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    label : ndarray of int, shape (n_rows,)
+    first_row : int
+    slots : ndarray of uint32
+        From `fill_slots`; a power of two, more than there is room for.
+    table : ndarray of uint64, shape (n_keys, n_words + n_classes)
+        A row for each key that there is room for: the key, and its rows by class. The first row
+        counts missing rows.
+    first : ndarray of uint32, shape (n_keys,) or more
+        The first row of each key.
+    n_seen : int
+        Rows of the table in use.
+    left, left_rows : ndarray of uint64, shape (n, n_words), and of uint32, shape (n,)
+        Keys that are left over, and their rows; none for them: the first such key ends the loop.
+    n_left : int
+
+    Returns
+    -------
+    n_seen, n_left, n_done : int
+        Rows of the table in use, keys left over, and rows that have been looked at.
+    """
+    n_words = _width(keys, words)
+    mask, n_rows = np.uint64(len(slots) - 1), np.uint64(len(keys))
+    hashed, places = np.empty(_ROWS, dtype=np.uint64), np.empty(_ROWS, dtype=np.uint32)
+    is_seen = np.empty(_ROWS, dtype=np.bool_)
+    for start in range(np.uint64(0), n_rows, np.uint64(_ROWS)):
+        n = min(np.uint64(_ROWS), n_rows - start)
+        for i in range(n):
+            hashed[i] = (_row_hash(keys, start + i, n_words) >> np.uint64(20)) & mask
+            places[i] = slots[hashed[i]]
+        for i in range(n):
+            at = places[i]
+            is_seen[i] = (at > 0) & _same_key(table, at, keys, start + i, n_words)
+        if len(valid) > 0:
+            for i in range(n):
+                places[i] *= valid[start + i]
+                is_seen[i] |= not valid[start + i]
+        for i in range(n):
+            at, row = places[i], start + i
+            if not is_seen[i]:
+                slot = hashed[i]
+                at = slots[slot]
+                while at > 0 and not _same_key(table, at, keys, row, n_words):
+                    slot = (slot + np.uint64(1)) & mask
+                    at = slots[slot]
+                if at == 0 and n_seen == len(table):
+                    if n_left == len(left):
+                        return n_seen, n_left, np.int64(row)
+                    for w in range(n_words):
+                        left[n_left, w] = keys[row, w]
+                    left_rows[n_left] = first_row + row
+                    n_left += 1
+                    continue
+                if at == 0:
+                    at = np.uint32(n_seen)
+                    slots[slot] = at
+                    table[at] = 0
+                    for w in range(n_words):
+                        table[at, w] = keys[row, w]
+                    first[at] = first_row + row
+                    n_seen += 1
+            table[at, np.uint64(n_words) + np.uint64(label[row])] += np.uint64(1)
+    return n_seen, n_left, np.int64(n_rows)
+
+
+class KeyCounts(NamedTuple):
+    """Distinct keys in any order."""
+
+    keys: np.ndarray  # shape (n_keys, n_words)
+    first: np.ndarray  # shape (n_keys,): the first row of each
+    counts: np.ndarray  # shape (n_keys, n_classes)
+    missing: np.ndarray  # shape (0, n_classes) or (1, n_classes)
+
+
+def count_keys_in_one_pass(
+    blocks: Iterator[tuple[np.ndarray, np.ndarray]],
+    n_words: int,
+    label: np.ndarray,
+    n_classes: int,
+) -> KeyCounts | None:
+    """Rows by key and class; None where there are too many different keys.
+
+    The first keys, among which are the frequent ones, are counted in a table that stays in the
+    cache. Rows of other keys are left over, and then counted by parts.
+
+    Parameters
+    ----------
+    blocks : iterator of (keys, valid), as in `count_keys`
+    n_words : int
+    label : ndarray of int, shape (n_rows,)
+    n_classes : int
+    """
+    table = room(_MAX_KEYS, n_words + n_classes, np.uint64)
+    table[0] = 0
+    first = room(_MAX_KEYS, 1, np.uint32)[:, 0]
+    most, n_seen, n_left, start = _FEW_KEYS, 1, 0, 0
+    words = _words(n_words)
+    slots = np.zeros(_SLOTS * most, dtype=np.uint32)
+    left, left_rows = room(0, n_words, np.uint64), room(0, 1, np.uint32)[:, 0]
+    for keys, valid in blocks:
+        done = 0
+        while True:
+            n_seen, n_left, n_done = count_keys(
+                keys[done:], valid[done:], label[start + done : start + len(keys)], start + done,
+                slots, table[:most], first, n_seen, left, left_rows, n_left, words,
+            )  # fmt: skip
+            done += n_done
+            if done == len(keys):
+                break
+            if most < _MAX_KEYS:
+                most = min(4 * most, _MAX_KEYS)
+                slots = np.zeros(_SLOTS * most, dtype=np.uint32)
+                fill_slots(table, n_words, n_seen, slots)
+            elif len(left):
+                return None
+            else:
+                n_room = min(len(label) - start, _MAX_LEFT)
+                left, left_rows = room(n_room, n_words, np.uint64), room(n_room, 1, np.uint32)[:, 0]
+        start += len(keys)
+    seen, first = table[1:n_seen, :n_words], first[1:n_seen]
+    missing, counts = np.split(table[:n_seen, n_words:].astype(np.int64), [1])
+    if n_left:
+        left, left_rows = left[:n_left], left_rows[:n_left]
+        rest = next(grouped(lambda: iter([left]), n_left, n_words, n_left))
+        seen = np.concatenate([seen, left.take(rest.first, axis=0)])
+        first = np.concatenate([first, left_rows.take(rest.first)])
+        counts = np.concatenate([counts, rest.class_counts(label.take(left_rows), n_classes)])
+    return KeyCounts(seen, first, counts, missing[: int(missing.any())])
+
+
+class Groups(NamedTuple):
+    """Rows by their value, in an order that keeps equal values near one another."""
+
+    rows: np.ndarray  # shape (n_rows,): of all rows a permutation; rows of one group ascend
+    codes: np.ndarray  # shape (n_rows,): group of each of ``rows``
+    first: np.ndarray  # shape (n_groups,): the first row of each group
+
+    def class_counts(self, label: np.ndarray, n_classes: int) -> np.ndarray:
+        """Rows by group and class, shape (n_groups, n_classes); label has one class per row."""
+        counts = room(len(self.first), n_classes, np.int64)
+        counts.fill(0)
+        add_group_counts(self.codes, self.rows, label, counts)
+        return counts
+
+
+def grouped(
+    keys: Callable[[], Iterator[np.ndarray]], n_rows: int, n_words: int, max_rows: int
+) -> Iterator[Groups]:
+    """Groups of equal keys, in parts of about ``max_rows`` rows; equal keys are in one part.
+
+    Rows are distributed by a hash of their key, so that a part's hash table stays in the cache.
+
+    Parameters
+    ----------
+    keys : callable
+        Gives the keys block by block, each of shape (n, n_words); called once, and once more for
+        every part.
+    n_rows, n_words, max_rows : int
+    """
+    n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
+    sizes, words = np.zeros(1 << n_bits, dtype=np.int64), _words(n_words)
+    for block in keys():
+        add_sizes(block, n_bits, sizes, words)
+    turns = (np.cumsum(sizes) - 1) // max_rows
+    for turn in np.unique(turns[sizes > 0]):
+        parts = np.flatnonzero((turns == turn) & (sizes > 0))
+        first, last = int(parts[0]), int(parts[-1]) + 1
+        stops = np.cumsum(sizes[first:last])
+        places = stops - sizes[first:last]
+        n_placed = int(stops[-1])
+        placed, rows = room(n_placed, n_words, np.uint64), room(n_placed, 1, np.uint32)[:, 0]
+        start = 0
+        for block in keys():
+            place_keys(block, start, n_bits, first, places, placed, rows, words)
+            start += len(block)
+        codes, seen = room(n_placed, 1, np.int32)[:, 0], room(n_placed, 1, np.uint32)[:, 0]
+        n_groups = group_keys(placed, rows, stops, codes, seen, words)
+        groups = Groups(rows, codes, seen[:n_groups].copy())
+        del placed, rows, codes, seen  # free the memory before the next part
+        yield groups
+        del groups
+
+
+def words_of(text: np.ndarray) -> np.ndarray:
+    """The eight bytes from each place of some bytes on, as whole numbers; nothing is copied."""
+    return np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
+
+
+def text_blocks(
+    pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]], n_words: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Keys and masks of texts, as in `count_keys`; a block of them is overwritten by the next.
+
+    Parameters
+    ----------
+    pieces : list of (offsets, text, valid), as in `text_keys`
+    n_words : int
+    """
+    keys = np.empty((_BLOCK, n_words), dtype=np.uint64)
+    for offsets, text, valid in pieces:
+        eights = words_of(text)
+        for start in range(0, len(offsets) - 1, _BLOCK):
+            ends = offsets[start : start + _BLOCK + 1]
+            mask = valid[start : start + _BLOCK]
+            text_keys(ends, text, eights, mask, keys[: len(ends) - 1], _words(n_words))
+            yield keys[: len(ends) - 1], mask
