@@ -45,8 +45,7 @@ class JsonRows:
     def read(self) -> Spill:
         """All rows."""
         while True:
-            spill, is_stale = Spill(), False
-            keys: list[list[str]] = []
+            spill, is_stale, keys = Spill(), False, []
             for file in self.files:
                 of_file: dict[str, None] = {}
                 for block in self._blocks(file):
@@ -152,11 +151,12 @@ class JsonRows:
 
     def _look_for_mixed(self, block: Block, error: Exception) -> None:
         """Find the columns of several types in a block; whatever else is wrong is refused."""
-        kinds = {name: _type_kind(kind) for name, kind in self.types.items()}
+        arrow_names = {name: re.split(r"\W", str(kind))[0] for name, kind in self.types.items()}
+        kinds = {name: _KINDS.get(kind, "a number") for name, kind in arrow_names.items()}
         mixed = set()
         for where, content in self._lines(block):
             for name, value in _record(where, content).items():
-                kind = _value_kind(value)
+                kind = _KINDS.get(type(value), "a number")
                 known = kinds.setdefault(name, kind) or kind
                 kinds[name] = known
                 if kind and kind != known:
@@ -175,11 +175,9 @@ class JsonRows:
 
     def _lines(self, block: Block) -> Iterator[tuple[str, bytes]]:
         """Where each object of a block is, and its text."""
-        what, first = "line", 0
-        if self._is_array:
-            what, first = "object", block.offset + 1
-        else:
-            first = block.file.line(block.offset)
+        what, first = "object", block.offset + 1
+        if not self._is_array:
+            what, first = "line", block.file.line(block.offset)
         for number, content in enumerate(block.content.split(b"\n"), first):
             if content.strip():
                 yield f"{what} {number:,} of {block.file.path.name}", content
@@ -200,23 +198,12 @@ def _record(where: str, content: bytes) -> dict[str, Any]:
     return record
 
 
-def _value_kind(value: Any) -> str:
-    if value is None:
-        return ""
-    kinds = {bool: "a truth value", str: "text", list: "a list", dict: "an object"}
-    return kinds.get(type(value), "a number")
-
-
-def _type_kind(kind: Any) -> str:
-    if pa.types.is_null(kind):
-        return ""
-    if pa.types.is_boolean(kind):
-        return "a truth value"
-    if pa.types.is_string(kind) or pa.types.is_timestamp(kind):
-        return "text"
-    if pa.types.is_list(kind):
-        return "a list"
-    return "an object" if pa.types.is_struct(kind) else "a number"
+# What values are called, by their types in Python and by what Arrow calls them; else numbers.
+_KINDS = {
+    type(None): "", bool: "a truth value", str: "text", list: "a list", dict: "an object",
+    "null": "", "bool": "a truth value", "string": "text", "timestamp": "text", "list": "a list",
+    "struct": "an object",
+}  # fmt: skip
 
 
 # --- arrays -------------------------------------------------------------------------------------
@@ -226,6 +213,7 @@ _DEPTH[[*b"[{"]], _DEPTH[[*b"]}"]] = 1, -1
 _STRUCTURE = _DEPTH != 0
 _STRUCTURE[ord(",")] = True
 _LINE_ENDS = bytes.maketrans(b"\r\n", b"  ")
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _BLANK = re.compile(rb"(?:\A|\n)\s*(?:\n|\Z)")
 
 
@@ -255,7 +243,12 @@ def _array_blocks(file: TextFile) -> Iterator[Block]:
             lines = bytearray(rest[:stop].translate(_LINE_ENDS))
             np.frombuffer(lines, dtype=np.uint8)[commas[commas < stop]] = ord("\n")
             if n_before or not is_closed or lines.strip():
-                _check_elements(lines, n_before, file)
+                if blank := _BLANK.search(lines):
+                    number = n_before + lines.count(b"\n", 0, blank.start() + 1) + 1
+                    raise InputError(
+                        f"object {number:,} of {file.path.name} is empty: a comma too many. "
+                        "Remove it."
+                    )
                 yield Block(bytes(lines), n_before, file)
             n_before += lines.count(b"\n") + 1
             at, rest, next_look = at + stop + 1, rest[stop + 1 :], 0
@@ -271,21 +264,10 @@ def _array_blocks(file: TextFile) -> Iterator[Block]:
         )
 
 
-def _check_elements(lines: bytearray, n_before: int, file: TextFile) -> None:
-    blank = _BLANK.search(lines)
-    if blank:
-        number = n_before + lines.count(b"\n", 0, blank.start() + 1) + 1
-        raise InputError(
-            f"object {number:,} of {file.path.name} is empty: a comma too many. Remove it."
-        )
-
-
 def _element_ends(content: bytes) -> tuple[np.ndarray, int | None]:
     """Commas between elements of an array whose inside the content is, and where the array ends."""
-    characters = np.frombuffer(content, dtype=np.uint8)
+    characters = np.frombuffer(_ESCAPED.sub(b"  ", content), dtype=np.uint8)
     quotes = np.flatnonzero(characters == ord('"'))
-    if b"\\" in content:
-        quotes = quotes[~_is_escaped(characters, quotes)]
     places = np.flatnonzero(_STRUCTURE[characters])
     places = places[np.searchsorted(quotes, places) % 2 == 0]  # not inside a text
     depth = np.cumsum(_DEPTH[characters[places]], dtype=np.int64)
@@ -295,13 +277,3 @@ def _element_ends(content: bytes) -> tuple[np.ndarray, int | None]:
         end = int(places[closed[0]])
         places, depth = places[: closed[0]], depth[: closed[0]]
     return places[(depth == 0) & (characters[places] == ord(","))], end
-
-
-def _is_escaped(characters: np.ndarray, quotes: np.ndarray) -> np.ndarray:
-    """Which quotes follow an odd number of backslashes."""
-    slashes = np.flatnonzero(characters == ord("\\"))
-    run_starts = np.flatnonzero(np.diff(slashes, prepend=-2) != 1)  # places in slashes
-    last = np.searchsorted(slashes, quotes) - 1
-    follows = (last >= 0) & (slashes[last] == quotes - 1)
-    run = run_starts[np.searchsorted(run_starts, last, side="right") - 1]
-    return follows & ((last - run) % 2 == 0)

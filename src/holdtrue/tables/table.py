@@ -80,21 +80,15 @@ class Table:
         self._parts = date_parts(typed.types)
         parts = {name: date.computed() for name, date in self._parts.items()}
         self._source: Source = ComputedColumns(typed, parts) if parts else typed
-        of_parts = {name: date.type for name, date in self._parts.items()}
-        kinds, part_kinds = (
-            {name: type_kind(kind) for name, kind in types.items()}
-            for types in (typed.types, of_parts)
-        )
-        self.types: dict[str, Any] = _OfColumns(typed.types, of_parts)
-        self.kinds: dict[str, str] = _OfColumns(kinds, part_kinds)
+        self.types: dict[str, Any] = _OfColumns(typed.types, self._source.types)
+        kinds = {name: type_kind(kind) for name, kind in self._source.types.items()}
+        self.kinds: dict[str, str] = _OfColumns({name: kinds[name] for name in typed.types}, kinds)
         self._set_names(source.types)
 
     def _set_names(self, names: Iterable[str]) -> None:
         self.names = list(names)
-        seen = set(self.names)
-        self._known = frozenset(
-            [*self.names, *(part for part, date in self._parts.items() if date.column in seen)]
-        )
+        known = set(self.names)
+        self._known = known | {part for part, date in self._parts.items() if date.column in known}
 
     def __repr__(self) -> str:
         return f"<Table {self.description}: {self.n_rows:,} rows, {len(self.names)} columns>"
@@ -145,21 +139,10 @@ class Table:
     def complete(
         self, names: Iterable[str], *, nonzero: Iterable[str] = ()
     ) -> tuple[Table, dict[str, int]]:
-        """The rows that have a value in each of these columns, and how many rows lack one.
+        """The rows that have a value in each of these columns, and how many rows lack which.
 
-        These columns are decoded here and stay in memory.
-
-        Parameters
-        ----------
-        names : iterable of str
-        nonzero : iterable of str
-            Those of them in which 0 counts as no value: weights.
-
-        Returns
-        -------
-        table : Table
-        n_missing : dict from name to int
-            Rows without a value in that column; nan counts as missing.
+        nan counts as missing and, in the columns ``nonzero``, so does 0: they are weights. These
+        columns are decoded here and stay in memory.
         """
         held = {name: self.column(name) for name in names}
         if not held:
@@ -190,11 +173,7 @@ class Table:
     ) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, in the same types throughout; can be called again.
 
-        Parameters
-        ----------
-        columns : iterable of str, optional
-            Default: all that hold plain values.
-        rows : int
+        Without ``columns``, of all that hold plain values.
         """
         with speaking_as("Table"):  # errors come as the batches are read
             names = self.plain_names if columns is None else list(dict.fromkeys(columns))
@@ -230,12 +209,12 @@ class Table:
 class _OfColumns(dict[str, Any]):
     """Types or kinds of columns by name, and of the parts of dates where they are asked for."""
 
-    def __init__(self, columns: Mapping[str, Any], parts: Mapping[str, Any]):
+    def __init__(self, columns: Mapping[str, Any], with_parts: Mapping[str, Any]):
         super().__init__(columns)
-        self._parts = parts
+        self._with_parts = with_parts
 
     def __missing__(self, name: str) -> Any:
-        return self._parts[name]
+        return self._with_parts[name]
 
 
 class _CompleteRows:
