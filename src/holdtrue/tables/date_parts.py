@@ -32,21 +32,14 @@ class DatePart(NamedTuple):
     column: str  # of the dates
     part: str  # "year", "month", "weekday" or "hour"
 
-    @property
-    def type(self) -> Any:
-        """Arrow type of the part."""
-        return pa.string() if self.part in _LABELS else pa.int64()
-
-    def of(self, dates: Any) -> Any:
-        """The part of these dates, an Arrow array of any kind."""
-        numbers = self._numbers(dates)
-        if self.part not in _LABELS:
-            return numbers
-        return pc.take(pa.array(_LABELS[self.part]), numbers)
-
     def computed(self) -> Computed:
         """The part as a column of a table."""
-        return Computed(self.column, self.type, lambda dates, _: self.of(dates))
+        kind = pa.string() if self.part in _LABELS else pa.int64()
+        return Computed(self.column, kind, self._values)
+
+    def _values(self, dates: Any, n_before: int) -> Any:
+        numbers, labels = self._numbers(dates), _LABELS.get(self.part)
+        return numbers if labels is None else pc.take(pa.array(labels), numbers)
 
     def _numbers(self, dates: Any) -> Any:
         if self.part == "weekday":

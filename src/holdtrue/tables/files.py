@@ -38,6 +38,7 @@ _OTHERS = {
     b"SQLite format 3": "an SQLite file. Export the table as CSV or Parquet",
     b"FEA1": "Feather of version 1. Write it again with a newer Arrow",
 }
+_FORMATS = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
 # What unpacks to more bytes than this, and than this many times those of its file, is refused.
 _MAX_UNPACKED = 1 << 30
 _MAX_RATIO = 200
@@ -143,13 +144,9 @@ def binary_format(path: Path) -> str | None:
     for mark, what in _OTHERS.items():
         if start.startswith(mark):
             raise InputError(f"{path.name} is {what}.")
-    if start.startswith(b"PAR1"):
-        return "Parquet"
-    if start.startswith(b"ARROW1"):
-        return "Arrow"
-    if start.startswith(b"\xff\xff\xff\xff"):
-        return "Arrow stream"
-    return "DuckDB" if start[8:12] == b"DUCK" else None
+    if start[8:12] == b"DUCK":
+        return "DuckDB"
+    return next((name for mark, name in _FORMATS.items() if start.startswith(mark)), None)
 
 
 def check_unpacked(name: str, n_unpacked: float, n_packed: int, advice: str) -> None:

@@ -84,11 +84,9 @@ class SiteColumn(Record):
         if self.read_as == EMPTY:
             return "that it is empty"
         if self.levels or self.n_joined:
-            joined = f", and {self.n_joined:,} more together" if self.n_joined else ""
+            joined = f", and {self.n_joined:,} more together" * (self.n_joined > 0)
             return f"{len(self.levels):,} values by name{joined}"
-        return self.read_as + (
-            ", with a mark of those that are missing" if self.marks_missing else ""
-        )
+        return self.read_as + ", with a mark of those that are missing" * self.marks_missing
 
     @property
     def labels(self) -> list[Any]:
@@ -134,16 +132,10 @@ class Site(Record):
 
 @dataclass(frozen=True)
 class SiteSums:
-    """Sums of one site's rows by domain, and what they are of; `site_sums` makes them.
-
-    Attributes
-    ----------
-    site : Site
-    moments : Moments
-        Of the finer features; a target of classes has a column for each, +1 or -1.
-    """
+    """Sums of one site's rows by domain, and what they are of; `site_sums` makes them."""
 
     site: Site
+    # Of the finer features; a target of classes has a column for each, +1 or -1
     moments: Moments
 
     @speaks
@@ -232,9 +224,8 @@ def site_sums(
         columns, moments = _with_floor(columns, moments, min_count)
     shown_target = _site_column(target, summaries[target], table.n_rows)
     if classes is not None:
-        counts = [summaries[target].values[label] for label in classes]
-        levels = labels_to_json(classes)
-        shown_target = SiteColumn(target, shown_target.read_as, levels=levels, counts=counts)
+        shown_target = SiteColumn(target, shown_target.read_as)
+        shown_target = _with_levels(shown_target, classes, summaries[target])
     site = Site(
         target=shown_target,
         domain=SiteColumn(domain, summaries[domain].kind),
@@ -255,27 +246,26 @@ def _site_column(name: str, summary: ColumnSummary, n_rows: int) -> SiteColumn:
         return SiteColumn(name, EMPTY, n_rows)
     if summary.looks_like_an_id(n_rows, MAX_LEVELS):
         return SiteColumn(name, CATEGORY, withheld="id")
+    column = SiteColumn(name, summary.kind, summary.n_missing)
     if summary.is_category:
         named = summary.frequent_values()[:_NAMED]
-        return SiteColumn(
-            name,
-            CATEGORY,
-            summary.n_missing,
-            levels=labels_to_json(named),
-            counts=[summary.values[label] for label in named],
-            n_joined=len(summary.values) - len(named),
-        )
+        n_joined = len(summary.values) - len(named)
+        return replace(_with_levels(column, named, summary), n_joined=n_joined)
     if summary.largest > LARGEST:
         return SiteColumn(name, summary.kind, withheld="large")
-    return SiteColumn(
-        name,
-        summary.kind,
-        summary.n_missing,
-        summary.n_numbers,
-        summary.mean,
+    return replace(
+        column,
+        n_numbers=summary.n_numbers,
+        mean=summary.mean,
         is_constant=summary.is_constant,
         marks_missing=summary.n_missing > 0,
     )
+
+
+def _with_levels(column: SiteColumn, labels: Iterable[Any], summary: ColumnSummary) -> SiteColumn:
+    """The column with these values of it, and the rows of each."""
+    counts = [summary.values[label] for label in labels]
+    return replace(column, levels=labels_to_json(labels), counts=counts)
 
 
 def _finer(column: SiteColumn) -> FeatureColumn:

@@ -92,11 +92,7 @@ def arrow_type(kind: str) -> pa.DataType:
 def classified(texts: pa.Array, *, comma: bool = False) -> tuple[str, bool]:
     """Kind of the texts, null being missing, and whether some are missing by a mark of `MARKS`.
 
-    Parameters
-    ----------
-    texts : pyarrow.Array of string
-    comma : bool
-        Whether a comma may be decimal.
+    ``comma`` says whether a comma may be decimal.
     """
     if len(texts) <= FEW and (kind := _kind_of_few(texts.to_pylist(), comma)):
         return kind, False
@@ -185,21 +181,22 @@ def without_marks(texts: pa.Array) -> pa.Array:
 
 def first_unfit(values: pa.Array, check: Callable[[pa.Array], object]) -> int | None:
     """Place of the first value at which ``check`` raises pyarrow.ArrowInvalid; None if it never."""
-
-    def fits(start: int, stop: int) -> bool:
-        try:
-            check(values.slice(start, stop - start))
-        except pa.ArrowInvalid:
-            return False
-        return True
-
     start, stop = 0, len(values)
-    if fits(start, stop):
+    if _fits(values, check):
         return None
     while stop - start > 1:  # the first that does not fit lies in values[start:stop]
         middle = (start + stop) // 2
-        start, stop = (middle, stop) if fits(start, middle) else (start, middle)
+        is_later = _fits(values.slice(start, middle - start), check)
+        start, stop = (middle, stop) if is_later else (start, middle)
     return start
+
+
+def _fits(values: pa.Array, check: Callable[[pa.Array], object]) -> bool:
+    try:
+        check(values)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _fits_nanoseconds(texts: pa.Array) -> bool:
@@ -209,10 +206,5 @@ def _fits_nanoseconds(texts: pa.Array) -> bool:
 
 
 def _casts(texts: pa.Array, kind: pa.DataType) -> bool:
-    try:
-        # Arrow goes on to the end where the first text already fails, so try a few first.
-        pc.cast(texts.slice(0, 50), kind)
-        pc.cast(texts, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
+    # Arrow goes on to the end where the first text already fails, so try a few first.
+    return all(_fits(some, lambda part: pc.cast(part, kind)) for some in (texts[:50], texts))

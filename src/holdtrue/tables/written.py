@@ -42,7 +42,11 @@ _DATES = (
     rf"^{_DAY}[/-]{_MONTH}[/-]{_YEAR}{_TIME}",
     rf"^{_MONTH}[/-]{_DAY}[/-]{_YEAR}{_TIME}",
 )
-_MONTHS = [name.lower() for name in (*(name[:3] for name in MONTHS), *MONTHS)]
+_MONTHS = {
+    name.lower(): f"{number:02}"
+    for number, month in enumerate(MONTHS, 1)
+    for name in (month, month[:3])
+} | {"sept": "09"}
 _ISO = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FORMS = [re.compile(_NUMBER), _ISO, *map(re.compile, _DATES)]
 # What a column of text may turn out to be, by the type that is wanted; the others stay text.
@@ -168,33 +172,28 @@ def _numbers(texts: Any) -> Any:
 def _dates(form: str, texts: Any) -> Any:
     """Values of written dates; raises pyarrow.ArrowInvalid where one has another form."""
     parts = _fields(texts, form)
-    if form.startswith(("^" + _NAME, f"^{_DAY}[ -]{_NAME}")):
-        names = pc.replace_substring_regex(pc.utf8_lower(parts["month"]), "^sept$", "sep")
-        place = pc.index_in(names, pa.array(_MONTHS))
+    if _NAME in form:
+        place = pc.index_in(pc.utf8_lower(parts["month"]), pa.array([*_MONTHS]))
         if place.null_count > texts.null_count:
             raise pa.ArrowInvalid("not the name of a month")
-        number = pc.if_else(pc.greater_equal(place, 12), pc.subtract(place, 11), pc.add(place, 1))
-        parts["month"] = pc.cast(number, pa.string())
+        parts["month"] = pc.take(pa.array([*_MONTHS.values()]), place)
     day = parts.get("day", pc.if_else(texts.is_valid(), "1", None))
-    two = {"month": parts["month"], "day": day}
-    padded = {name: pc.utf8_lpad(part, 2, "0") for name, part in two.items()}
-    date = pc.binary_join_element_wise(parts["year"], padded["month"], padded["day"], "-")
-    days = pc.cast(date, pa.date32())
+    date = _joined(parts["year"], parts["month"], day, "-")
     hour = parts.get("hour")
     if hour is None or not pc.any(pc.not_equal(hour, ""), min_count=0).as_py():
-        return days
-
-    def number_of(name: str) -> Any:
-        return pc.cast(pc.if_else(pc.equal(parts[name], ""), "0", parts[name]), pa.int64())
-
-    hours, minutes, seconds = map(number_of, ("hour", "minute", "second"))
-    half = pc.utf8_lower(parts["half"])
-    is_half = pc.not_equal(half, "")
-    hours = pc.if_else(pc.and_(is_half, pc.equal(hours, 12)), 0, hours)
+        return pc.cast(date, pa.date32())
+    hour, minute, second = (
+        pc.if_else(pc.equal(parts[name], ""), "00", parts[name])
+        for name in ("hour", "minute", "second")
+    )
+    hours, half = pc.cast(hour, pa.int64()), pc.utf8_lower(parts["half"])
+    hours = pc.if_else(pc.and_(pc.not_equal(half, ""), pc.equal(hours, 12)), 0, hours)
     hours = pc.if_else(pc.equal(half, "p"), pc.add(hours, 12), hours)
-    wrong = pc.or_(pc.greater(hours, 23), pc.or_(pc.greater(minutes, 59), pc.greater(seconds, 59)))
-    if pc.any(wrong, min_count=0).as_py():
-        raise pa.ArrowInvalid("not a time of day")
-    total = pc.add(pc.multiply(3600, hours), pc.add(pc.multiply(60, minutes), seconds))
-    midnight = pc.cast(days, pa.timestamp("us"))
-    return pc.add(midnight, pc.cast(total, pa.duration("s")))
+    time = _joined(pc.cast(hours, pa.string()), minute, second, ":")
+    return pc.cast(pc.binary_join_element_wise(date, time, " "), pa.timestamp("us"))
+
+
+def _joined(first: Any, second: Any, third: Any, separator: str) -> Any:
+    """Parts of a date or time of day, each with two digits at least."""
+    padded = [pc.utf8_lpad(part, 2, "0") for part in (first, second, third)]
+    return pc.binary_join_element_wise(*padded, separator)
