@@ -113,7 +113,7 @@ def column_summaries(
 
 def feature_columns(table: Table, max_levels: int = MAX_LEVELS) -> tuple[FeatureColumn, ...]:
     """How each column of a table is encoded."""
-    _check_max_levels(max_levels)
+    check_options("auto", max_levels)
     summaries = _summaries(table, table.names)
     return tuple(
         summary.encoding(name, table.n_rows, max_levels) for name, summary in summaries.items()
@@ -144,7 +144,7 @@ def encoding_of(
 ) -> Encoding:
     """How each column becomes numbers; what cannot be fitted is refused."""
     kind = kind_of_target(target, summaries[target], target_type)
-    _check_target(target, summaries[target], kind)
+    _check_varies(target, summaries[target], kind)
     names = [name for name in summaries if name not in (target, domain)]
     columns = tuple(summaries[name].encoding(name, n_rows, max_levels) for name in names)
     check_features(columns)
@@ -155,13 +155,9 @@ def encoding_of(
     return Encoding(kind, classes, domains, columns)
 
 
-def check_options(target_type: str, max_levels: int) -> None:
+def check_options(target_type: str, max_levels: Any) -> None:
     """Refuse options that are wrong for any table."""
     check_choice("target_type", target_type, TARGET_TYPES)
-    _check_max_levels(max_levels)
-
-
-def _check_max_levels(max_levels: Any) -> None:
     if not (is_number(max_levels) and max_levels == int(max_levels) and max_levels >= 1):
         raise InputError(
             f"max_levels must be a whole number of at least 1. Got {shown(max_levels)}."
@@ -342,20 +338,20 @@ def as_numbers(column: Any) -> np.ndarray:
 
 
 def kind_of_target(name: str, summary: ColumnSummary, target_type: str) -> TargetKind:
-    """Whether the target is read as a number."""
+    """Whether the target is read as a number.
+
+    Numbers that cannot be squared, and more classes than anyone means, are refused.
+    """
     if target_type == "numeric" and summary.is_category:
         raise InputError(
             f"the target {name!r} must hold numbers for target_type='numeric'. Got a category."
         )
     if target_type == "auto" and (summary.too_many or summary.kind in ("date", "time")):
-        return TargetKind(not summary.is_category, len(summary.values), False)
-    counts = np.array(list(summary.values.values()), dtype=np.float64)
-    values = np.array(list(summary.values), dtype=object if summary.is_category else None)
-    return target_kind(values, target_type, counts)
-
-
-def check_target_size(name: str, summary: ColumnSummary, kind: TargetKind) -> None:
-    """Refuse numbers that cannot be squared, and more classes than anyone means."""
+        kind = TargetKind(not summary.is_category, len(summary.values), False)
+    else:
+        counts = np.array(list(summary.values.values()), dtype=np.float64)
+        values = np.array(list(summary.values), dtype=object if summary.is_category else None)
+        kind = target_kind(values, target_type, counts)
     if not kind.is_numeric:
         check_class_count(MAX_VALUES if summary.too_many else len(summary.values))
     elif summary.largest > LARGEST:
@@ -363,10 +359,11 @@ def check_target_size(name: str, summary: ColumnSummary, kind: TargetKind) -> No
             f"the target {name!r} goes up to {summary.largest:g}, which is "
             "too large to be squared. Divide it by a constant."
         )
+    return kind
 
 
-def _check_target(name: str, summary: ColumnSummary, kind: TargetKind) -> None:
-    """Refuse a target that cannot be predicted."""
+def _check_varies(name: str, summary: ColumnSummary, kind: TargetKind) -> None:
+    """Refuse a target that is the same in every row."""
     if kind.is_numeric and summary.is_constant:
         raise InputError(
             f"the target {name!r} is {summary.low:g} in every row. There is nothing to predict."
@@ -376,7 +373,6 @@ def _check_target(name: str, summary: ColumnSummary, kind: TargetKind) -> None:
             f"needs at least 2 classes in {name!r}. Got 1 class, "
             f"{next(iter(summary.values))!r} in every row. There is nothing to predict."
         )
-    check_target_size(name, summary, kind)
 
 
 def check_features(columns: tuple[FeatureColumn, ...]) -> None:

@@ -27,14 +27,9 @@ from holdtrue.tables.text import BLOCK, Block, TextFile, columns_at, likely_zero
 
 # Changes of kind after which the values that were kept can still be used.
 _CASTS = {
-    ("integer", "number"),
-    ("integer", "pointless"),
-    ("integer", "comma"),
-    ("pointless", "number"),
-    ("pointless", "comma"),
-    ("date", "timestamp"),
-    ("long", "text"),
-}
+    ("integer", "number"), ("integer", "pointless"), ("integer", "comma"), ("pointless", "number"),
+    ("pointless", "comma"), ("date", "timestamp"), ("long", "text"),
+}  # fmt: skip
 # Kinds that Arrow does not read, or confuses with another.
 _BY_HAND = ("long", "precise", "pointless", "comma")
 # Bytes of a block for every column, so that a block of a wide table has some rows.

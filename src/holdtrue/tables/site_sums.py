@@ -30,7 +30,6 @@ from holdtrue.tables.column_summary import (
     FeatureColumn,
     check_domain_count,
     check_options,
-    check_target_size,
     column_summaries,
     kind_of_target,
 )
@@ -208,7 +207,6 @@ def site_sums(
     check_options(target_type, MAX_LEVELS)
     summaries = column_summaries(table, target, domain, leave_out)
     kind = kind_of_target(target, summaries[target], target_type)
-    check_target_size(target, summaries[target], kind)
     check_domain_count(domain, summaries[domain])
     names = [name for name in summaries if name not in (target, domain)]
     columns = [_site_column(name, summaries[name], table.n_rows) for name in names]
