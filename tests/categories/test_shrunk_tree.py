@@ -251,6 +251,19 @@ def test_features_are_drawn_evenly_and_whole():
     assert [len(columns) for columns in FeatureDraws(np.arange(5), 2, 0).batches()] == [2]
 
 
+def test_of_many_columns_of_a_feature_some_are_tried_and_always_the_last():
+    draws = FeatureDraws(np.repeat([0, 1], [17, 2]), 1, 0)
+    tried = {tuple(columns.tolist()) for _ in range(100) for columns in draws.batches()}
+    assert tried == {
+        (0, 3, 6, 9, 12, 15, 16),
+        (1, 4, 7, 10, 13, 16),
+        (2, 5, 8, 11, 14, 16),
+        (17, 18),
+    }
+    everything = FeatureDraws(np.repeat([0, 1], [17, 2]), 2, 0)
+    assert [len(columns) for columns in everything.batches()] == [19]
+
+
 def test_further_features_are_tried_where_those_drawn_gain_nothing():
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(0, 2, 400), *(np.arange(400) for _ in range(9))])

@@ -187,6 +187,35 @@ def test_edges_are_values_of_the_data_and_bins_have_equal_weight():
     assert np.bincount(np.searchsorted(found, values)).tolist() == [100] * 10
 
 
+def test_a_forest_cuts_numbers_in_two_and_reads_whole_ones_by_value_too():
+    values = {
+        "decimal": np.append(np.arange(39.0), np.nan),
+        "whole": np.arange(40) % 20,
+        "two": np.arange(40) % 2,
+        "one": np.full(40, 7.5),
+        "text": np.array(["a", "b"] * 20, dtype=object),
+    }
+    table = {name: pa.array(column, from_pandas=True) for name, column in values.items()}
+    columns = ColumnEncoder(list(table), np.zeros(5, dtype=bool), 16, in_two=True)
+    cells = columns.fit_transform(table, np.ones(40, dtype=np.int64))
+    in_words = [
+        [columns.describe(j, cell) for cell in range(*columns.offsets[[j, j + 1]])]
+        for j in range(cells.shape[1])
+    ]
+    assert in_words[:3] == [[f"≤ {k}", f"> {k}", "is missing"] for k in (9, 19, 29)]
+    assert in_words[3:6] == [[f"≤ {k}", f"> {k}"] for k in (4, 9, 14)]
+    assert in_words[6][:2] == ["= 0", "= 1"]
+    assert columns.feature.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 3, 4]
+    assert cells[-1, :3].tolist() == [2, 5, 8]
+
+
+def test_a_forest_parts_classes_anywhere_on_a_number():
+    rng = np.random.default_rng(0)
+    X, new = rng.uniform(size=(2, 600, 3))
+    forest = GingerForestClassifier(30, random_state=0).fit(X, X[:, 0] > 0.7)
+    assert forest.score(new, new[:, 0] > 0.7) > 0.97
+
+
 def test_the_tree_reads_a_column_as_the_selector_does():
     columns, y = shop()
     frame = pl.DataFrame(columns)
@@ -414,7 +443,7 @@ def test_the_forest_beats_its_tree_and_ignores_the_id():
 
 def test_the_compiled_route_grows_the_same_forest(monkeypatch):
     columns, y = shop(150)
-    X = pl.DataFrame(columns)
+    X = pl.DataFrame(columns).with_columns(number=np.random.default_rng(0).normal(size=150))
     forest = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
     monkeypatch.setattr(forest_estimator, "WORTH_COMPILING", 0)
     again = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)

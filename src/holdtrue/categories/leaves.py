@@ -12,10 +12,14 @@ from holdtrue.categories.leaf_terms import COARSE, leaf_terms
 from holdtrue.categories.tree import Sample
 
 _WORD = 2**64 - 1
+MOST_READINGS = 8  # of a feature, tried at a leaf
 
 
 class FeatureDraws:
     """Features drawn without replacement, anew for each leaf; the compiled loop draws the same.
+
+    Of a feature with more than ``MOST_READINGS`` columns every second, third, ... is tried, from a
+    start that is drawn too, and the last, which reads integers by value.
 
     Parameters
     ----------
@@ -36,9 +40,10 @@ class FeatureDraws:
 
     def batches(self) -> Iterator[np.ndarray]:
         """Columns of n_drawn features, ascending; then of others, until all have been drawn."""
-        features, first = self._features, self.first_column
+        features = self._features
         for start in range(0, len(features) if self.again else self.n_drawn, self.n_drawn):
             stop = min(start + self.n_drawn, len(features))
+            tried = []
             for f in range(start, stop):  # Fisher and Yates, with the numbers of splitmix64
                 self._now = (self._now + 0x9E3779B97F4A7C15) & _WORD
                 mixed = ((self._now ^ (self._now >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
@@ -46,8 +51,16 @@ class FeatureDraws:
                 mixed = (mixed ^ (mixed >> 31)) >> 32
                 other = f + ((mixed * (len(features) - f)) >> 32)
                 features[f], features[other] = features[other], features[f]
-            drawn = sorted(features[start:stop])
-            yield np.concatenate([np.arange(first[f], first[f + 1]) for f in drawn])
+                tried.append(self._columns(features[f], mixed))
+            yield np.sort(np.concatenate(tried))
+
+    def _columns(self, feature: int, mixed: int) -> np.ndarray:
+        """Columns of a feature that are tried, with the number that it was drawn by."""
+        columns = np.arange(self.first_column[feature], self.first_column[feature + 1])
+        step = -(-len(columns) // MOST_READINGS)
+        if step < 2 or self.n_drawn >= len(self._features):
+            return columns
+        return np.union1d(columns[mixed % step :: step], columns[-1:])
 
 
 class Leaves:

@@ -23,6 +23,7 @@ part: Callable[..., Any] = numba.njit
 _NEAR = 16  # logarithms of counts below it are computed once per leaf; so are terms of two classes
 _COARSE = 2.0**-16  # `leaf_terms.COARSE`
 _BLOCK, _LINE = 32, 32  # rows fetched together; cells in a line of the cache
+_MOST_READINGS = 8  # `leaves.MOST_READINGS`
 _START, _STOP, _DEPTH, _BORN, _CELL = range(5)  # whole numbers kept of a node
 
 
@@ -514,9 +515,13 @@ def grow_whole(
                         mixed = (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(32)
                         other = f + np.int64((mixed * np.uint64(n_features - f)) >> np.uint64(32))
                         features[f], features[other] = features[other], features[f]
-                        for j in range(first_column[features[f]], first_column[features[f] + 1]):
-                            columns[n_columns] = j
-                            n_columns += 1
+                        first, stop = first_column[features[f]], first_column[features[f] + 1]
+                        step = -(-(stop - first) // _MOST_READINGS)
+                        first += np.int64(mixed) % step
+                        for j in range(first, stop):
+                            if (j - first) % step == 0 or j == stop - 1:
+                                columns[n_columns] = j
+                                n_columns += 1
                 n_done += n_drawn if again else n_features
                 tried = columns[:n_columns]
                 _count(cells, label, weight, inside, tried, width, criterion, counters)

@@ -37,6 +37,7 @@ class Grown(ShowsPath, BaseEstimator):
 
     _encoder: ColumnEncoder
     _criteria: tuple[str, ...] = OF_CLASSES
+    _cuts_numbers = False  # see `encoder`
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
