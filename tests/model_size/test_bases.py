@@ -17,7 +17,8 @@ def rows(n=30, p=1, seed=0, unlabeled=0):
 
 def made(name, sample, max_terms=8, interval=None):
     names = [f"x{j}" for j in range(sample.X.shape[1])]
-    basis = bases.make_basis(name, interval, names).fit(sample, max_terms)
+    (basis,) = bases.unfitted_bases(name, interval, names, averaged=False).values()
+    basis.fit(sample, max_terms)
     return basis, basis.terms(basis.coordinates(sample.X))
 
 
@@ -192,15 +193,15 @@ def test_terms_of_single_inputs_come_degree_by_degree():
 
 
 def test_auto_offers_three_families_of_one_input_and_polynomials_of_several():
-    one = bases.auto_bases(None, ["x"], averaged=False)
+    one = bases.unfitted_bases("auto", None, ["x"], averaged=False)
     assert list(one) == ["bspline", "legendre", "cosine"] + [
         "bspline, log", "legendre, log", "cosine, log"
     ]  # fmt: skip
-    several = bases.auto_bases(None, ["a", "b"], averaged=False)
+    several = bases.unfitted_bases("auto", None, ["a", "b"], averaged=False)
     assert all(basis.name == "legendre" for basis in several.values())
     for names in (["x"], ["a", "b"]):  # an average has processes too
-        averaged = bases.auto_bases(None, names, averaged=True)
-        without = bases.auto_bases(None, names, averaged=False)
+        averaged = bases.unfitted_bases("auto", None, names, averaged=True)
+        without = bases.unfitted_bases("auto", None, names, averaged=False)
         assert [name for name, basis in averaged.items() if basis.explains] == list(without)
         assert len(averaged) > len(without)
 
@@ -209,7 +210,7 @@ def test_wild_inputs_do_not_take_the_range_of_auto():
     sample = rows()
     far = np.vstack([sample.X, [[1e4]]])
     wide = bases.Rows(far, far[:, 0], np.ones(31), sample.unlabeled)
-    basis = bases.auto_bases(None, ["x"], averaged=True)["legendre"].fit(wide, 5)
+    basis = bases.unfitted_bases("auto", None, ["x"], averaged=True)["legendre"].fit(wide, 5)
     assert np.ptp(basis.coordinates(sample.X)) > 0.05
-    plain = bases.make_basis("legendre", None, ["x"]).fit(wide, 5)
+    plain = bases.IntervalBasis("legendre", None, ["x"]).fit(wide, 5)
     assert np.ptp(plain.coordinates(sample.X)) < 0.01

@@ -123,7 +123,7 @@ def dense(terms, y, scale, n_bands=8):
 @pytest.mark.parametrize("n_terms", [6, 12, 30])  # fewer and more than the 15 rows
 def test_the_posterior_is_the_average_of_its_definition_over_the_grid(n_terms):
     terms, y, C_half = problem(n=15, n_terms=n_terms)
-    scale = module.root_mean_square(C_half)
+    scale = np.sqrt(np.sum(C_half**2, axis=0))
     R, z, rss = kernel.joint_triangle(terms, y, np.ones(15))
     got = module.posterior(R, z, rss, 15, scale, prior_grid(n_terms - 1, 8))
     evidence, mean, covariance, noise, beyond = dense(terms, y, scale)
@@ -142,7 +142,7 @@ def test_the_posterior_is_the_average_of_its_definition_over_the_grid(n_terms):
 def test_both_routes_to_the_posterior_agree_where_rows_and_terms_are_about_as_many():
     # 12 rows and 12 terms go one way; a thirteenth term of no spread at all goes the other.
     terms, y, C_half = problem(n=12, n_terms=12)
-    scale = module.root_mean_square(C_half)
+    scale = np.sqrt(np.sum(C_half**2, axis=0))
     wide = np.column_stack([terms, np.zeros(12)])
 
     def curve(design, scale, grid):

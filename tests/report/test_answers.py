@@ -253,16 +253,17 @@ def test_the_size_is_in_the_answer_and_every_criterion_in_the_table():
 def criteria_that_choose(*sizes, estimate=0.5, n_unlabelled=0):
     """The notes where criteria c0, c1, ... choose these sizes of 20."""
     names = [f"c{i}" for i in range(len(sizes))]
+    y = np.arange(9.0)
     evidence = SizeEvidence(
         n_terms=np.arange(1, 21),
-        criteria=dict.fromkeys([*names, "train"], np.full(20, estimate)),
+        criteria={**dict.fromkeys(names, np.full(20, estimate)), "train": np.full(20, y.var())},
         choices=dict(zip(names, sizes, strict=True)),
         criterion="c0",
     )
     path = SelectionPath(
         range(20), map(str, range(20)), np.full(21, estimate), 3, "least", evidence=evidence
     )
-    x, y = np.zeros((9, 2)), np.arange(9.0)
+    x = np.zeros((9, 2))
     named = {"x_names": ["a", "b"], "y_name": "y", "n_unlabelled": n_unlabelled}
     return notes(size_summary(path, x, y, predict=None, **named))
 

@@ -34,7 +34,9 @@ def fit_posterior(candidate: Candidate, rows: Rows) -> Posterior:
         square, variance = (np.sum(part**2, axis=0) for part in (C_half, C_half[1:]))
         scale = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
         grid = prior_grid(n_terms, _BANDS)
-    R, z, rss = kernel.joint_triangle(terms, rows.y, rows.weight)
+    level = kernel.level_of(terms[:, 0], rows.y, rows.weight)
+    R, z, rss = kernel.joint_triangle(terms, rows.y - level, rows.weight)
+    z[0] += level * R[0, 0]  # departure 6 of `kernel`
     sample = Sample(terms, rows.y, rows.weight)
     return posterior(R, z, rss, float(rows.weight.sum()), scale, grid, sample)
 
@@ -48,28 +50,15 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Average:
-    """Curves of several bases and their weights.
+    """Curves of several bases and their weights."""
 
-    Attributes
-    ----------
-    curves : dict of Curve
-        By the basis's name.
-    weights : ndarray of shape (n_curves,)
-        Of each basis: in proportion to the root of its posterior probability, but for the constant.
-    low, high : float
-        Predictions are held between them.
-    new_error : float
-        Mean squared error on left-out rows.
-    left_out : ndarray of shape (n_rows,)
-        Predictions of the rows, each from the others.
-    """
-
-    curves: dict[str, Curve]
+    curves: dict[str, Curve]  # by the basis's name
+    # In proportion to the root of each basis's posterior probability, but for the constant.
     weights: np.ndarray
-    low: float
+    low: float  # predictions are held between low and high
     high: float
-    new_error: float
-    left_out: np.ndarray
+    new_error: float  # mean squared error on left-out rows
+    left_out: np.ndarray  # shape (n_rows,): predictions of the rows, each from the others
 
     @property
     def likeliest(self) -> str:

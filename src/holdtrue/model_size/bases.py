@@ -8,7 +8,6 @@ inputs is drawn when no unlabelled rows are given. The first term is always the 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -57,22 +56,11 @@ class Rows(NamedTuple):
 
 
 class Basis:
-    """What `NestedRegressor` asks of a basis.
+    """What `NestedRegressor` asks of a basis."""
 
-    Attributes
-    ----------
-    uses_target : bool
-        Whether the order of the terms may depend on y. Cross-validation then fits the basis anew
-        in every fold.
-    explains : bool
-        Whether its terms mean something to a reader; else it has a say in averages alone.
-    names : list of str
-        The terms' names, once fitted.
-    """
-
-    uses_target = False
-    explains = True
-    names: list[str]
+    uses_target = False  # may the order look at y? Then every fold of cross-validation fits anew
+    explains = True  # do the terms mean something to a reader? Else they serve averages alone
+    names: list[str]  # of the terms
 
     def fit(self, rows: Rows, max_terms: int) -> Basis:
         """Learn at most max_terms terms from the rows."""
@@ -107,27 +95,14 @@ class Basis:
 
 @dataclass(eq=False)
 class IntervalBasis(Basis):
-    """Products of a family's functions, each input mapped from its range to the family's interval.
+    """Products of a family's functions of inputs, mapped from their ranges to its interval."""
 
-    Parameters
-    ----------
-    name : key of FAMILIES
-    interval : array-like of shape (2,) or (n_features, 2), optional
-        Fixes the ranges; without it they are those of the rows, labelled or not.
-    even : bool
-        Map crowded inputs by a logarithm instead of by their range alone.
-    hold_wild : bool
-        Hold values far outside all others at a fence, so that they do not take the whole range.
-    max_degree : int, optional
-        Functions of single inputs up to that degree instead of all products.
-    """
-
-    name: str
-    interval: Any
+    name: str  # key of FAMILIES
+    interval: Any  # fixes the ranges; without it they are those of the rows, labelled or not
     input_names: list[str]
-    even: bool = False
-    hold_wild: bool = False
-    max_degree: int | None = None
+    even: bool = False  # map crowded inputs by a logarithm
+    hold_wild: bool = False  # hold values far outside all others at a fence
+    max_degree: int | None = None  # functions of single inputs up to that degree, no products
 
     @property
     def family(self) -> Family:
@@ -216,13 +191,8 @@ class GaussianBasis(IntervalBasis):
 
     Inputs, mapped as in `IntervalBasis`, have unit variance. With the kernel K between centres,
     ``K = U E Uᵀ``, the terms are ``k(x) U E^(-1/2)``: coefficients of equal prior variance then are
-    the process. The centres are the rows, a hundred at most.
-
-    Parameters
-    ----------
-    width : float
-        Of the kernel, in units of the root of the number of inputs.
-    interval, input_names, even : as in `IntervalBasis`
+    the process. The centres are the rows, a hundred at most. Widths are in units of
+    the root of the number of inputs.
     """
 
     explains = False
@@ -253,10 +223,7 @@ class GaussianBasis(IntervalBasis):
     def _kernel(self, points: np.ndarray) -> np.ndarray:
         if not points.shape[1]:
             return np.ones((len(points), len(self.centres)))
-        values: np.ndarray = np.exp(
-            -cdist(points, self.centres, "sqeuclidean") / (2 * self.width**2)
-        )
-        return values
+        return _bumps(points, self.centres, self.width)
 
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         return (super().coordinates(X) - self.middle) / self.spread
@@ -269,14 +236,7 @@ class GaussianBasis(IntervalBasis):
 
 
 class ColumnBasis(Basis):
-    """The constant, then columns of X in an order that may look at the target.
-
-    Parameters
-    ----------
-    order : key of ORDERS, or ndarray of int
-        How the columns are put in order, or the columns.
-    input_names : list of str
-    """
+    """The constant, then columns of X: those given, or in an order ("lars", "omp") that sees y."""
 
     def __init__(self, order: str | np.ndarray, input_names: list[str]):
         self.order = order
@@ -286,7 +246,7 @@ class ColumnBasis(Basis):
     def fit(self, rows: Rows, max_terms: int) -> ColumnBasis:
         order: Any = self.order
         if isinstance(order, str):
-            order = _looked_up(ORDERS[order], rows, max_terms - 1) if max_terms > 1 else []
+            order = _looked_up(order, rows, max_terms - 1) if max_terms > 1 else []
         self.columns = np.asarray(order, dtype=np.intp)[: max_terms - 1]
         self.names = ["1", *(self.input_names[j] for j in self.columns)]
         inputs = rows.inputs()[:, self.columns]
@@ -301,38 +261,27 @@ class ColumnBasis(Basis):
         return 0 if isinstance(self.order, str) else 1 + len(self.order)
 
 
-def _looked_up(order: Order, rows: Rows, max_columns: int) -> np.ndarray:
-    """Columns in an order that looks at the target, both centred and scaled by √weight."""
+def _looked_up(order: str, rows: Rows, max_columns: int) -> Any:
+    """Columns in the order in which least-angle regression or matching pursuit takes them."""
     share = rows.weight / rows.weight.sum()
     root = np.sqrt(share)
     centred = root[:, None] * (rows.X - share @ rows.X)
     scale = np.sqrt(np.einsum("ij,ij->j", centred, centred))
     # A constant column centres to rounding error, which must not be scaled up.
     centred /= np.where(scale > 1e-12 * np.abs(share @ rows.X), scale, np.inf)
+    target = root * (rows.y - share @ rows.y)
     with warnings.catch_warnings():
         # They warn of dependent columns, which the estimator leaves out and reports.
         for kind in (ConvergenceWarning, RuntimeWarning):
             warnings.simplefilter("ignore", kind)
-        return order(centred, root * (rows.y - share @ rows.y), max_columns)
-
-
-def lars_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
-    """Columns in the order in which least-angle regression lets them in."""
-    _, active, _ = lars_path(X, y, method="lar", max_iter=max_columns, return_path=False)
-    return np.asarray(active)
-
-
-def omp_order(X: np.ndarray, y: np.ndarray, max_columns: int) -> np.ndarray:
-    """Columns in the order in which orthogonal matching pursuit picks them."""
-    n_columns = min(max_columns, *X.shape)
-    path = orthogonal_mp(X, y, n_nonzero_coefs=n_columns, return_path=True)
+        if order == "lars":
+            options = {"method": "lar", "max_iter": max_columns, "return_path": False}
+            return lars_path(centred, target, **options)[1]
+        n_columns = min(max_columns, *centred.shape)
+        path = orthogonal_mp(centred, target, n_nonzero_coefs=n_columns, return_path=True)
     # One column of the path per step; a step's own column has its first coefficient there.
-    steps = path.reshape(X.shape[1], -1).T != 0
-    return np.array(list(dict.fromkeys(np.nonzero(steps)[1].tolist())), dtype=np.intp)
-
-
-Order = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-ORDERS: dict[str, Order] = {"lars": lars_order, "omp": omp_order}
+    steps = path.reshape(len(scale), -1).T != 0
+    return list(dict.fromkeys(np.nonzero(steps)[1].tolist()))
 
 
 class PrincipalComponents(Basis):
@@ -398,8 +347,7 @@ class RadialBasis(Basis):
         return (np.clip(X, self.low, self.high) - self.low) / width
 
     def terms(self, coordinates: np.ndarray, count: int | None = None) -> np.ndarray:
-        squared = cdist(coordinates, self.centres, "sqeuclidean")
-        return _with_constant(np.exp(-squared / (2 * self.width**2)), count)
+        return _with_constant(_bumps(coordinates, self.centres, self.width), count)
 
 
 class TransformerBasis(Basis):
@@ -423,8 +371,6 @@ class TransformerBasis(Basis):
 
     def _copies(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Rows as often as their weights say: few transformers take weights as repetitions."""
-        if (rows.weight == 1).all():
-            return rows.X, rows.y
         whole = np.round(rows.weight)
         if (whole != rows.weight).any() or whole.sum() > 10_000_000:
             raise InputError(
@@ -451,8 +397,7 @@ class TransformerBasis(Basis):
                 "that it knows as X_unlabeled."
             ) from error
         try:
-            dense = output.toarray() if hasattr(output, "toarray") else output
-            values = np.asarray(dense, dtype=float)
+            values = np.asarray(getattr(output, "toarray", lambda: output)(), dtype=float)
         except (TypeError, ValueError) as error:
             raise InputError(f"basis {self.named} must make numbers ({error}).") from error
         if values.ndim != 2 or len(values) != len(coordinates):
@@ -468,6 +413,12 @@ class TransformerBasis(Basis):
         return _with_constant(values[:, : self.max_terms - 1], count)
 
 
+def _bumps(points: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray:
+    """Gaussian bumps at the centres."""
+    values: np.ndarray = np.exp(-cdist(points, centres, "sqeuclidean") / (2 * width**2))
+    return values
+
+
 def _thinned(points: np.ndarray, most: int) -> np.ndarray:
     """The points, or that many of them, evenly spaced in their order."""
     if len(points) <= most:
@@ -479,29 +430,29 @@ def _with_constant(values: np.ndarray, count: int | None = None) -> np.ndarray:
     return np.column_stack([np.ones(len(values)), values])[:, :count]
 
 
-def make_basis(basis: Any, interval: Any, input_names: list[str]) -> Basis:
-    """Unfitted basis of that name; a path or a transformer is taken as it is."""
-    if isinstance(basis, SelectionPath):  # columns in the order in which they first enter
-        entered = dict.fromkeys(basis.order.tolist())
-        return ColumnBasis(np.array(list(entered), dtype=np.intp), input_names)
-    if not isinstance(basis, str):
-        return TransformerBasis(basis)
-    if basis in FAMILIES:
-        return IntervalBasis(basis, interval, input_names)
-    if basis == "columns":
-        return ColumnBasis(np.arange(len(input_names)), input_names)
-    if basis in ORDERS:
-        return ColumnBasis(basis, input_names)
-    return PrincipalComponents() if basis == "pca" else RadialBasis()
+def unfitted_bases(
+    basis: Any, interval: Any, input_names: list[str], *, averaged: bool
+) -> dict[str, Basis]:
+    """The basis of that name, a path's or a transformer's; of ``"auto"`` several, by name.
 
-
-def auto_bases(interval: Any, input_names: list[str], *, averaged: bool) -> dict[str, Basis]:
-    """Unfitted bases of ``basis="auto"``, by name.
-
-    Of one input three families, of several Legendre's polynomials with products of inputs and
-    without, and for an average Gaussian kernels; each with the inputs as they are, and with crowded
-    ones spread by a logarithm.
+    ``"auto"`` has three families of one input, of several Legendre's polynomials with products of
+    inputs and without, and for an average Gaussian kernels; each with the inputs as they are, and
+    with crowded ones spread by a logarithm.
     """
+    if not isinstance(basis, str):
+        name = type(basis).__name__
+        if not isinstance(basis, SelectionPath):
+            return {name: TransformerBasis(basis)}
+        entered = dict.fromkeys(basis.order.tolist())  # a column enters once
+        return {name: ColumnBasis(np.array(list(entered), dtype=np.intp), input_names)}
+    if basis in FAMILIES:
+        return {basis: IntervalBasis(basis, interval, input_names)}
+    if basis == "columns":
+        return {basis: ColumnBasis(np.arange(len(input_names)), input_names)}
+    if basis in ("lars", "omp"):
+        return {basis: ColumnBasis(basis, input_names)}
+    if basis != "auto":
+        return {basis: PrincipalComponents() if basis == "pca" else RadialBasis()}
     one = len(input_names) == 1
     candidates: dict[str, Basis] = {}
     for even, suffix in ((False, ""), (True, ", log")):

@@ -67,24 +67,12 @@ _NOTHING = 1e-13  # of the largest eigenvalue: rounding error
 
 
 class Grid(NamedTuple):
-    """Priors of the coefficients that follow the constant.
+    """Priors of the coefficients that follow the constant."""
 
-    Attributes
-    ----------
-    share : ndarray of shape (n_shapes, n_terms)
-        ``v_1 .. v_p``; of `prior_grid` they sum to 1 - u.
-    ratio : ndarray of shape (n_shapes, n_ratios)
-        ``t'``.
-    log_weight : ndarray of shape (n_shapes, 1)
-        The weights of the whole grid sum to 1.
-    beyond : ndarray of shape (n_shapes, 1), or 0
-        ``u``, the share of the terms beyond D.
-    """
-
-    share: np.ndarray
-    ratio: np.ndarray
-    log_weight: np.ndarray
-    beyond: np.ndarray | float = 0.0
+    share: np.ndarray  # shape (n_shapes, n_terms): v_1 .. v_p; of `prior_grid` they sum to 1 - u
+    ratio: np.ndarray  # shape (n_shapes, n_ratios): t'
+    log_weight: np.ndarray  # shape (n_shapes, 1): the weights of the whole grid sum to 1
+    beyond: np.ndarray | float = 0.0  # shape (n_shapes, 1): u, the share of the terms beyond D
 
 
 class Sample(NamedTuple):
@@ -103,38 +91,25 @@ class LeftOut(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """What the sample says about the coefficients of D terms, averaged over the grid.
+    """What the sample says about the coefficients of D terms, averaged over the grid."""
 
-    Attributes
-    ----------
-    log_evidence : float
-        Logarithm of the probability of y given these terms, up to a constant that is the same for
-        all bases whose first term is the constant.
-    mean : ndarray of shape (D,)
-    covariance : ndarray of shape (D, D)
-    noise : float
-        ``E[σ'²|y]``.
-    beyond : float
-        What of it is the terms beyond D, ``E[σ² t u|y]``: the curve may be off by that everywhere.
-    left_out : LeftOut or None
-        Of the rows, if they were given.
-    """
-
+    # Logarithm of the probability of y given these terms, up to a constant that is the same for all
+    # bases whose first term is the constant.
     log_evidence: float
-    mean: np.ndarray
-    covariance: np.ndarray
-    noise: float
+    mean: np.ndarray  # shape (D,)
+    covariance: np.ndarray  # shape (D, D)
+    noise: float  # E[σ'²|y]
+    # What of it is the terms beyond D, E[σ² t u|y]: the curve may be off by that everywhere.
     beyond: float
-    left_out: LeftOut | None
+    left_out: LeftOut | None  # of the rows, if they were given
 
 
 @lru_cache(maxsize=32)
 def prior_grid(n_terms: int, max_bands: int = _MAX_BANDS) -> Grid:
     """Priors of n_terms coefficients of falling variance, uniform on log k, (g, s) and log t."""
     i = np.arange(1.0, n_terms + 1)
-    k = np.unique(
-        np.round(np.geomspace(1, max(n_terms, 1), max_bands))
-    )  # nearly all while p is small
+    # Nearly all while p is small.
+    k = np.unique(np.round(np.geomspace(1, max(n_terms, 1), max_bands)))
     weight = np.gradient(k) / k if len(k) > 1 else np.ones(1)
     weight = np.repeat(weight, len(_REMAINDERS))[:, None]
     g, s = np.tile(_REMAINDERS, (len(k), 1)).T[:, :, None]
@@ -167,12 +142,7 @@ def posterior(
 
     Parameters
     ----------
-    R : ndarray of shape (n_rows, D), n_rows at most D
-        Upper triangle, or trapezium if there are more terms than rows, of ``sqrt(w) Φ = Q R``.
-    z : ndarray of shape (n_rows,)
-        ``Qᵀ sqrt(w) y``.
-    rss : float
-        What all the terms together leave.
+    R, z, rss : from `joint_triangle` or `nested_fit`
     n_samples : float
         Sum of the weights.
     scale : ndarray of shape (D,)
@@ -258,14 +228,8 @@ def _left_out(
 
     At one point of the grid the fit at the rows is ``H y``, H of the constant and of the terms. The
     residual of a row that is left out is its own over ``1 - H_ii``. Of a row of weight 3, which
-    stands for three, one is left out.
-
-    Parameters
-    ----------
-    sample : Sample
-    scale, rho, length : as in `posterior`
-    fits : iterable of (probability, variance, axes, gain, projected)
-        One of each shape of the prior.
+    stands for three, one is left out. Each shape of the prior is one of the fits, which have
+    probability, variance, axes, gain and projected as in `posterior`.
     """
     terms, y, weight = sample
     root = np.sqrt(weight)[:, None]
@@ -312,30 +276,19 @@ def _weighted_squares(axes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return square
 
 
-def root_mean_square(C_half: np.ndarray) -> np.ndarray:
-    """Root mean square of each term over the inputs of C_half; 1 for a term that is 0 there."""
-    scale: np.ndarray = np.sqrt(np.einsum("ij,ij->j", C_half, C_half))
-    return np.where(scale > 0, scale, 1.0)
-
-
 def bayes(fit: NestedFit, C_half: np.ndarray, curve: Posterior | None = None) -> np.ndarray:
     """Posterior expected error of every size, ``E[σ'²|y] + E[‖f - f_d‖²_C | y]``, shape (D,).
 
     All but ``‖f_d - E[f|y]‖²_C`` is the same for every d, so the least is the size whose fit is
-    nearest to the posterior mean.
-
-    Parameters
-    ----------
-    fit : NestedFit
-    C_half : ndarray of shape (n_rows, n_terms)
-        From `moment_factor`, of all terms.
-    curve : Posterior, optional
-        Of all terms. Default: that of the kept ones.
+    nearest to the posterior mean. ``C_half`` and the posterior are those of all terms; without one
+    it is that of the kept terms.
     """
     kept = C_half[:, fit.kept]
     if curve is None:
         grid = prior_grid(len(fit.z) - 1)
-        curve = posterior(fit.R, fit.z, fit.rss[-1], fit.n_samples, root_mean_square(kept), grid)
+        scale = np.sqrt(np.einsum("ij,ij->j", kept, kept))
+        scale[scale == 0] = 1.0
+        curve = posterior(fit.R, fit.z, fit.rss[-1], fit.n_samples, scale, grid)
         C_half = kept
     known = curve.noise + float(np.sum((C_half @ curve.covariance) * C_half))
     # f_d and E[f|y] over the inputs, about the mean of y, in which both agree; the coefficients of

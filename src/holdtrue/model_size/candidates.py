@@ -17,20 +17,12 @@ _BATCH = 10_000
 
 
 class Candidate(NamedTuple):
-    """A fitted basis with its terms.
-
-    Attributes
-    ----------
-    basis : Basis
-    terms : ndarray of shape (n_rows, D)
-        At the labelled rows.
-    C_half : ndarray of shape (at most D, D), or None
-        From `moment_factor`, over inputs like those to come; a process has its prior whatever they
-        are.
-    """
+    """A fitted basis with its D terms."""
 
     basis: bases.Basis
-    terms: np.ndarray
+    terms: np.ndarray  # shape (n_rows, D): at the labelled rows
+    # From `moment_factor`, over inputs like those to come; a process has its prior whatever they
+    # are.
     C_half: np.ndarray | None
 
 
@@ -45,17 +37,9 @@ def fit_candidates(
 ) -> dict[str, Candidate]:
     """The bases fitted to the rows, by name; without those that say the same as another.
 
-    Parameters
-    ----------
-    unfitted : dict of Basis
-    rows : Rows
-    max_terms : int
-        Largest size of the path.
-    rng : RandomState
-    widened : bool
-        Whether an average may have more terms than the path.
-    averaged : bool
-        Whether predictions are an average: then a few unlabelled rows do not stand for all inputs.
+    ``widened``: an average may have more terms than the path, which has ``max_terms``.
+    ``averaged``: predictions are an average, for which few unlabelled rows do not stand for all
+    inputs.
     """
     candidates = {}
     for name, basis in unfitted.items():

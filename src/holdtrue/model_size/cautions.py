@@ -65,14 +65,14 @@ def wild_targets(y: np.ndarray) -> str:
     )
 
 
-def targets_aside(places: np.ndarray, y: np.ndarray, new_error: float) -> str:
-    """A caution that rows were set aside: their places and targets, and the error at others."""
+def targets_aside(places: np.ndarray, y: np.ndarray) -> str:
+    """A caution that rows were set aside, with their places and targets."""
     shown = ", ".join(f"{value:g} in row {place}" for place, value in zip(places, y, strict=True))
     return (
-        f"{_values(len(y))} of y set aside, more than ten times farther from the curve of the "
-        f"other rows than left-out rows are ({new_error**0.5:.2g}): {shown} (the first row is 0). "
-        "Predictions, criteria and new_error_ are those of the other rows. Check such values. If "
-        "they are real, take the logarithm of y, or pass predict='chosen', which follows them."
+        f"{_values(len(y))} of y set aside, more than three times the range of the others away "
+        f"from them: {shown} (the first row is 0). Predictions, criteria and new_error_ are those "
+        "of the other rows. Check such values. If they are real, take the logarithm of y, or pass "
+        "predict='chosen', which follows them."
     )
 
 

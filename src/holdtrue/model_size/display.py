@@ -76,14 +76,7 @@ def curve_chart(
 ) -> Lines:
     """The points, and the curve through them: of one size, or an average with its band.
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (n_samples,)
-    size : int
-        Number of terms.
-    predict : callable
-        From inputs, shape (n, 1), to predictions, or to predictions and their deviations.
-    x_name, y_name : str
+    ``predict`` leads from inputs, shape (n, 1), to predictions, or to these and their deviations.
     """
     grid = np.linspace(x.min(), x.max(), 200)
     curve = predict(grid[:, None])
@@ -112,8 +105,8 @@ def curve_chart(
 class CriteriaDisplay(Display):
     """Plot of every criterion on one path: the estimates above, each one's choice below.
 
-    With the points of one input, the curve through them stands on the left, an average with its
-    band, and the criteria beside it.
+    Made by `compare_criteria`; with the points of one input, the curve through them stands on the
+    left.
 
     Parameters
     ----------
@@ -124,11 +117,6 @@ class CriteriaDisplay(Display):
     ----------
     axes_ : array of matplotlib Axes
     figure_ : matplotlib Figure
-
-    See Also
-    --------
-    compare_criteria : The same in one call.
-    PathDisplay : The criterion that chose, alone.
 
     Examples
     --------
@@ -180,24 +168,24 @@ class CriteriaDisplay(Display):
     @speaks
     def plot(self, axes: Any = None, *, curve: Lines | None = None) -> CriteriaDisplay:
         """Draw the comparison, on a pair of axes if given, or on three with a curve."""
-        n_axes = 2 if curve is None else 3
-        if axes is None and curve is None:
-            axes = new_axes(2, size=(7.5, 7), sharex=True)
-        elif axes is None:
-            axes = new_axes(1, 3, size=(15, 4.6))
-        if np.size(axes) != n_axes:
+        if axes is None:
+            two = curve is None
+            axes = (
+                new_axes(2, size=(7.5, 7), sharex=True) if two else new_axes(1, 3, size=(15, 4.6))
+            )
+        wanted = ("a pair, for ", 2) if curve is None else ("three, for the curve, ", 3)
+        if np.size(axes) != wanted[1]:
             raise InputError(
-                f"axes must be {'a pair' if n_axes == 2 else 'three'}, for "
-                f"{'' if curve is None else 'the curve, '}the estimates and the choices. "
-                f"Got {axes!r}. Make them with plt.subplots({n_axes}, 1)."
+                f"axes must be {wanted[0]}the estimates and the choices. Got {axes!r}. Make them "
+                f"with plt.subplots({wanted[1]}, 1)."
             )
         *first, estimates, choices = np.ravel(axes)
         chart = criteria_chart(self.path)
-        if curve is not None:
+        if curve is None:
+            chart = replace(chart, title=self.answer)
+        else:
             draw(replace(curve, title=""), first[0])
             first[0].figure.suptitle(self.answer, x=0.01, ha="left", fontsize="medium")
-        else:
-            chart = replace(chart, title=self.answer)
         draw(chart, estimates)
         draw(choices_chart(self.path), choices)
         self.axes_, self.figure_ = axes, estimates.figure
@@ -223,10 +211,6 @@ def compare_criteria(
     -------
     display : CriteriaDisplay
         ``display.answer`` says in a sentence whether the criteria agree.
-
-    See Also
-    --------
-    CriteriaDisplay : The plot, from a path.
 
     Examples
     --------

@@ -264,9 +264,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         for name, values in (("X", X), ("X_unlabeled", unlabeled), ("y", y[:, None])):
             check_magnitude(name, values)
         used = weight > 0
-        labels = grouped_rows(
-            groups, len(X), used, criterion=self.criterion, predict=parameters["predict"]
-        )
+        predict = parameters["predict"]
+        labels = grouped_rows(groups, len(X), used, criterion=self.criterion, predict=predict)
         rows = bases.Rows(X[used], y[used], weight[used], unlabeled)
         max_terms = largest_size(self.max_terms, rows)
         check_columns_named(self.basis, self.interval, self.n_features_in_)
@@ -280,7 +279,7 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             wild, alone = outliers.wild_targets(rows, self._curve(rows.X))
             if self._set_aside(alone, rows, folds, max_terms, rng):
                 places = np.flatnonzero(used)[alone]
-                texts.append(cautions.targets_aside(places, rows.y[alone], self.new_error_))
+                texts.append(cautions.targets_aside(places, rows.y[alone]))
                 wild &= ~alone
             if wild.any():
                 texts.append(cautions.wild_targets(rows.y[wild]))
@@ -298,36 +297,32 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         grouped: bool,
     ) -> None:
         averaged = vars(self)["predict"] == "average"
+        unfitted = bases.unfitted_bases(
+            self.basis, self.interval, feature_names(self), averaged=averaged
+        )
+        widened = averaged and self.max_terms is None
         candidates = fit_candidates(
-            self._unfitted_bases(),
-            rows,
-            max_terms,
-            rng,
-            widened=averaged and self.max_terms is None,
-            averaged=averaged,
+            unfitted, rows, max_terms, rng, widened=widened, averaged=averaged
         )
         average = None
-        if not grouped and (averaged or len(candidates) > 1):
+        (name, *others) = candidates
+        if not grouped and (averaged or others):
             average = average_curves(candidates, rows)
-            weights = dict(zip(average.curves, average.weights.tolist(), strict=True))
             name = average.likeliest
-        elif len(candidates) > 1:
+        elif others:
             # Evidence takes rows for independent; groups are told apart by held-out ones alone.
             held_out = {
                 name: held_out_error(each.basis, rows, folds, each.terms[:, :max_terms]).min()
                 for name, each in candidates.items()
             }
             name = min(held_out, key=lambda each: held_out[each])
-            weights = {each: float(each == name) for each in candidates}
-        else:
-            (name,) = candidates
-            weights = {name: 1.0}
+        weights = {each: float(each == name) for each in candidates}
+        if average is not None:
+            weights = dict(zip(average.curves, average.weights.tolist(), strict=True))
         explained = candidates[name]
         basis, terms = explained.basis, explained.terms[:, :max_terms]
 
         fit = kernel.nested_fit(terms, rows.y, rows.weight)
-        names = [basis.names[j] for j in fit.kept]
-        self.path_ = self._path(fit, names, np.full(len(fit.z), np.nan), 0, "interrupted")
         left_out_error = held_out_error(basis, rows, folds, terms, fit.kept)
         given = self.noise_variance
         noise = kernel.noise_variance(fit) if given is None else float(given)
@@ -336,7 +331,6 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         with_bayes = bool(curve) or self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
         C_half = None if grouped else explained.C_half
         table = criteria(fit, C_half, noise, left_out_error, curve, with_bayes=with_bayes)
-
         # A criterion that is infinite at every size chooses none.
         choices = {
             name: int(np.argmin(values)) + 1
@@ -349,29 +343,36 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
                 f"{fit.n_samples:g} rows. Pass criterion='dee', or more rows."
             )
         size = choices[self.criterion]
-        reason = reason_of(
-            fit,
-            choices,
-            self.criterion,
-            weights,
-            n_columns=terms.shape[1],
-            averaged=averaged,
-            grouped=grouped,
-            late=basis.first_degree(self.n_features_in_) > max_terms,
-        )
-        values = {name: values for name, values in table.items() if name != "n_terms"}
         estimates = table[self.criterion]
         new_error = average.new_error if averaged and average is not None else float("nan")
         if np.isfinite(new_error) and self.criterion == "bayes":
             # The average is what predicts: its own error stands at the size it amounts to.
             estimates = estimates - estimates.min() + new_error
-        self.path_ = replace(
-            self._path(fit, names, estimates, size, reason),
+        other_unit = UNITS.get(self.criterion)
+        self.term_names_ = [basis.names[j] for j in fit.kept]
+        values = {name: values for name, values in table.items() if name != "n_terms"}
+        self.path_ = SelectionPath(
+            order=fit.kept,
+            names=self.term_names_,
+            scores=np.append(empty_score(self.criterion, fit), estimates),
+            chosen_size=size,
+            reason=reason_of(
+                fit,
+                choices,
+                self.criterion,
+                weights,
+                n_columns=terms.shape[1],
+                averaged=averaged,
+                grouped=grouped,
+                late=basis.first_degree(self.n_features_in_) > max_terms,
+            ),
+            unit=other_unit or "mean squared error",
+            train_scores=None if other_unit else fit.rss / fit.n_samples,
             evidence=SizeEvidence(table["n_terms"], values, choices, self.criterion, new_error),
         )
         self.support_ = self.path_.support(terms.shape[1])
         self.ranking_ = self.path_.ranking(terms.shape[1])
-        self.basis_, self._kept, self.term_names_ = basis, fit.kept, names
+        self.basis_, self._kept = basis, fit.kept
         self.criterion_, self.criteria_, self.choices_ = self.criterion, table, choices
         self.noise_variance_ = noise
         self.coef_path_ = kernel.coefficient_path(fit)
@@ -402,7 +403,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         deviation : ndarray of shape (n_samples,)
             With ``return_std``.
         """
-        X = self._check_new_rows(X)
+        check_is_fitted(self, "n_terms_")
+        X = numeric_rows(self, X, reset=False)
         average = self._average
         if return_std and average is None:
             raise InputError(
@@ -423,13 +425,10 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     @speaks
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Predictions for X of every size in turn, from one term to all of them."""
-        X = self._check_new_rows(X)
+        check_is_fitted(self, "n_terms_")
+        X = numeric_rows(self, X, reset=False)
         terms = self._terms(X, len(self._kept))
         return ((terms @ coef).astype(X.dtype, copy=False) for coef in self.coef_path_)
-
-    def _check_new_rows(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "n_terms_")
-        return numeric_rows(self, X, reset=False)
 
     def _terms(self, X: np.ndarray, size: int) -> np.ndarray:
         coordinates = self.basis_.coordinates(X.astype(np.float64, copy=False))
@@ -437,14 +436,6 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         return self.basis_.terms(coordinates, int(kept[-1]) + 1)[:, kept]
 
     # --- pieces of fit ---
-
-    def _unfitted_bases(self) -> dict[str, bases.Basis]:
-        names = feature_names(self)
-        if isinstance(self.basis, str) and self.basis == "auto":
-            averaged = vars(self)["predict"] == "average"
-            return bases.auto_bases(self.interval, names, averaged=averaged)
-        name = self.basis if isinstance(self.basis, str) else type(self.basis).__name__
-        return {name: bases.make_basis(self.basis, self.interval, names)}
 
     def _cautions(self, rows: bases.Rows, max_terms: int) -> list[str]:
         """What a reader of a chosen size might trust wrongly."""
@@ -487,22 +478,3 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         clause = f"{alone.sum()} wild target{'s' if alone.sum() > 1 else ''} set aside"
         self.path_ = replace(self.path_, reason=f"{self.path_.reason}; {clause}")
         return True
-
-    def _path(
-        self,
-        fit: kernel.NestedFit,
-        names: list[str],
-        estimates: np.ndarray,
-        size: int,
-        reason: str,
-    ) -> SelectionPath:
-        other_unit = UNITS.get(self.criterion)
-        return SelectionPath(
-            order=fit.kept,
-            names=names,
-            scores=np.append(empty_score(self.criterion, fit), estimates),
-            chosen_size=size,
-            reason=reason,
-            unit=other_unit or "mean squared error",
-            train_scores=None if other_unit else fit.rss / fit.n_samples,
-        )

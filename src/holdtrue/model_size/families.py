@@ -97,20 +97,9 @@ Product = tuple[tuple[int, int], ...]
 
 
 def total_degree_terms(n_inputs: int, per_degree: int, n_terms: int) -> list[Product]:
-    """Products of functions of single inputs, in order of total degree.
+    """The first n_terms products of functions of single inputs, in order of total degree.
 
-    Parameters
-    ----------
-    n_inputs : int
-    per_degree : int
-        Functions of one input that share a degree (2 for Fourier's cosine and sine).
-    n_terms : int
-        How many products to list.
-
-    Returns
-    -------
-    products : list of tuples
-        Each product as ((input, function), ...), the constant as ().
+    ``per_degree`` functions of one input share a degree (2 for Fourier's cosine and sine).
     """
 
     def products() -> Iterator[Product]:

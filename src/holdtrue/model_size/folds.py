@@ -28,16 +28,8 @@ def split_rows(
 ) -> list[Fold]:
     """Training and test weights of the rows of positive weight, fold by fold.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        A number is that many shuffled folds, of groups if there are any. A splitter sees the rows
-        of positive weight, pairs of indices count all rows.
-    X : ndarray of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-    weight : ndarray of shape (n_rows,)
-    groups : ndarray of shape (n_rows,), optional
-    rng : RandomState
+    A number is that many shuffled folds, of groups if there are any. A splitter sees the rows of
+    positive weight, pairs of indices count all rows.
     """
     used = weight > 0
     if isinstance(cv, numbers.Integral) and groups is not None:
@@ -95,18 +87,10 @@ def held_out_error(
     terms: np.ndarray,
     kept: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Mean squared error of held-out rows for every size.
+    """Mean squared error of held-out rows for every size of a fitted basis.
 
-    Parameters
-    ----------
-    basis : fitted Basis
-        Fitted anew in every fold if it looks at the target.
-    rows : Rows
-    folds : list of Fold
-    terms : ndarray of shape (n_rows, n_terms)
-        The basis's at the rows.
-    kept : ndarray of int, optional
-        Those of them that do not depend on earlier ones; found out by default.
+    The basis is fitted anew in every fold if it looks at the target. ``terms`` are its terms at the
+    rows, ``kept`` those that do not depend on earlier ones (found out by default).
     """
     kept = kernel.independent_terms(terms, rows.weight) if kept is None else kept
 

@@ -74,5 +74,5 @@ def even_map(values: np.ndarray, weight: np.ndarray, low: float, high: float) ->
     if skew <= _SKEWED * (c - a):
         return InputMap(low, high)
     # Below a twentieth of the median's distance the crowded end itself would be torn apart.
-    shift = max((b * b - a * c) / skew, 0.05 * b, 1e-12 * (high - low))
+    shift = max((b * b - a * c) / skew, 0.05 * b, 1e-12 * (high - low), 1e-300)
     return InputMap(low, high, shift, reverse)

@@ -29,20 +29,9 @@ def criteria(
 ) -> dict[str, np.ndarray]:
     """Table of sizes: ``n_terms``, ``train`` and every criterion, arrays of length D.
 
-    Parameters
-    ----------
-    fit : NestedFit
-    C_half : ndarray of shape (n_rows, n_terms), or None
-        From `moment_factor`, of all terms. Without it there is the one criterion that does not take
-        rows for independent.
-    variance : float
-        Of the noise, for Cp, BIC and RIC.
-    held_out : ndarray of shape (D,)
-        From `cross_validation`.
-    curve : Posterior, optional
-        Of all terms, for `bayes`.
-    with_bayes : bool
-        Without it the one costly criterion is left out.
+    ``C_half`` (from `moment_factor`) and ``curve`` are of all terms. Without ``C_half`` there is
+    the one criterion that does not take rows for independent; without ``with_bayes`` the costly one
+    is left out. ``variance`` is that of the noise, ``held_out`` from `cross_validation`.
     """
     remp, d, n = fit.remp, fit.n_terms, fit.n_samples
     if C_half is None:
@@ -98,19 +87,8 @@ def reason_of(
 ) -> str:
     """Why a size was chosen and what predicts, in words.
 
-    Parameters
-    ----------
-    fit : NestedFit
-    choices : dict of int
-        The size that each criterion chooses.
-    criterion : str
-    weights : dict of float
-        Of each basis.
-    n_columns : int
-        Terms of the basis, with those that depend on earlier ones.
-    averaged, grouped, late : bool
-        Whether predictions are an average, rows have groups, and columns late in the order cannot
-        enter at any size.
+    ``weights`` are those of the bases, ``n_columns`` counts also terms that depend on earlier ones,
+    ``late``: columns late in the order cannot enter at any size.
     """
     n_sizes = len(fit.z)
     if fit.rss[1] == 0:

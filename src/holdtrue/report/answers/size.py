@@ -43,7 +43,7 @@ def size_summary(
     """
     evidence = path.evidence_as(SizeEvidence)
     choices, size = evidence.choices, path.chosen_size
-    constant = float(np.mean((y - y.mean()) ** 2))
+    constant = float(evidence.criteria["train"][0])  # of the rows that the fit has kept
     names = sorted(choices, key=lambda name: (choices[name], name))
     estimates = {name: _estimate(evidence, name, choices[name]) for name in names}
     skills = [None if name in UNITS else table_skill(estimates[name], constant) for name in names]
