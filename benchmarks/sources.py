@@ -182,7 +182,7 @@ def run_kernel(seed: int) -> Iterator[dict[str, Any]]:
 # --- whole fits, with the error on left-out rows -------------------------------------------------
 
 # (m, p, k), and how often each way is timed.
-FITS = (((20, 4_995, 15), 7), ((200, 50_000, 50), 1), ((30, 5_000, None), 2))
+FITS = (((20, 4_995, 15), 21), ((200, 50_000, 50), 1), ((30, 5_000, None), 2))
 
 
 def estimate_rows(m: int, p: int, k: int | None, repeats: int, seed: int) -> list[dict[str, Any]]:
@@ -203,6 +203,9 @@ def estimate_rows(m: int, p: int, k: int | None, repeats: int, seed: int) -> lis
     if k is None:
         ways["GreedyTL, lam='loo'"] = lambda: GreedyTLRegressor(lam="loo").fit(X, y)
     else:
+        ways["classes, estimate=False"] = lambda: GreedyTLClassifier(
+            max_selected=k, estimate=False
+        ).fit(X, y > 0)
         ways["OMP"] = lambda: OrthogonalMatchingPursuit(n_nonzero_coefs=k).fit(X, y)
         ways["OMPCV"] = lambda: OrthogonalMatchingPursuitCV(cv=n_folds, max_iter=k).fit(X, y)
     ways["GreedyTL"]()  # warm

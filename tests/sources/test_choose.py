@@ -1,21 +1,17 @@
 import numpy as np
 import pytest
 
-from holdtrue.sources import choose, ridge
+from holdtrue.sources import SourcePool, choose, ridge
 from holdtrue.sources.calibrate import thresholds
+from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import Problem, Search
 from holdtrue.sources.folds import Task, make_folds
+from holdtrue.sources.pool import PoolOn
 from holdtrue.sources.scale import standardised
 
 
-class Stored:
-    """Candidates that are columns of an array."""
-
-    def __init__(self, X):
-        self.X = X
-
-    def columns(self, wanted):
-        return self.X[:, wanted]
+def columns_of(X):
+    return Candidates(X, np.arange(X.shape[1]), PoolOn(SourcePool([]), X, X, None), 0)
 
 
 def search(X, **changes):
@@ -24,7 +20,7 @@ def search(X, **changes):
 
 
 def fit_one(X, y, weight, lam=0.5, **changes):
-    (fit,) = choose.fit_each(Stored(X), [Problem(y, weight, lam)], search(X, **changes))
+    (fit,) = choose.fit_each(columns_of(X), [Problem(y, weight, lam)], search(X, **changes))
     return fit
 
 
@@ -76,7 +72,7 @@ def test_many_targets_through_one_gram_are_the_targets_one_by_one():
 def left_out_errors(X, y, lams, **changes):
     task = Task(y[:, None], np.ones(len(y)))
     folds = make_folds(task)
-    return choose.leave_out(Stored(X), task, folds, lams, search(X, **changes))
+    return choose.leave_out(columns_of(X), task, folds, lams, search(X, **changes))
 
 
 def test_honest_leave_one_out_is_refitting_without_the_row():
@@ -143,10 +139,10 @@ def test_the_estimate_repeats_the_choice_of_penalty_and_size_without_each_part()
     task, lams = Task(y[:, None], np.ones(30)), (0.01, 1.0, 100.0)
     find = search(X, max_selected=8)
     for stop in (False, True):
-        choice = choose.choose(Stored(X), task, lams, find, stop_by_error=stop, estimate=True)
+        choice = choose.choose(columns_of(X), task, lams, find, stop_by_error=stop, estimate=True)
         folds = make_folds(task, in_parts=True)
         assert len(folds) == 10
-        outcomes = choose.leave_out(Stored(X), task, folds, lams, find)
+        outcomes = choose.leave_out(columns_of(X), task, folds, lams, find)
         expected = 0.0
         for f in range(10):
             others = [np.delete(outcome.errors, f, axis=0).sum(axis=0) for outcome in outcomes]
@@ -162,7 +158,7 @@ def test_the_estimate_repeats_the_choice_of_penalty_and_size_without_each_part()
 def test_leaving_out_single_rows_is_corrected_for_the_row_that_each_fit_lacks():
     X, y, _ = raw()
     task, find = Task(y[:, None], np.ones(14)), search(X)
-    choice = choose.choose(Stored(X), task, [0.5], find, stop_by_error=False, estimate=True)
+    choice = choose.choose(columns_of(X), task, [0.5], find, stop_by_error=False, estimate=True)
     (outcome,) = left_out_errors(X, y, [0.5])
     fits = [fit_one(X, y, 1.0 * (np.arange(14) != i)) for i in range(14)]
     on_all = [np.mean((fit.predictions(X[:, fit.order]) - y) ** 2, axis=1) for fit in fits]
@@ -179,7 +175,9 @@ def test_the_estimate_of_classes_is_that_of_scores_less_the_threshold_of_the_oth
     X = raw(m=16)[0]
     sign = np.where(np.arange(16) < 4, 1.0, -1.0)
     task = Task(sign[:, None], np.ones(16), balanced=True, truncated=True)
-    choice = choose.choose(Stored(X), task, [0.5], search(X), stop_by_error=False, estimate=True)
+    choice = choose.choose(
+        columns_of(X), task, [0.5], search(X), stop_by_error=False, estimate=True
+    )
     expected, weight = 0.0, task.class_weights(np.ones(16), 0)
     for i in range(16):
         rest = task.class_weights((np.arange(16) != i).astype(float), 0)
@@ -195,6 +193,8 @@ def test_tenths_and_groups_are_not_corrected(n_rows):
     X, y, _ = raw(m=n_rows)
     groups = None if n_rows > 50 else np.arange(14) // 2
     task = Task(y[:, None], np.ones(n_rows), groups=groups)
-    choice = choose.choose(Stored(X), task, [0.5], search(X), stop_by_error=False, estimate=True)
-    (outcome,) = choose.leave_out(Stored(X), task, make_folds(task), [0.5], search(X))
+    choice = choose.choose(
+        columns_of(X), task, [0.5], search(X), stop_by_error=False, estimate=True
+    )
+    (outcome,) = choose.leave_out(columns_of(X), task, make_folds(task), [0.5], search(X))
     np.testing.assert_allclose(choice.scores, outcome.path)

@@ -103,6 +103,18 @@ def test_the_fit_is_the_kernels(task):
     np.testing.assert_allclose(model.predict(task.X), intercept + Z[:, fit.order] @ weights)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_a_bare_fit_takes_equal_columns_for_one_as_a_fit_with_an_estimate_does(noise):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20, 60))
+    X[:, 30:] = 1 - 2 * X[:, :30] + noise * rng.normal(size=(20, 30))
+    y = X[:, :5].sum(axis=1)
+    bare, whole = (GreedyTLRegressor(estimate=which).fit(X, y) for which in (False, True))
+    assert len({j % 30 for j in bare.path_.order.tolist()}) == len(bare.path_.order)
+    np.testing.assert_array_equal(bare.path_.order, whole.path_.order)
+    np.testing.assert_allclose(bare.coef_, whole.coef_)
+
+
 def test_sources_that_do_harm_are_reported_and_used_all_the_same():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(16, 2))
@@ -611,3 +623,11 @@ def test_an_estimate_without_the_only_group_of_a_class_says_that_it_says_little(
     assert "which says little with 1 group of a class" in model.path_.reason
     model.fit(task.X, task.y, groups=np.arange(20) // 2)
     assert "says little" not in model.path_.reason
+
+
+@pytest.mark.parametrize(("rows", "words"), [(2, "says little"), (4, "is rough"), (5, "")])
+def test_an_estimate_from_few_rows_of_a_class_says_so(task, rows, words):
+    used = np.concatenate([np.flatnonzero(task.y == side)[:rows] for side in np.unique(task.y)])
+    reason = GreedyTLClassifier(task.sources).fit(task.X[used], task.y[used]).path_.reason
+    assert ("of a class" in reason) == bool(words)
+    assert not words or f", which {words} with {rows} rows of a class" in reason

@@ -29,6 +29,8 @@ import math
 
 import numpy as np
 
+_SIGN = 1e-5  # a label so near to ±1 is a sign
+
 
 def coherence(Z: np.ndarray, n_samples: float, limit: float) -> float:
     """Largest ``|C_ij|``, i ≠ j, of the correlations ``C = ZᵀZ/m``; stops above ``limit``.
@@ -82,19 +84,19 @@ def guarantees(
     root = np.sqrt(weight)
     k = max(int(np.count_nonzero(weights)), 1)
     sources = Z[:, n_features:]
-    part = np.clip(sources @ weights[n_features:] / root, -1, 1)
-    source_risk = float(weight @ (part - y / root) ** 2 / n)
     used = np.flatnonzero(weights[n_features:])
+    part = np.clip(sources[:, used] @ weights[n_features + used] / root, -1, 1)
+    source_risk = float(weight @ (part - y / root) ** 2 / n)
     tau = float(np.max((sources[:, used] / root[:, None]) ** 2, initial=0.0))
     rate = (1 + k * tau) / (lam * n)
     limit = (1 + lam) / (6 * k)
     gamma = coherence(Z, n, limit)
     holds = gamma < limit
     # Theorem 3: the best subset of each size is the sources of least risk.
-    risks = np.sort(np.einsum("ij,ij->j", sources - y[:, None], sources - y[:, None]) / n)[:k]
+    apart = sources - y[:, None]
+    risks = np.sort(np.einsum("ij,ij->j", apart, apart) / n)[:k]
     sizes = np.arange(1, len(risks) + 1)
     means = (lam + np.cumsum(risks)) / sizes
-    norms = np.einsum("ij,ij->i", Z[:, :n_features], Z[:, :n_features]) / weight
     return {
         "source_risk": source_risk,
         "rate": rate,
@@ -104,6 +106,8 @@ def guarantees(
         "coherence_holds": holds,
         "factor": 1 + 16 * (k + 1) ** 2 * gamma / (1 + lam) if holds else math.inf,
         "best_sources_risk": float(means.min(initial=math.inf)),
-        "labels_are_signs": bool(np.allclose(np.abs(y / root), 1)),
-        "rows_within_unit_ball": bool((norms <= 1).all()),
+        "labels_are_signs": bool((np.abs(np.abs(y / root) - 1) < _SIGN).all()),
+        "rows_within_unit_ball": all(
+            row @ row <= w for row, w in zip(Z[:, :n_features], weight, strict=True)
+        ),
     }

@@ -28,6 +28,8 @@ class Candidates:
         Place of each candidate where columns of X come first, then sources in pool order.
     equal_to : ndarray of int, shape (n_candidates,)
         The first candidate that equals each one, of those compared so far.
+    has_copies : bool
+        Whether some candidate equals another, of those compared so far.
     """
 
     def __init__(self, X: Any, features: np.ndarray, on: PoolOn, n_sources: int):
@@ -41,6 +43,7 @@ class Candidates:
         self._slot = np.full(len(self.indices), -1)
         self._n_read = 0
         self.equal_to = np.arange(len(self.indices))
+        self.has_copies = False
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -54,11 +57,6 @@ class Candidates:
     def n_features(self) -> int:
         """How many candidates are columns of X; they come first."""
         return len(self.features)
-
-    @property
-    def has_copies(self) -> bool:
-        """Whether some candidate equals another, of those compared so far."""
-        return not np.array_equal(self.equal_to, np.arange(len(self)))
 
     def without_sources(self) -> Candidates:
         """The columns of X alone."""
@@ -89,13 +87,18 @@ class Candidates:
             self._n_read = stop
         return self._columns[:, self._slot[wanted]]
 
+    def compare(self, read: np.ndarray, Z: np.ndarray) -> None:
+        """Note which of the candidates ``read`` are equal, from their standardised columns."""
+        first = read[first_of_equals(Z)]
+        self.equal_to[read] = first
+        self.has_copies = not np.array_equal(first, read)
+
     def compared(self, wanted: np.ndarray) -> np.ndarray:
         """For each of the wanted candidates the first that equals it, of those read so far."""
         if (self._slot[wanted] < 0).any():
             self.columns(wanted)
             read = np.flatnonzero(self._slot >= 0)
-            Z = standardised(self.columns(read), np.ones(self.n_rows))[0]
-            self.equal_to[read] = read[first_of_equals(Z)]
+            self.compare(read, standardised(self.columns(read), np.ones(self.n_rows))[0])
         return self.equal_to[wanted]
 
     def _fetch(self, wanted: np.ndarray) -> np.ndarray:

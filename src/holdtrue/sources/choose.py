@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.draws import CandidateDraws
 from holdtrue.sources.folds import Fold, Task, make_folds, one_at_a_time
 from holdtrue.sources.kernel import GreedyFit, greedy, greedy_from_gram
-from holdtrue.sources.scale import first_of_equals, standardised
+from holdtrue.sources.scale import standardised
 from holdtrue.sources.together import STEPS, batches, greedy_together, sampled_together
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
@@ -33,7 +32,7 @@ _MOST_IN_GRAM = 8_000
 # --- one fit ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Search:
     """What to search and how.
 
@@ -56,10 +55,15 @@ class Search:
     searched: np.ndarray
     draws: CandidateDraws | None = None
 
-    @cached_property
-    def evenly(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`standardised` columns of ``matrix`` with equal weights, their means and scales."""
-        return standardised(self.matrix, np.ones(len(self.matrix)))
+    _scaled: tuple[Any, ...] = (None, None)
+
+    def standardised(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`scale.standardised` columns of ``matrix``; those of the last call are kept."""
+        asked = weight.tobytes()
+        if self._scaled[0] != asked:
+            self._scaled = asked, standardised(self.matrix, weight)
+        scaled: tuple[np.ndarray, np.ndarray, np.ndarray] = self._scaled[1]
+        return scaled
 
 
 def make_search(
@@ -76,14 +80,22 @@ def make_search(
     if n_candidates is not None and n_candidates < n_total:
         none_yet = np.empty((candidates.n_rows, 0))
         return Search(most, tol, none_yet, everything, CandidateDraws(rng, n_total, n_candidates))
-    matrix = candidates.matrix()
-    search = Search(most, tol, matrix, everything)
-    candidates.equal_to = first_of_equals(search.evenly[0])
+    return Search(most, tol, candidates.matrix(), everything)
+
+
+def without_copies(candidates: Candidates, search: Search, weight: np.ndarray) -> Search:
+    """The search with one of those candidates that are equal, which ``candidates`` note.
+
+    Columns are standardised with ``weight``.
+    """
+    if search.draws is not None:  # they are compared as they are read
+        return search
+    candidates.compare(search.searched, search.standardised(weight)[0])
     if not candidates.has_copies:
         return search
-    different = np.flatnonzero(candidates.equal_to == everything)
-    matrix = np.ascontiguousarray(matrix[:, different])
-    return Search(min(most, len(different)), tol, matrix, different)
+    different = np.flatnonzero(candidates.equal_to == search.searched)
+    matrix = np.ascontiguousarray(search.matrix[:, different])
+    return Search(min(search.max_selected, len(different)), search.tol, matrix, different)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,15 +201,15 @@ def fit_each(
         Y, lams = np.array([y[:, 0] for y, _, _ in scaled]), [lam for _, _, lam in together]
         weights = np.array([weight for _, weight, _ in together])
         if search.draws is None and len(together) == 1:
-            even = (weights[0] == 1).all()
-            Z, *moments = search.evenly if even else standardised(search.matrix, weights[0])
+            Z, *moments = search.standardised(weights[0])
             fit = greedy(Z, Y[0], float(weights[0].sum()), lams[0], *limits)
             yield _target_fit(fit, search, moments, scaled[0][1:])
             continue
         if search.draws is not None:
             fits = sampled_together(candidates, search.draws, Y, weights, lams, *limits)
         else:
-            fits = greedy_together(search.matrix, search.evenly[0], Y, weights, lams, *limits)
+            Z = search.standardised(np.ones(len(weights[0])))[0]
+            fits = greedy_together(search.matrix, Z, Y, weights, lams, *limits)
         for fit, problem, (_, y_mean, y_scale) in zip(fits, together, scaled, strict=True):
             order = search.searched[fit.order]
             _, mean, scale = standardised(candidates.columns(order), problem.weight)
@@ -246,7 +258,7 @@ def fit_targets(
 
 def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) -> list[TargetFit]:
     """The fit of every target to all rows."""
-    weights = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
+    weights = task.full_weights
     shared = all(np.array_equal(weight, weights[0]) for weight in weights[1:])
     # A step reads p|S| numbers through the Gram and pm through the rows; the Gram takes p²m.
     n_columns, most = len(search.searched), search.max_selected
@@ -331,7 +343,7 @@ def leave_out(
     predictions: list[list[list[np.ndarray]]] = [[] for _ in lams]
     errors: list[list[np.ndarray]] = [[] for _ in lams]
     on_all: list[list[np.ndarray]] = [[] for _ in lams]
-    full = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
+    full = task.full_weights
     total = 0.0
     trains = [fold.train for fold in folds] + [task.weight] * on_all_rows
     problems = [
@@ -392,6 +404,8 @@ class Choice:
 
     Attributes
     ----------
+    search : Search
+        Of the candidates that differ.
     lam : float
     fits : list of TargetFit
         Of each target, all steps.
@@ -406,12 +420,17 @@ class Choice:
         Predictions for left-out rows; empty where they were not estimated.
     """
 
+    search: Search
     lam: float
     fits: list[TargetFit]
     size: int | None
     scores: np.ndarray
     error: float
     decisions: np.ndarray
+
+    def cut(self, t: int) -> TargetFit:
+        """The fit of target t at the size that was chosen."""
+        return self.fits[t] if self.size is None else self.fits[t].first(self.size)
 
 
 def choose(
@@ -438,7 +457,14 @@ def choose(
         Whether to tell the error on left-out rows.
     """
     best, size, single = 0, None, False
-    if estimate or stop_by_error or len(lams) > 1:
+    is_chosen = estimate or stop_by_error or len(lams) > 1
+    fits: list[TargetFit] = []
+    if not is_chosen and task.n_targets == 1:
+        fits = fit_whole(candidates, task, lams[0], search)
+    if not fits or fits[0].greedy.had_ties:  # else no column that equals a chosen one
+        search = without_copies(candidates, search, task.full_weights[0])
+        fits = []
+    if is_chosen:
         folds = make_folds(task, in_parts=len(lams) > 1)
         each_alone = task.groups is None and one_at_a_time(task.weight)
         single = each_alone and len(folds) == len(task.weight)
@@ -451,10 +477,11 @@ def choose(
             ]
         sums = [of_lam.sum(axis=0) for of_lam in errors]
         best, size = _least(sums, stop_by_error)
-    fits = left_out[best].whole if single else fit_whole(candidates, task, lams[best], search)
+        fits = left_out[best].whole
+    fits = fits or fit_whole(candidates, task, lams[best], search)
     if not estimate:
         nothing = np.empty((0, task.n_targets))
-        return Choice(lams[best], fits, size, np.array([np.nan]), np.nan, nothing)
+        return Choice(search, lams[best], fits, size, np.array([np.nan]), np.nan, nothing)
     # Each fold's choice of λ and size rests on the others' errors: the least of many estimates
     # would be too low.
     repeated = [
@@ -471,6 +498,7 @@ def choose(
         (errors[best] - left_out[best].errors)[:, -1 if size is None else size].sum()
     )
     return Choice(
+        search=search,
         lam=lams[best],
         fits=fits,
         size=size,
@@ -485,7 +513,7 @@ def _errors_of_fit(candidates: Candidates, task: Task, fits: Sequence[TargetFit]
     return _mean_path(
         [
             row_errors(task, t, fit.predictions(candidates.columns(fit.order)))
-            @ task.class_weights(task.weight, t)
+            @ task.full_weights[t]
             for t, fit in enumerate(fits)
         ]
     )
@@ -511,15 +539,11 @@ def _deployed_error(task: Task, folds: Sequence[Fold], decisions: np.ndarray) ->
             weights = [task.class_weights(fold.train, t) for t in range(task.n_targets)]
             moved[fold.rows] -= thresholds(decisions, task.targets, np.array(weights).T)
         decisions = moved
-    weights = [task.class_weights(task.weight, t) for t in range(task.n_targets)]
-    return float(
-        np.mean(
-            [
-                np.average(row_errors(task, t, decisions[:, t]), weights=weight)
-                for t, weight in enumerate(weights)
-            ]
-        )
-    )
+    errors = [
+        np.average(row_errors(task, t, decisions[:, t]), weights=weight)
+        for t, weight in enumerate(task.full_weights)
+    ]
+    return float(np.mean(errors))
 
 
 def _least(sums: Sequence[np.ndarray], stop_by_error: bool) -> tuple[int, int | None]:

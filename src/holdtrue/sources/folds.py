@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -42,6 +43,11 @@ class Task:
     def n_targets(self) -> int:
         """Number of targets."""
         return self.targets.shape[1]
+
+    @cached_property
+    def full_weights(self) -> list[np.ndarray]:
+        """Weights of all rows, for each target."""
+        return [self.class_weights(self.weight, t) for t in range(self.n_targets)]
 
     def class_weights(self, weight: np.ndarray, t: int) -> np.ndarray:
         """Weights of the rows for target t, with the sum of those given."""

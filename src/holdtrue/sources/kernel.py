@@ -56,6 +56,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,8 @@ from scipy.linalg.lapack import dtrtrs
 # Falls of the error below this, where the target's variance is 1, are rounding.
 _NOTHING = 1e-14
 TIE = 1e-9
+# Scores of columns that count as equal (departure 6) are closer than this.
+_NEAR = 1e-4
 # A column whose part outside those chosen is this share of its squared length depends on them.
 _DEPENDENT = 1e-10
 # From this λ on, float32 is good enough to say which candidates might win.
@@ -86,6 +89,8 @@ class GreedyFit:
     lam : float
     reason : str
         Why it stopped, in words.
+    had_ties : bool
+        Whether two candidates might have won a step, as columns that are equal do. Of `greedy`.
     """
 
     order: np.ndarray
@@ -94,8 +99,9 @@ class GreedyFit:
     n_samples: float
     lam: float
     reason: str
+    had_ties: bool = False
 
-    @property
+    @cached_property
     def weights(self) -> np.ndarray:
         """Weights in order of entry, shape (k,): ``R⁻¹ q``."""
         return dtrtrs(self.R, self.q)[0] if len(self.order) else np.empty(0)
@@ -168,8 +174,8 @@ class _Rows:
         self._R.append((g, root))
         return u
 
-    def result(self, lam: float, reason: str) -> GreedyFit:
-        return _fit(self.order, self._R, self.q, self.n_samples, lam, reason)
+    def result(self, lam: float, reason: str, had_ties: bool) -> GreedyFit:
+        return _fit(self.order, self._R, self.q, self.n_samples, lam, reason, had_ties)
 
 
 def _fit(
@@ -179,12 +185,14 @@ def _fit(
     n_samples: float,
     lam: float,
     reason: str,
+    had_ties: bool = False,
 ) -> GreedyFit:
     L = np.zeros((len(order), len(order)))
     for t, (above, root) in enumerate(rows):
         L[t, :t] = above
         L[t, t] = root
-    return GreedyFit(np.array(order, dtype=np.intp), L.T, np.array(q), n_samples, lam, reason)
+    picks = np.array(order, dtype=np.intp)
+    return GreedyFit(picks, L.T, np.array(q), n_samples, lam, reason, had_ties)
 
 
 def reached(max_selected: int, n_total: int) -> str:
@@ -265,7 +273,7 @@ def greedy(
     a = rows.residual.astype(kind) @ screen
     score, v = np.empty_like(a), np.empty_like(a)
     add = saxpy if kind == np.float32 else daxpy
-    most = min(max_selected, n_columns)
+    most, had_ties = min(max_selected, n_columns), False
     while (size := len(rows.order)) < most:
         np.multiply(a, a, out=score)
         np.divide(score, den, out=score)
@@ -277,7 +285,9 @@ def greedy(
         if lam:
             least = least_to_win(best, n_samples, lam, size, kind)
         score[i] = -1
-        if score[score.argmax()] >= least:
+        second = score[score.argmax()]
+        had_ties = had_ties or bool(second >= best * (1 - _NEAR))
+        if second >= least:
             score[i] = best
             near = np.flatnonzero(score >= least)
             near = near[np.isfinite(den[near])]
@@ -296,7 +306,7 @@ def greedy(
         den[i] = np.inf
     else:
         reason = reached(max_selected, n_columns)
-    return rows.result(lam, reason)
+    return rows.result(lam, reason, had_ties)
 
 
 def greedy_from_gram(

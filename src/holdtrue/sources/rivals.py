@@ -119,7 +119,7 @@ class TransferRival(ClassPredictions, SourceEstimator):
         one = np.minimum(1.0, 1.0 / rows.weight) if few else np.ones(len(rows.weight))
         penalties = []
         for t, target in enumerate(task.targets.T):
-            weight = task.class_weights(rows.weight, t)
+            weight = task.full_weights[t]
             on = Target(candidates, target, weight, one)
             intercepts[t], weights, *penalty = self._fit_target(on)
             penalties.append(penalty)
