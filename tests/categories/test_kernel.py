@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 
 from holdtrue import Counts
-from holdtrue.categories import kernel, numeric
+from holdtrue.categories import kernel
+from holdtrue.categories.shrunk_numeric import plain_gain, plain_no_column, plain_score
 from holdtrue.sums.profile import distinct_rows, moment_sums
 
 LEAVE_ONE_OUT = ("ginger", "majority")
@@ -65,9 +66,9 @@ def test_three_values_by_hand():
 def test_numeric_target_by_hand():
     # a: 1, 3; b: 8. SS_a = 2, mean 4, SS = 26, m = 3: (4·2 + 3·26/4)/3.
     moments = moments_of(["a", "a", "b"], [1, 3, 8])
-    assert numeric.score(*sums(moments)) == pytest.approx((8 + 19.5) / 3)
+    assert plain_score(*sums(moments)) == pytest.approx((8 + 19.5) / 3)
     # no column: each row from the mean of the others, (4.5² + 1.5² + 6²)/3
-    assert numeric.no_column(*sums(moments)) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
+    assert plain_no_column(*sums(moments)) == pytest.approx((4.5**2 + 1.5**2 + 6**2) / 3)
 
 
 @given(tables, st.sampled_from(["uniform", "prior"]))
@@ -128,12 +129,12 @@ numeric_rows = st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_si
 def test_the_numeric_score_is_a_leave_one_out_error(rows):
     v, y = (np.array(part) for part in zip(*rows, strict=True))
     no_column = np.mean([(y[i] - np.delete(y, i).mean()) ** 2 for i in range(len(v))])
-    assert numeric.no_column(*sums(moments_of(v, y))) == pytest.approx(no_column, abs=1e-9)
+    assert plain_no_column(*sums(moments_of(v, y))) == pytest.approx(no_column, abs=1e-9)
     loss = 0.0
     for i in range(len(v)):
         same = np.delete(y, i)[np.delete(v, i) == v[i]]
         loss += (y[i] - same.mean()) ** 2 if len(same) else no_column
-    assert numeric.score(*sums(moments_of(v, y))) == pytest.approx(loss / len(v), abs=1e-9)
+    assert plain_score(*sums(moments_of(v, y))) == pytest.approx(loss / len(v), abs=1e-9)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=8))
@@ -213,7 +214,7 @@ def test_an_id_ties_a_constant_column_where_unseen_values_follow_the_prior():
 def test_an_id_ties_a_constant_column_for_a_numeric_target():
     y = np.random.default_rng(0).normal(size=20)
     ids, constant = moments_of(range(20), y), moments_of(np.zeros(20), y)
-    assert numeric.score(*sums(ids)) == pytest.approx(numeric.score(*sums(constant)), rel=1e-14)
+    assert plain_score(*sums(ids)) == pytest.approx(plain_score(*sums(constant)), rel=1e-14)
 
 
 def two_cuts(seed):
@@ -228,10 +229,8 @@ def test_what_finer_values_gain_is_the_difference_of_the_estimates(seed):
     rng, fine, coarse = two_cuts(seed)
     seen, fine = np.unique(fine, return_inverse=True)
     y = rng.normal(size=24)
-    found, _ = numeric.gain(moments_of(fine, y), seen // 3)
-    expected = numeric.score(*sums(moments_of(coarse, y))) - numeric.score(
-        *sums(moments_of(fine, y))
-    )
+    found, _ = plain_gain(moments_of(fine, y), seen // 3)
+    expected = plain_score(*sums(moments_of(coarse, y))) - plain_score(*sums(moments_of(fine, y)))
     assert found == pytest.approx(24 * expected, abs=1e-9)
     label = rng.integers(0, 3, 24)
     whole = table(coarse, label, 3, 3)
@@ -247,7 +246,7 @@ def test_the_standard_error_of_a_numeric_gain_is_that_of_simulated_noise(rows_ea
     rng = np.random.default_rng(0)
     fine = np.repeat(np.arange(40), rows_each)
     found = [
-        numeric.gain(moments_of(fine, rng.normal(size=len(fine))), np.arange(40) // 10)
+        plain_gain(moments_of(fine, rng.normal(size=len(fine))), np.arange(40) // 10)
         for _ in range(200)
     ]
     gain, standard_error = np.array(found).T

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 
 from holdtrue import Counts, GingerSelector, rank_columns
-from holdtrue.categories import numeric, shrunk, shrunk_numeric
+from holdtrue.categories import shrunk, shrunk_numeric
 from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.shrunk import finer_gain
 from holdtrue.categories.shrunk_numeric import finer_mean_gain
@@ -204,7 +204,7 @@ def test_the_error_of_a_gain_is_that_of_rows_one_by_one():
         losses.append(np.array(rows))
     gains = losses[0] - losses[1]
     assert error >= math.sqrt(((gains - gains.mean()) ** 2).sum()) - 1e-9
-    assert numeric.gain(moments, np.arange(6) // 2)[1] > 0
+    assert shrunk_numeric.plain_gain(moments, np.arange(6) // 2)[1] > 0
 
 
 # --- groups -------------------------------------------------------------------------------------

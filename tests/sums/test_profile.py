@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 
 from holdtrue import Counts, GingerSelector, Profile
-from holdtrue.categories import kernel, numeric
+from holdtrue.categories import kernel
 from holdtrue.categories.criteria import NUMERIC_CRITERIA
 from holdtrue.categories.score import Scoring, score_column
+from holdtrue.categories.shrunk_numeric import plain_score
 from holdtrue.sums import packing
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.sums.profile import distinct_rows, moment_sums
@@ -145,7 +146,7 @@ def test_a_numeric_profile_scores_as_the_definition(rows, is_missing):
             m = len(y)
             loss += m * ((y - y.mean()) ** 2).sum() / (m - 1) ** 2
     [way] = profile.tables()
-    assert numeric.score(way.rows, way.repeats) == pytest.approx(loss / len(y), abs=1e-9)
+    assert plain_score(way.rows, way.repeats) == pytest.approx(loss / len(y), abs=1e-9)
 
 
 def test_missing_rows_can_be_left_out():

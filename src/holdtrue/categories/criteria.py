@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdtrue.categories import grouped, kernel, numeric, rule_estimate, shrunk, shrunk_numeric
+from holdtrue.categories import grouped, kernel, rule_estimate, shrunk, shrunk_numeric
 from holdtrue.categories.left_out import Estimate, clearly_least
 from holdtrue.categories.shrunk import CHOSEN_BY, STRENGTHS, column_total, least
 from holdtrue.errors import InputError
@@ -208,11 +208,11 @@ class ShrunkMean(Criterion):
 
 
 class PlainMean(ShrunkMean):
-    """Leave-one-out squared error of the value's mean (`numeric`)."""
+    """Leave-one-out squared error of the value's mean, not shrunk."""
 
     def score(self, table: ProfileTable, unseen: str) -> float:
         """Value for a column; a value seen once always costs what no column does."""
-        return numeric.score(table.rows, table.repeats)
+        return shrunk_numeric.plain_score(table.rows, table.repeats)
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
         """Value with the standard error of the rows' own left-out errors."""
@@ -223,7 +223,7 @@ class PlainMean(ShrunkMean):
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
         """What finer values gain, and its standard error."""
-        return numeric.gain(table, parent)
+        return shrunk_numeric.plain_gain(table, parent)
 
 
 def _count_sums(table: ProfileTable) -> shrunk_numeric.CountSums:

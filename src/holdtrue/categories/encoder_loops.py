@@ -32,15 +32,7 @@ def code_integers(
 ) -> Any:
     """Write ``value - low`` of each integer and add its row's weight; whether all were in range.
 
-    Parameters
-    ----------
-    rows : ndarray of int, shape (n_rows, n_columns)
-    low : ndarray of int64, shape (n_columns,)
-    first : ndarray of int64, shape (n_columns + 1,)
-        Where the counts of each column begin, and end.
-    weight : ndarray of int64, shape (n_rows,)
-    codes : ndarray of uint16, shape (n_rows, n_columns)
-    counts : ndarray of int64, shape (first[-1],)
+    The counts of column j begin at ``first[j]`` and end at ``first[j + 1]``.
     """
     for i in range(len(rows)):
         in_range = True
@@ -66,14 +58,7 @@ def place_codes(
 ) -> None:
     """Write the cells of all columns of ``cells``, shape (n_rows, n_columns).
 
-    Parameters
-    ----------
-    codes : ndarray of uint16, shape (n_rows, n_features)
-    feature, first : ndarray of int64, shape (n_columns,)
-        The feature of a column, and where its part of ``cell_of_code`` begins.
-    cell_of_code : ndarray
-        Column after column.
-    cells : ndarray
+    ``first`` is where the part of each column begins in ``cell_of_code``, ``feature`` its feature.
     """
     for i in range(len(codes)):
         for at in range(len(feature)):

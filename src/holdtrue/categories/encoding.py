@@ -154,13 +154,12 @@ def _met(codes: np.ndarray, group: np.ndarray, rows: Rows) -> Met:
 
 
 class Way(NamedTuple):
-    """A reading with a strength, and its weight in an average; fields as in `Chosen`."""
+    """A reading in an average; fields as in `Chosen`."""
 
     n_bins: int
     place: np.ndarray
     table: np.ndarray
-    strength: float
-    weight: float
+    weights: np.ndarray  # shape (n_strengths,): of the reading with each of `STRENGTHS`
 
 
 class Chosen(NamedTuple):
@@ -251,10 +250,7 @@ def _averaged(
     weights = np.exp(-n_units * (losses - losses.min()))
     weights[weights < _NEGLIGIBLE * weights.max()] = 0.0
     weights /= weights.sum()
-    return tuple(
-        Way(*readings[at], STRENGTHS[k], float(weights[at, k]))
-        for at, k in np.argwhere(weights).tolist()
-    )
+    return tuple(Way(*readings[at], weights[at]) for at in np.flatnonzero(weights.any(axis=1)))
 
 
 def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: str) -> np.ndarray:
@@ -321,14 +317,10 @@ def encode_values(chosen: Chosen, output: str) -> np.ndarray:
     """
     if not chosen.averaged:
         return encode(chosen.table, chosen.strength, output)[np.append(chosen.place, -1)]
-    by_reading: dict[int, list[Way]] = {}
-    for way in chosen.averaged:
-        by_reading.setdefault(way.n_bins, []).append(way)
     result = np.zeros(1)
-    for n_bins, ways in by_reading.items():
-        place, table = ways[0].place, ways[0].table
-        encoded = [way.weight * encode(table, way.strength, output) for way in ways]
-        numbers = np.sum(encoded, axis=0)
+    for n_bins, place, table, weights in chosen.averaged:
+        used = np.flatnonzero(weights)
+        numbers = np.sum([weights[k] * encode(table, STRENGTHS[k], output) for k in used], axis=0)
         of_values = numbers[np.append(place, -1)]
         if chosen.rank is not None:
             n_rows = _row_counts(table, "squared_error" if output == "mean" else "log_loss")

@@ -213,7 +213,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         engine = engine_of(X)
         if engine is not None:
             self._check_mode()
-            on_engine = engine_columns(
+            names, _, profiles = engine_columns(
                 engine,
                 y,
                 criterion=self.criterion,
@@ -223,7 +223,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 max_bins=self.max_bins,
                 sample_weight=sample_weight,
             )
-            self._fit_profiles(dict(zip(on_engine.names, on_engine.profiles, strict=True)))
+            self._fit_profiles(dict(zip(names, profiles, strict=True)))
             self._warn()
             return self
         labels = target_rows(y)

@@ -131,15 +131,7 @@ def log_losses(
 ) -> Any:
     """Number of rows whose likeliest class is wrong; log losses are added to those of the groups.
 
-    Parameters
-    ----------
-    value, group, counts, by_value, priors
-        As in `log_sums`.
-    others : ndarray of shape (n_groups, n_classes)
-        ``N_k - M_gk``
-    s, t : float
-        Weights of the value and of the prior, as `shrunk.pair` gives them.
-    group_losses : ndarray of shape (n_groups,)
+    ``others`` are ``N_k - M_gk``; s and t the weights of value and prior that `shrunk.pair` gives.
     """
     n_classes = counts.shape[1]
     n_others = np.zeros(len(others))
@@ -193,12 +185,7 @@ def ginger_losses(
 ) -> None:
     """Add the errors of rule (4) to those of the groups.
 
-    Parameters
-    ----------
-    value, group, counts, by_value, group_losses
-        As in `log_losses`.
-    cost : ndarray of shape (n_groups, n_classes)
-        Of a row whose value no other group has.
+    ``cost`` is that of a row whose value no other group has, by group and class.
     """
     for i in range(len(value)):
         v, g = value[i], group[i]

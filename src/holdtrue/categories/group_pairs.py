@@ -54,7 +54,7 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     n_left = _rows_left(n, n_groups)
     weights = t / (s * n_left + t)  # of the prior in the shares of a value
     q = np.zeros((len(n) + 1, len(total)))
-    shared = np.flatnonzero(n_groups > 1)
+    shared = np.flatnonzero((n_groups > 1) & (s > 0))
     q[shared], q[-1] = shares(by_value[shared], total, strength), prior(total)
     divisors = s * n_left + t if s else np.full(len(n), math.inf)
     divisors = np.append(divisors, N * N / (n @ weights**2))
@@ -116,8 +116,8 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
     by_value_costs, by_group_costs = _products(table)
     by_group = table.totals.by_group
     n_groups, n_classes = by_group.shape
-    # A value of one group is in no pair of groups.
-    is_shared = table.totals.n_by_value > 1
+    # A value of one group is in no pair of groups, nor is one that does not count.
+    is_shared = (table.totals.n_by_value > 1) & np.isfinite(rest[:-1])
     kept = is_shared[table.value]
     group, counts = table.group[kept], table.sums[kept]
     value = (np.cumsum(is_shared) - 1)[table.value[kept]]

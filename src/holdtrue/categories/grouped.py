@@ -292,12 +292,7 @@ def _estimate(
 def cluster_error(group_losses: np.ndarray, n_rows: np.ndarray) -> float:
     """``sqrt(G/(G-1) Σ_g (L_g - n_g L̄)²)/N``, standard error of the mean over rows; NaN for one.
 
-    Parameters
-    ----------
-    group_losses : ndarray of shape (n_groups,)
-        Summed over the rows of each group.
-    n_rows : ndarray of shape (n_groups,)
-        Groups without rows do not count.
+    Losses are summed over the rows of each group; groups without rows do not count.
     """
     n_groups = np.count_nonzero(n_rows)
     if n_groups < 2:

@@ -18,7 +18,6 @@ from holdtrue.categories.leaves import (
     by_group,
     root_sums,
     stored_sums,
-    without_empty_rows,
 )
 from holdtrue.categories.tree import WORTH_COMPILING, WORTH_COMPILING_GROUPS, Sample, Tree
 
@@ -68,7 +67,7 @@ def grow_tree(
     if group is not None:
         leaves = GroupLeaves(*by_group(sample, group), criterion, draws, compiled)
     else:
-        sample = without_empty_rows(sample)
+        sample = sample if sample.weight.all() else sample.at(np.flatnonzero(sample.weight))
         leaves = Leaves(sample, criterion, draws)
     frontier: _Heap | _Ratios = _Heap(leaves, max_splits is None, in_order)
     if criterion == "gain_ratio":

@@ -264,11 +264,6 @@ def by_group(sample: Sample, group: np.ndarray) -> tuple[Sample, np.ndarray]:
     return sample.at(rows), np.unique(group[rows], return_inverse=True)[1]
 
 
-def without_empty_rows(sample: Sample) -> Sample:
-    """The sample without rows of weight 0."""
-    return sample if sample.weight.all() else sample.at(np.flatnonzero(sample.weight))
-
-
 def root_sums(sample: Sample) -> np.ndarray:
     """Sums over all rows, shape (width,)."""
     label, weight = sample.label, sample.weight.astype(np.float64)

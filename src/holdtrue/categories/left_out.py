@@ -204,8 +204,6 @@ def tie_pairs(
     shared : bool
         Whether classes that tie share the prediction, as in rule (5).
     """
-    if shared:
-        inner = np.where(behind == 0, first * second / 2, first * (first - 1) / 4)
-        return np.where(behind <= 2, inner, 0.0)
-    inner = np.where(behind <= 1, first * second / 2, first * (first - 1) / 2)
+    lead, divisor = (0, 4) if shared else (1, 2)
+    inner = np.where(behind <= lead, first * second / 2, first * (first - 1) / divisor)
     return np.where(behind <= 2, inner, 0.0)

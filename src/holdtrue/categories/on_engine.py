@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdtrue.categories.score import check_classes, criterion_for, kinds_of
 from holdtrue.engine.table import EngineTable
 from holdtrue.errors import InputError
 from holdtrue.sums import Profile
 from holdtrue.sums.group_profile import GroupProfile
-
-
-class EngineColumns(NamedTuple):
-    """What a fit needs of a frame on an engine."""
-
-    names: list[str]
-    classes: tuple[Any, ...] | None
-    profiles: Iterator[Profile | GroupProfile]  # in the order of the names
 
 
 def engine_columns(
@@ -30,8 +22,8 @@ def engine_columns(
     categorical_features: Any,
     max_bins: int,
     **only_here: Any,
-) -> EngineColumns:
-    """Columns beside the target and the groups, after the first pass.
+) -> tuple[list[str], tuple[Any, ...] | None, Iterator[Profile | GroupProfile]]:
+    """Names of the columns beside target and groups, classes, and profiles in that order.
 
     ``only_here`` are options that need the rows: they must be None.
     """
@@ -53,4 +45,4 @@ def engine_columns(
     if groups is not None:
         judged_by.check_groups()
     profiles = table.profiles(dict(zip(names, kinds, strict=True)), read, groups, max_bins)
-    return EngineColumns(names, read.classes, (profile for _, profile in profiles))
+    return names, read.classes, (profile for _, profile in profiles)

@@ -17,8 +17,8 @@ h         ``N/(N - 1)``
 Departures
 ----------
 1. The prior is the plain mean of all rows, without a row of its own as the shares have.
-2. Strength 0, the criterion of `numeric`, charges a row whose value is seen once its own distance
-   from the mean of the others; `numeric` charges it the average row's.
+2. Strength 0 charges a row whose value is seen once its own distance from the mean of the others;
+   `plain_score` charges it the average row's.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import numpy as np
 from holdtrue.categories.left_out import Estimate, standard_error
 from holdtrue.categories.shrunk import STRENGTHS, least, pair
 from holdtrue.columns.counting import grouped_moments
+from holdtrue.sums.profile import B2, M2, C
 
 
 def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
@@ -194,3 +195,69 @@ def _factors(moments: np.ndarray, N: float) -> np.ndarray:
     strength = STRENGTHS[least(mean_scores(sums), 0.0)]
     A, B, _ = residual_factors(moments[:, 0], N, [strength])
     return np.stack([A[0], B[0], moments[:, 0] - 1 + strength])
+
+
+# --- the plain mean (`kernel`, departure 3) -----------------------------------------------------
+#
+# A value seen once costs what the mean of the other rows costs the average row, so that an id ties
+# a constant column. `plain_score` and `plain_no_column` take the rows and repeats of a
+# `holdtrue.sums.Profile`, centered at the mean of all rows: sums over the values with the same
+# number of rows, and how many such values there are.
+
+
+def plain_score(rows: np.ndarray, repeats: np.ndarray) -> float:
+    """Leave-one-out squared error of the value's mean.
+
+    ``Σ_{c_v≥2} (c_v/(c_v - 1))² SS_v/m``, and ``m SS/(m - 1)²`` for a row whose value is seen
+    once, with SS the sum of squares of all rows.
+    """
+    c = rows[:, C]
+    n_once = float(repeats[c == 1].sum())
+    total = float(_factor(c) @ rows[:, M2]) + n_once * plain_no_column(rows, repeats)
+    return total / float(repeats @ c)
+
+
+def plain_no_column(rows: np.ndarray, repeats: np.ndarray) -> float:
+    """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
+    m = float(repeats @ rows[:, C])
+    return m * _total_squares(rows) / (m - 1) ** 2
+
+
+def plain_gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, float]:
+    """Squared error that finer values take off, summed over rows, and its standard error.
+
+    A row gains ``d = (C/(C-1))² (y - mean_V)² - (c/(c-1))² (y - mean_v)²``. Where the cut says
+    nothing and the target is normal, the sum over a value of c rows has f(c) times the variance of
+    its rows, ``f = ((2c-1)² + (c-1)³)/(c (c-1) (2c-1))``: 5/3 for two rows, for many ½.
+
+    ``parent`` is the coarser value that each is cut out of; by default there is one.
+    """
+    c, mean, squares, cubes, fourths = moments.T
+    parent = np.zeros(len(c), dtype=np.intp) if parent is None else parent
+    m = float(c.sum())
+    middle = float(c @ mean) / m
+    alone = m * float(squares.sum() + c @ (mean - middle) ** 2) / (m - 1) ** 2
+    whole = np.bincount(parent, c)
+    b = mean - (np.bincount(parent, c * mean) / whole)[parent]
+    before, after = _factor(whole)[parent], _factor(c)
+    # Each row gains level + slope d + bend d², with d its distance from the mean of its value.
+    level = alone * ((whole == 1)[parent].astype(float) - (c == 1)) + before * b**2
+    slope, bend = 2 * before * b, before - after
+    gained = float(c @ level + bend @ squares)
+    level = level - gained / m
+    spread = c * level**2 + (2 * level * bend + slope**2) * squares
+    spread = spread + 2 * slope * bend * cubes + bend**2 * fourths
+    several = np.maximum(c, 2)
+    f = (2 * several - 1) ** 2 + (several - 1) ** 3
+    f = np.where(c == 1, 1.0, f / (several * (several - 1) * (2 * several - 1)))
+    return gained, math.sqrt(max(float(f @ spread), 0.0))
+
+
+def _factor(c: np.ndarray) -> np.ndarray:
+    """``(c/(c - 1))²``, and 0 below two rows."""
+    return np.where(c >= 2, (c / np.maximum(c - 1, 1)) ** 2, 0.0)
+
+
+def _total_squares(rows: np.ndarray) -> float:
+    """Sum of squares of all rows about their mean."""
+    return float(rows[:, M2].sum() + rows[:, C] @ rows[:, B2])
