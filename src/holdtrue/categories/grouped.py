@@ -171,38 +171,29 @@ def group_scores(
     """
     finite = [a for a in strengths if not math.isinf(a)]
     sums, N = np.zeros(len(finite)), float(table.totals.by_group.sum())
-    if loss == "error":
+    if loss == "log_loss" and table.is_long:
+        sums = _log_sums(table, finite)
+    elif loss == "brier":
+        sums = _brier_sums(table, finite)
+    else:
         for cells in _blocks(table, len(strengths)):
             sums += _losses(loss, cells, finite) @ cells.weight
-    elif finite:
-        sums = (_log_sums if loss == "log_loss" else _brier_sums)(table, finite)
     if len(finite) == len(strengths):
         return sums / N
     return np.append(sums / N, group_no_column(loss, table) if no_column is None else no_column)
 
 
 def _log_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
-    """Sum of log losses by strength, ``q⁻ = (π⁻ + rest/a)/(1 + n_rest/a)``, as in `shrunk`."""
-    s, t = pair(strengths)
-    inverse, priors = (s / t)[:, None], prior(_others(table))
-    if table.is_long:
-        from holdtrue.categories.group_loops import log_sums
+    """Sum of log losses by strength, ``q⁻ = (π⁻ + rest/a)/(1 + n_rest/a)``, of a long table."""
+    from holdtrue.categories.group_loops import log_sums
 
-        by_value = table.totals.by_value
-        rows_by_rest = np.zeros(min(int(row_sums(by_value).max()) + 1, _MOST_REST))
-        known = table.value, table.group, table.sums, by_value, priors
-        sums = log_sums(*known, inverse[:, 0], rows_by_rest)
-        n_rest = np.flatnonzero(rows_by_rest > 0)
-        return sums + np.log1p(inverse * n_rest) @ rows_by_rest[n_rest]
-    sums, rest = np.zeros(len(strengths)), _rest(table)
-    row, label = np.nonzero(table.sums)
-    share, others = priors[table.group[row], label], rest[row, label]
-    weight = table.sums[row, label]
-    n_rest, n_weight = together(row_sums(rest), row_sums(table.sums))
-    for start in range(0, len(weight), _BLOCK // len(strengths)):
-        part = slice(start, start + _BLOCK // len(strengths))
-        sums -= np.log(share[part] + inverse * others[part]) @ weight[part]
-    return sums + np.log1p(inverse * n_rest) @ n_weight
+    s, t = pair(strengths)
+    inverse, by_value = s / t, table.totals.by_value
+    rows_by_rest = np.zeros(min(int(row_sums(by_value).max()) + 1, _MOST_REST))
+    known = table.value, table.group, table.sums, by_value, prior(_others(table))
+    sums = log_sums(*known, inverse, rows_by_rest)
+    n_rest = np.flatnonzero(rows_by_rest > 0)
+    return sums + np.log1p(inverse[:, None] * n_rest) @ rows_by_rest[n_rest]
 
 
 def _brier_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
