@@ -85,15 +85,11 @@ def speaks(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def spoken(*args: Any, **kwargs: Any) -> Any:
-        try:
+        who = name
+        if is_method:  # of an instance or, for a class method, of the class itself
+            who = (args[0] if isinstance(args[0], type) else type(args[0])).__name__
+        with speaking_as(who):
             return function(*args, **kwargs)
-        except SpokenError as error:
-            if is_method:  # of an instance or, for a class method, of the class itself
-                owner = args[0] if isinstance(args[0], type) else type(args[0])
-                error.who = owner.__name__
-            else:
-                error.who = name
-            raise
 
     return spoken  # type: ignore[return-value]
 

@@ -183,11 +183,7 @@ def _in_words(error: ValueError) -> ValueError:
 
 
 def check_magnitude(
-    what: str | Callable[[int], str],
-    values: np.ndarray,
-    *,
-    dtype: Any = np.float64,
-    power: int = 2,
+    what: str | Callable[[int], str], values: np.ndarray, *, dtype: Any = np.float64, power: int = 2
 ) -> None:
     """Refuse numbers whose squares, or fourth powers, and sums of them leave the dtype's range.
 

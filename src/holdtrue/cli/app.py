@@ -29,11 +29,7 @@ from holdtrue.progress import silent
 _INTERRUPTED = 130  # exit code, of typer too
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the typer that has its own
 
-app = typer.Typer(
-    name="holdtrue",
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="holdtrue", rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 
 def main() -> None:

@@ -126,7 +126,7 @@ def compare(
         str | None,
         typer.Option(
             help="Names with commas: ridge, elastic_net (numbers), logistic (classes), boosting, "
-            "forest, t_greedy, steady_ridge, mean or majority. Default: all.",
+            "forest, t_greedy, steady_ridge, mean or majority. Default: all."
         ),
     ] = None,
     model: Annotated[
@@ -187,8 +187,7 @@ def transfer(
         bool, typer.Option("--skip-broken", help="Leave out models that fail, with a warning.")
     ] = False,
     allow_pickle: Annotated[
-        bool,
-        typer.Option("--allow-pickle", help="Load pickles too. They run any code they hold."),
+        bool, typer.Option("--allow-pickle", help="Load pickles too. They run any code they hold.")
     ] = False,
     cache: Annotated[
         str | None, typer.Option(help="Folder that keeps the models' scores for a second run.")

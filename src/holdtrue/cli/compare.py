@@ -21,13 +21,7 @@ from holdtrue.cli.answer import (
 )
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.own_models import own_models, raw_columns, raw_frame
-from holdtrue.cli.python_lines import (
-    Name,
-    call,
-    opened_lines,
-    program,
-    without_folders,
-)
+from holdtrue.cli.python_lines import Name, call, opened_lines, program, without_folders
 from holdtrue.compare import Comparison, compare_models
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR
 from holdtrue.compare.field import fit_with_groups, named_models

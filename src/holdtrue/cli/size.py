@@ -61,6 +61,7 @@ def answer(
             sample_weight=None if data.weights is None else data.weights[labelled],
             X_unlabeled=unlabelled if len(unlabelled) else None,
         )
+    kept: Any = _model(data, x, model, X, labelled) if ask.is_saved else None
     summary = size_summary(
         model.path_,
         X,
@@ -69,6 +70,7 @@ def answer(
         x_names=x,
         y_name=y,
         n_unlabelled=len(unlabelled),
+        promise=kept and kept.promise,
     )
     if data.ask.no_values:
         summary = replace(summary, charts=[c for c in summary.charts if not _has_points(c)])
@@ -91,7 +93,7 @@ def answer(
         asked,
         notes,
         new_groups=groups,
-        deployed=partial(_model, data, x, model, X, labelled),
+        deployed=lambda: kept,
         python=_lines(data, x, model, unlabelled=len(unlabelled) > 0),
     )
 

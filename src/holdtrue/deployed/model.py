@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -16,14 +17,7 @@ import pyarrow.compute as pc
 from holdtrue.deployed.known_types import KNOWN_TYPES, check_trees
 from holdtrue.deployed.promise import Promise
 from holdtrue.deployed.slim import parts_of, slim
-from holdtrue.errors import (
-    InputError,
-    MissingFileError,
-    SpokenError,
-    did_you_mean,
-    named,
-    speaks,
-)
+from holdtrue.errors import InputError, MissingFileError, SpokenError, did_you_mean, named, speaks
 from holdtrue.records import Record
 from holdtrue.skops_files import UnfitFile, dump_skops, load_skops
 from holdtrue.sources import SourcePool
@@ -33,7 +27,7 @@ from holdtrue.tables.files import TemporaryFolder
 
 _ROWS = 1 << 15
 _RARE = 0.02  # share of rows beyond the range that is not worth a note
-_READ_AS = {"text": "text", "number": "number", "date": "date", "bool": "bool"}
+_READ_AS = ("text", "number", "date", "bool")
 
 
 @dataclass
@@ -41,9 +35,9 @@ class News:
     """What new rows bring that the rows of the fit did not have."""
 
     n_rows: int = 0
-    unseen: dict[str, int] = field(default_factory=dict)  # rows with a value that was not there
+    unseen: Counter[str] = field(default_factory=Counter)  # rows with a value that was not there
     # Rows with a number beyond the range that was there
-    outside: dict[str, int] = field(default_factory=dict)
+    outside: Counter[str] = field(default_factory=Counter)
     not_predicted: int = 0  # rows that lack a number which the model needs
 
     def add(self, columns: tuple[FeatureColumn, ...], rows: pa.Table) -> None:
@@ -55,31 +49,23 @@ class News:
                 if column.seen and not pa.types.is_null(values.type):
                     known = pa.array([v for v in column.seen if v is not None], values.type)
                     new = pc.invert(pc.is_in(values.drop_null(), value_set=known))
-                    self._count(self.unseen, column.name, pc.sum(new).as_py())
+                    self.unseen += Counter({column.name: pc.sum(new).as_py() or 0})
             elif column.low is not None and column.high is not None:
                 numbers = as_numbers(values)
                 beyond = (numbers < column.low) | (numbers > column.high)
-                self._count(self.outside, column.name, int(beyond.sum()))
-
-    @staticmethod
-    def _count(counts: dict[str, int], name: str, count: int | None) -> None:
-        if count:
-            counts[name] = counts.get(name, 0) + count
+                self.outside += Counter({column.name: int(beyond.sum())})
 
     def notes(self) -> list[tuple[str, str]]:
         """The counts in sentences, each after a few words."""
 
-        def listed(counts: dict[str, int]) -> str:
-            most = sorted(counts, key=lambda name: -counts[name])
-            shown = [f"{name!r} ({counts[name]:,})" for name in most[:8]]
-            more = f" and {len(most) - 8} more columns" if len(most) > 8 else ""
+        def listed(counts: Counter[str]) -> str:
+            shown = [f"{name!r} ({count:,})" for name, count in counts.most_common(8)]
+            more = f" and {len(counts) - 8} more columns" if len(counts) > 8 else ""
             return f"{', '.join(shown)}{more}, of {self.n_rows:,} rows"
 
         notes = []
         # A few rows in a hundred are beyond any range that was seen.
-        outside = {
-            name: count for name, count in self.outside.items() if count > _RARE * self.n_rows
-        }
+        outside = Counter({k: n for k, n in self.outside.items() if n > _RARE * self.n_rows})
         if self.unseen:
             text = "Rows with a value that was not there when the model was fitted"
             notes.append(("Unseen values", f"{text}: {listed(self.unseen)}."))
@@ -231,7 +217,7 @@ class SavedModel(Record):
         kinds = {column.name: column.kind for column in self.columns}
         if with_target:
             kinds[self.target] = self.target_kind
-        types = {name: _READ_AS[kind] for name, kind in kinds.items() if kind in _READ_AS}
+        types = {name: kind for name, kind in kinds.items() if kind in _READ_AS}
         try:
             table = open_table(data, types=types, **options)
         except InputError:
@@ -313,37 +299,26 @@ class SavedModel(Record):
         n_rows = table.n_rows
         table, _ = table.complete(roles)
         truth = table.column(self.target)
-        labels = None if groups is None else table.column(groups)
-        news, done, new_classes = News(), 0, 0
-        losses, without = [], []
-        for X in self.batches(table, news):
-            predicted, _ = self.predictions(X)
-            actual = truth[done : done + len(X)]
-            done += len(X)
-            if self.classes is None:
-                numbers = as_numbers(actual)
-                losses.append((predicted - numbers) ** 2)
-                without.append((float(self.baseline) - numbers) ** 2)
-                continue
-            values = actual.to_pylist()
-            new_classes += sum(value not in self.classes for value in values)
+        news, new_classes = News(), 0
+        predicted = np.concatenate([self.predictions(X)[0] for X in self.batches(table, news)])
+        if self.classes is None:
+            numbers = as_numbers(truth)
+            losses, without = (predicted - numbers) ** 2, (float(self.baseline) - numbers) ** 2
+        else:
+            values = truth.to_pylist()
+            new_classes = sum(value not in self.classes for value in values)
             pairs = zip(values, predicted.tolist(), strict=True)
             wrong = [np.nan if label is None else float(value != label) for value, label in pairs]
-            losses.append(np.array(wrong))
-            without.append(np.array([float(value != self.baseline) for value in values]))
-        row_losses, row_without = np.concatenate(losses), np.concatenate(without)
-        judged = np.isfinite(row_losses) & np.isfinite(row_without)
+            losses = np.array(wrong)
+            without = np.array([float(value != self.baseline) for value in values])
+        judged = np.isfinite(losses) & np.isfinite(without)
         if not judged.any():
             raise InputError("no row can be judged: each lacks a number that the model needs.")
-        names = None if labels is None else np.array([str(v) for v in labels.to_pylist()])
-        return Measured(
-            row_losses[judged],
-            row_without[judged],
-            None if names is None else names[judged],
-            n_rows - table.n_rows,
-            new_classes,
-            news,
-        )
+        labels = None
+        if groups is not None:
+            labels = np.array([str(v) for v in table.column(groups).to_pylist()])[judged]
+        n_unlabelled = n_rows - table.n_rows
+        return Measured(losses[judged], without[judged], labels, n_unlabelled, new_classes, news)
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

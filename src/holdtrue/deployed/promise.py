@@ -94,17 +94,13 @@ class Promise(Record):
         gap = error - self.error
         measured = f"the {self.unit} is {number(error)} on {len(losses):,} rows"
         promised = f"promised was {number(self.error)} ({number(self.low)} to {number(self.high)})"
+        kept, end = "kept", " The difference is within chance."
         if gap > noise:
-            return Verdict(
-                False,
-                f"The promise was not kept: {measured}, {promised}. That is {number(gap)} more, "
-                f"and chance explains {number(noise)}.",
-            )
-        if gap < -noise:
-            return Verdict(True, f"The promise was kept and more: {measured}, {promised}.")
-        return Verdict(
-            True, f"The promise was kept: {measured}, {promised}. The difference is within chance."
-        )
+            kept = "not kept"
+            end = f" That is {number(gap)} more, and chance explains {number(noise)}."
+        elif gap < -noise:
+            kept, end = "kept and more", ""
+        return Verdict(gap <= noise, f"The promise was {kept}: {measured}, {promised}.{end}")
 
     def of_groups(self, errors: np.ndarray) -> Verdict:
         """Whether the promise about new groups was kept, given the error of each group.

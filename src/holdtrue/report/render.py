@@ -55,11 +55,13 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
         undefined=StrictUndefined,
         finalize=lambda given: printable(given) if type(given) is str else given,
     )
-    style, script = (_part(name) for name in ("report.css", "report.js"))
+    templates = resources.files("holdtrue.report").joinpath("templates")
+    style, script = (templates.joinpath(f"report.{x}").read_text("utf-8") for x in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    first = summaries[0]
     page = environment.get_template("report.html").render(
         summaries=summaries,
-        title=title or _title(summaries[0]),
+        title=title or ": ".join(filter(None, (first.command, first.asked.get("data")))),
         intro=intro,
         version=__version__,
         style=Markup(style),
@@ -77,11 +79,6 @@ def to_html(summaries: Sequence[Summary], *, title: str | None = None, intro: st
     return str(page)
 
 
-def _title(summary: Summary) -> str:
-    data = summary.asked.get("data")
-    return f"{summary.command}: {data}" if data else summary.command
-
-
 def table_caption(table: Table, limit: int | None = None) -> str:
     """The caption, and how many rows are not shown; at most ``limit`` are."""
     n_rows, shown = len(table.rows) + table.n_left_out, len(table.rows[:limit])
@@ -91,7 +88,7 @@ def table_caption(table: Table, limit: int | None = None) -> str:
     return f"{table.caption.rstrip('.')}. The first {shown:,} of {n_rows:,} rows; {rest}."
 
 
-def to_markdown(summary: Summary, *, top: int | None = None) -> str:
+def to_markdown(summary: Summary) -> str:
     """The summary as Markdown, without its charts."""
     lines = [f"# {_inline(summary.question)}", "", _inline(summary.answer), ""]
     if summary.asked:
@@ -103,7 +100,7 @@ def to_markdown(summary: Summary, *, top: int | None = None) -> str:
     lines += ["## The numbers", "", _inline(table_caption(table)), ""]
     lines.append("| " + " | ".join(_inline(label) for label in table.columns.values()) + " |")
     lines.append("|" + "|".join("--:" if key in numbers else ":--" for key in table.columns) + "|")
-    for row in table.rows[:top]:
+    for row in table.rows:
         lines.append("| " + " | ".join(_inline(cell(row[key])) for key in table.columns) + " |")
     words = terms_of(table)
     if words:
@@ -172,7 +169,3 @@ def _inline(text: str) -> str:
     for sign in "\\`*_{}[]<>#|":
         text = text.replace(sign, "\\" + sign)
     return text
-
-
-def _part(name: str) -> str:
-    return resources.files("holdtrue.report").joinpath("templates", name).read_text("utf-8")

@@ -35,11 +35,13 @@ def size_summary(
     x_names: Sequence[str],
     y_name: str,
     n_unlabelled: int = 0,
+    promise: Any = None,
 ) -> Summary:
     """Summary of the path of `NestedRegressor`, fitted to these points.
 
     ``predict`` gives the curve at inputs of shape (n_points, n_inputs), or the curve and its
-    deviations. ``n_unlabelled`` rows without a target were given to the fit.
+    deviations. ``n_unlabelled`` rows without a target were given to the fit. The ``promise`` of a
+    model that is saved takes the place of the estimate, which becomes a note.
     """
     evidence = path.evidence_as(SizeEvidence)
     choices, size = evidence.choices, path.chosen_size
@@ -58,11 +60,14 @@ def size_summary(
     if np.isnan(expected):  # one size predicts; dee stands in for criteria with units of their own
         judge = "dee" if evidence.criterion in UNITS else evidence.criterion
         expected = _estimate(evidence, judge, size)
-    answer = (
-        f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]}. Expect a mean "
-        f"squared error of {number(expected)} at new points (judged by {judge}), where a "
-        f"constant has {number(constant)}{skill_words(expected, constant)}."
-    )
+    estimate = f"mean squared error of {number(expected)} at new points (judged by {judge}), where "
+    estimate += f"a constant has {number(constant)}{skill_words(expected, constant)}"
+    wary = _notes(evidence, size, expected, constant, n_unlabelled)
+    if promise is not None:
+        text = f"All points tell a {estimate}. Expected is what fits without parts of them reach."
+        wary.append(("Another estimate", text))
+    answer = f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]}. "
+    answer += f"Expect a {promise or estimate}."
     if len(choices) > 1:
         answer += f" Do the criteria agree? {capitalised(agreement(choices))}."
     charts: list[Chart] = [path.chart(), criteria_chart(path), choices_chart(path)]
@@ -79,7 +84,7 @@ def size_summary(
             columns,
         ),
         charts=charts,
-        wary=_notes(evidence, size, expected, constant, n_unlabelled),
+        wary=wary,
     )
 
 

@@ -11,13 +11,7 @@ import numpy as np
 from holdtrue.charts import number
 from holdtrue.evidence import SourceEvidence
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers.words import (
-    counted,
-    listed,
-    skill_words,
-    step_columns,
-    verb,
-)
+from holdtrue.report.answers.words import counted, listed, skill_words, step_columns, verb
 from holdtrue.report.summary import Summary, Table
 from holdtrue.sources.display import strongest_weights, weights_chart
 
@@ -72,9 +66,7 @@ def _with_column_names(path: SelectionPath, columns: Sequence[str]) -> Selection
     evidence = path.evidence_as(SourceEvidence)
     names = (*map(str, columns), *evidence.names[evidence.n_features :])
     return replace(
-        path,
-        names=tuple(names[j] for j in path.order),
-        evidence=replace(evidence, names=names),
+        path, names=tuple(names[j] for j in path.order), evidence=replace(evidence, names=names)
     )
 
 
