@@ -22,17 +22,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class SpokenError(Exception):
-    """An error in a sentence, to which the outermost boundary adds who speaks.
+    """An error in a sentence, to which the outermost boundary adds ``who`` speaks.
 
-    Parameters
-    ----------
-    sentence : str
-        What was expected, what was given, what to do.
-
-    Attributes
-    ----------
-    who : str
-        Name of the function or class that the user called; set by `speaks` and `speaking_as`.
+    The sentence says what was expected, what was given, what to do.
     """
 
     def __init__(self, sentence: str):

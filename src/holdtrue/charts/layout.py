@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -96,6 +96,10 @@ class Scale:
         else:
             share = (value - self.low) / (self.high - self.low)
         return min(max(share, -1.0), 2.0)
+
+    def onto(self, start: float, end: float) -> Callable[[float], float]:
+        """From a number to its place on an axis between two pixels."""
+        return lambda value: start + (end - start) * self.place(value)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Round values and what to write at them."""

@@ -58,13 +58,7 @@ def _lines(chart: Lines, width: int = _WIDTH) -> str:
     horizontal, vertical = scales
     ticks = vertical.ticks()
     left = 34 + _LETTER * max((len(label) for _, label in ticks), default=0)
-
-    def across(x: float) -> float:
-        return left + (right - left) * horizontal.place(x)
-
-    def up(y: float) -> float:
-        return bottom + (top + 8 - bottom) * vertical.place(y)
-
+    across, up = horizontal.onto(left, right), vertical.onto(bottom, top + 8)
     for value, label in ticks:
         parts.append(_rule(left, up(value), right, up(value), "opacity:.15"))
         parts.append(_words(left - 8, up(value) + 4, label, "end"))
@@ -116,7 +110,7 @@ def _dots(chart: Dots, width: int = _WIDTH) -> str:
     left = 24 + _LETTER * max((min(len(dot.label), longest) for dot in chart.dots), default=0)
     marks = {dot.mark for dot in chart.dots}
     keys: list[_Key] = [
-        (meaning, functools.partial(_mark_key, mark))
+        (meaning, lambda x, y, mark=mark: _mark(x + 10, y, mark))
         for mark, meaning in chart.legend.items()
         if mark in marks
     ]
@@ -125,10 +119,7 @@ def _dots(chart: Dots, width: int = _WIDTH) -> str:
     right = width - 24.0
     bottom = top + _ROW * len(chart.dots)
     scale = layout.dot_scale(chart)
-
-    def across(x: float) -> float:
-        return left + (right - left) * scale.place(x)
-
+    across = scale.onto(left, right)
     for at, label in _spaced([(across(value), label) for value, label in scale.ticks()], width):
         parts.append(_rule(at, top, at, bottom, "opacity:.15"))
         parts.append(_words(at, bottom + 18, label, "middle"))
@@ -261,10 +252,6 @@ def _line_key(style: Style, x: float, y: float, *, is_point: bool = False) -> st
     if is_point:
         return _circle(x + 10, y, 3, f"fill:{_paint(style.colour)}")
     return _rule(x, y, x + 20, y, _stroke(style))
-
-
-def _mark_key(mark: str, x: float, y: float) -> str:
-    return _mark(x + 10, y, mark)
 
 
 def _spaced(ticks: Sequence[tuple[float, str]], width: int) -> Sequence[tuple[float, str]]:

@@ -203,13 +203,8 @@ class SavedModel(Record):
     def read(self, data: Any, *, with_target: bool = False, **options: Any) -> Table:
         """The table, with the columns that the model needs read as they were.
 
-        Parameters
-        ----------
-        data : path, data frame (pandas, Polars, Arrow) or Table
-        with_target : bool
-            Whether the target must be there too.
-        **options
-            ``table`` and ``encoding`` of `open_table`.
+        ``data`` is as in `predict`. The target must be there too if ``with_target`` says so.
+        ``options`` are ``table`` and ``encoding`` of `open_table`.
         """
         if isinstance(data, Table):
             self._check_columns(data, self.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdtrue.charts import Chart, number
@@ -33,6 +33,7 @@ class Table(Record):
     n_left_out: int = 0  # further rows, which are not here
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not set(self.brief) <= set(self.columns):
             raise InputError(f"brief must name columns of the table. Got {list(self.brief)}.")
         for row in self.rows:
@@ -57,20 +58,15 @@ class Table(Record):
     def to_dict(self) -> dict[str, Any]:
         """The table, ready for JSON; numbers that JSON cannot say are marked as such."""
         rows = [{key: _to_cell(value) for key, value in row.items()} for row in self.rows]
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {"rows": rows}
+        return self._fields() | {"rows": rows}
 
     @classmethod
     def from_dict(cls, record: Any) -> Table:
         """The table that `to_dict` wrote. Anything else is refused with an `InputError`."""
         parts = read(dict[str, object], record, "table")
         rows = read(Sequence[dict[str, object]], parts.get("rows"), "rows")
-        return cls(
-            caption=read(str, parts.get("caption"), "caption"),
-            columns=read(dict[str, str], parts.get("columns"), "columns"),
-            rows=[{key: _from_cell(cell, key) for key, cell in row.items()} for row in rows],
-            brief=read(Sequence[str], parts.get("brief"), "brief"),
-            n_left_out=read(int, parts.get("n_left_out", 0), "n_left_out"),
-        )
+        cells = [{key: _from_cell(cell, key) for key, cell in row.items()} for row in rows]
+        return super().from_dict({**parts, "rows": cells})
 
 
 @dataclass(frozen=True, eq=False)
