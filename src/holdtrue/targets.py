@@ -87,40 +87,26 @@ def _different_values(y: Any, weight: np.ndarray | None) -> tuple[np.ndarray, fl
 
     Numbers keep a numeric dtype; everything else becomes an array of another kind.
     """
-    if hasattr(y, "type"):
-        return _different_arrow_values(y, weight)
-    y = np.asarray(y)
-    if weight is not None:
-        y, weight = y[weight > 0], weight[weight > 0]
-    if y.dtype.kind == "O":
-        import pyarrow as pa
-
-        try:
-            return _different_arrow_values(pa.array(y, from_pandas=True), weight)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            # Values of several types, or of one that Arrow does not know.
-            values = dict.fromkeys(str(value) for value in y.tolist())
-            return np.array(list(values), dtype=str), float(len(y))
-    present = np.isfinite(y) if y.dtype.kind == "f" else np.ones(len(y), dtype=bool)
-    n_rows = float(present.sum() if weight is None else weight[present].sum())
-    return np.unique(y[present]), n_rows
-
-
-def _different_arrow_values(column: Any, weight: np.ndarray | None) -> tuple[np.ndarray, float]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if weight is not None:
-        column, weight = column.filter(pa.array(weight > 0)), weight[weight > 0]
-    kind = column.type
-    if pa.types.is_decimal(kind):
+    kept = slice(None) if weight is None else weight > 0
+    if hasattr(y, "type"):
+        column = y if weight is None else y.filter(pa.array(kept))
+    else:
+        labels = np.asarray(y)[kept]
+        try:
+            column = pa.array(labels, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            # Values of several types, or of one that Arrow does not know.
+            return np.array(list({str(value) for value in labels.tolist()})), float(len(labels))
+    if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
         column = column.cast(pa.float64())
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_finite(column), column, None)
     present = np.asarray(column.is_valid())
-    n_rows = float(present.sum() if weight is None else weight[present].sum())
+    n_rows = float(present.sum() if weight is None else weight[kept][present].sum())
     values = column.drop_null().unique()
-    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if is_number:
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return values.to_numpy(zero_copy_only=False), n_rows
     return np.arange(len(values)).astype(str), n_rows
