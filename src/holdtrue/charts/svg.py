@@ -110,7 +110,7 @@ def _dots(chart: Dots, width: int = _WIDTH) -> str:
     left = 24 + _LETTER * max((min(len(dot.label), longest) for dot in chart.dots), default=0)
     marks = {dot.mark for dot in chart.dots}
     keys: list[_Key] = [
-        (meaning, lambda x, y, mark=mark: _mark(x + 10, y, mark))
+        (meaning, functools.partial(_mark_key, mark))
         for mark, meaning in chart.legend.items()
         if mark in marks
     ]
@@ -252,6 +252,10 @@ def _line_key(style: Style, x: float, y: float, *, is_point: bool = False) -> st
     if is_point:
         return _circle(x + 10, y, 3, f"fill:{_paint(style.colour)}")
     return _rule(x, y, x + 20, y, _stroke(style))
+
+
+def _mark_key(mark: str, x: float, y: float) -> str:
+    return _mark(x + 10, y, mark)
 
 
 def _spaced(ticks: Sequence[tuple[float, str]], width: int) -> Sequence[tuple[float, str]]:
