@@ -226,14 +226,24 @@ def test_sources_that_help_are_named_and_those_that_may_do_harm_too():
     assert summary.answer.startswith("None of the 3 sources helps 'label'")
 
 
-def size_answer(model, x, y):
-    return size_summary(model.path_, x, y, predict=model.predict, x_names=["x"], y_name="y")
+def size_answer(model, x, y, **options):
+    names = {"x_names": ["x"], "y_name": "y"}
+    return size_summary(model.path_, x, y, predict=model.predict, **names, **options)
 
 
 def sized(**options):
     data = make_curve("four_terms", n_samples=30, noise=0.3, random_state=0)
     model = NestedRegressor(random_state=0, **options).fit(data.X, data.y)
     return size_answer(model, data.X, data.y), model
+
+
+def test_the_answer_names_the_error_of_the_model_that_is_saved_and_no_other():
+    data = make_curve("four_terms", n_samples=30, noise=0.3, random_state=0)
+    model = NestedRegressor(random_state=0).fit(data.X, data.y)
+    summary = size_answer(model, data.X, data.y, promise="mean squared error of 7")
+    assert "Expect a mean squared error of 7." in summary.answer
+    assert number(model.new_error_) not in summary.answer
+    assert number(model.new_error_) in notes(summary)["Another estimate"]
 
 
 def test_the_size_is_in_the_answer_and_every_criterion_in_the_table():

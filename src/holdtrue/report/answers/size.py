@@ -64,8 +64,8 @@ def size_summary(
     estimate += f"a constant has {number(constant)}{skill_words(expected, constant)}"
     wary = _notes(evidence, size, expected, constant, n_unlabelled)
     if promise is not None:
-        text = f"All points tell a {estimate}. Expected is what fits without parts of them reach."
-        wary.append(("Another estimate", text))
+        text = f"The fit to all points has an estimated {estimate}. The expected error comes from "
+        wary.append(("Another estimate", text + "fits without parts of the points."))
     answer = f"{len(y)} points afford {counted(size, 'term')} of {evidence.n_terms[-1]}. "
     answer += f"Expect a {promise or estimate}."
     if len(choices) > 1:
