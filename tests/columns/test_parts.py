@@ -53,8 +53,9 @@ def assert_same(some, whole, how):
 
 
 def column(kind, codes):
-    if kind in ("text", "long text"):
-        word = "v" if kind == "text" else "a text above the longest key, by some bytes: "
+    if kind in ("text", "wide text", "long text"):
+        phrase = "a text above a key of few words, by some bytes: "
+        word = {"text": "v", "wide text": phrase, "long text": 3 * phrase}[kind]
         texts = [None if code is None else f"{word}{code}" for code in codes]
         return pa.array(texts, pa.string())
     if kind == "float":
@@ -101,7 +102,7 @@ def test_parts_give_the_estimate_of_the_whole(kind, missing, data, dense, part, 
     assert_same(some, whole, how)
 
 
-@pytest.mark.parametrize("kind", ["text", "long text", "float", "integer"])
+@pytest.mark.parametrize("kind", ["text", "wide text", "long text", "float", "integer"])
 @pytest.mark.parametrize("forced", [False, True])
 def test_many_rows_in_many_parts(small, kind, forced):
     rng = np.random.default_rng(0)
@@ -124,6 +125,7 @@ def test_many_rows_in_many_parts(small, kind, forced):
 
 
 def test_what_fits_is_left_as_it_was(small):
+    small.setattr(values, "_SAMPLE", 1 << 15)
     rng = np.random.default_rng(0)
     target = Target.from_column(rng.random(100) < 0.5, False)
     for whole in (

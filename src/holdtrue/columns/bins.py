@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from holdtrue.columns.counting import rows_by_value, sum_between
+from holdtrue.columns.values import is_missing
 
 
 class Reading(NamedTuple):
@@ -75,13 +76,6 @@ def cuts(reading: Reading) -> list[Reading]:
 def has_bins(kind: str) -> bool:
     """Whether columns of this kind are read in bins."""
     return kind in ("integer", "number")
-
-
-def is_missing(values: Any) -> np.ndarray:
-    """Mask of the missing value."""
-    if isinstance(values, np.ndarray):
-        return np.array([value is None for value in values], dtype=bool)
-    return np.asarray(values.is_null())
 
 
 def missing_rows(values: Any, table: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from holdtrue.columns.distinct import (
+    MAX_TEXT,
     dense_ends,
     distinct,
     is_long_text,
@@ -22,6 +23,7 @@ from holdtrue.columns.values import (
     array_column,
     code_counts,
     filtered,
+    is_missing,
     python_values,
     valid_mask,
 )
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
 
-_BLOCK = 1 << 16
 # Rows from which, and classes up to which, columns are counted without a code per row.
 LONG = 1 << 17
 _SHORT = 1 << 12
@@ -54,7 +55,7 @@ def loops_pay(n_rows: int) -> bool:
 def _loops_count_codes(n_rows: int) -> bool:
     """The same of loops that count codes, which NumPy can do too."""
     loaded = "holdtrue.columns.loops" in sys.modules
-    return n_rows >= (_BLOCK if loaded else _WORTH_LOADING)
+    return n_rows >= (1 << 16 if loaded else _WORTH_LOADING)
 
 
 class Target(NamedTuple):
@@ -128,11 +129,7 @@ class Groups(NamedTuple):
             )
         labels, codes = distinct("groups", column)
         n_times = np.bincount(codes, target.weight, minlength=len(labels))
-        if isinstance(labels, np.ndarray):
-            is_null = np.array([label is None for label in labels], dtype=bool)
-        else:
-            is_null = np.asarray(labels.is_null())
-        missing = n_times[is_null].sum()
+        missing = n_times[is_missing(labels)].sum()
         if missing:
             raise InputError(
                 f"groups must not be missing. Got {missing:.0f} missing in {n_rows} rows. "
@@ -189,6 +186,11 @@ def _target_numbers(column: Any) -> np.ndarray:
             f"of size {largest:g}. Change the unit."
         )
     return numbers
+
+
+def label_key(label: Any) -> tuple[bool, Any]:
+    """A key by which True and 1 differ."""
+    return isinstance(label, bool), label
 
 
 def label_order(labels: list[Any]) -> list[int]:
@@ -442,14 +444,13 @@ def text_counts(column: Any, target: Target) -> KeyCounts | None:
     """Class counts of a long column of short texts with many repeats; None for other columns."""
     if not (_loops_count(column, target) and is_long_text(column)) or mostly_differ(column, 0.5):
         return None
-    texts = text_pieces(column)
+    texts = text_pieces(column, MAX_TEXT)
     if texts is None:
         return None
     from holdtrue.columns.key_loops import count_keys_in_one_pass, text_blocks
 
-    n_words = texts[1]
     n_classes = len(target.classes or ())
-    return count_keys_in_one_pass(text_blocks(*texts), n_words, target.codes, n_classes)
+    return count_keys_in_one_pass(text_blocks(*texts), texts[1], target.codes, n_classes)
 
 
 def _dictionary_counts(name: str, column: Any, target: Target) -> tuple[Any, np.ndarray]:
@@ -494,23 +495,14 @@ def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: i
             "classes, or pass target_type='numeric' if the target is a number."
         )
     if target.weight is None and _loops_count_codes(len(codes)):
-        from holdtrue.columns.loops import class_counts
+        from holdtrue.columns.loops import count_codes
 
-        return class_counts(codes, target.codes, n_values, n_classes)
-    # In blocks that stay in the cache, unless the table itself does not.
-    step = _BLOCK if n_cells <= _BLOCK else max(len(codes), 1)
-    total = np.zeros(n_cells, dtype=np.int64)
-    for start in range(0, len(codes), step):
-        block = slice(start, start + step)
-        cell = np.multiply(codes[block], n_classes, dtype=np.intp)
-        cell += target.codes[block]
-        weight = None if target.weight is None else target.weight[block]
-        count = np.bincount(cell, weight, minlength=n_cells)
-        if step >= len(codes):
-            total = count.astype(np.int64, copy=False)
-        else:
-            total += count.astype(np.int64, copy=False)
-    return total.reshape(n_values, n_classes)
+        piece = codes, np.zeros(0, dtype=bool)
+        return count_codes([piece], 0, n_values, target.codes, n_classes)[0]
+    cell = np.multiply(codes, n_classes, dtype=np.intp)
+    cell += target.codes
+    counts = np.bincount(cell, target.weight, minlength=n_cells)
+    return counts.astype(np.int64, copy=False).reshape(n_values, n_classes)
 
 
 def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np.ndarray:

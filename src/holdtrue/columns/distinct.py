@@ -20,6 +20,9 @@ from holdtrue.columns.values import (
 if TYPE_CHECKING:
     from holdtrue.columns.key_loops import Groups
 
+# Longest text, in bytes, that is counted by a key of whole words, a UUID has 36; and where rows are
+# very many and most texts differ. A key has the length in its last byte.
+MAX_TEXT, MAX_LONG_TEXT = 39, 127
 # Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
 
@@ -108,22 +111,23 @@ def text_groups(column: Any) -> Groups | None:
 
     Where texts repeat, Arrow's own hash table is as fast.
     """
-    parts = text_parts(column, len(column))
+    parts = text_parts(column, len(column), MAX_TEXT)
     return None if parts is None else next(parts)
 
 
-def text_parts(column: Any, max_rows: int) -> Iterator[Groups] | None:
-    """`text_groups` in parts of about ``max_rows`` rows; equal texts are in one part."""
+def text_parts(column: Any, max_rows: int, max_bytes: int) -> Iterator[Groups] | None:
+    """`text_groups` in parts of about ``max_rows`` rows; equal texts are in one part.
+
+    None also where a text has more than ``max_bytes``.
+    """
     if not (is_long_text(column) and mostly_differ(column, 0.5)):
         return None
-    texts = text_pieces(column)
+    texts = text_pieces(column, max_bytes)
     if texts is None:
         return None
     from holdtrue.columns.key_loops import grouped, text_blocks
 
-    n_words = texts[1]
-    blocks = lambda: (keys for keys, _ in text_blocks(*texts))  # noqa: E731
-    return grouped(blocks, len(column), n_words, max_rows)
+    return grouped(lambda: text_blocks(*texts), len(column), texts[1], max_rows)
 
 
 def is_long_text(column: Any) -> bool:
@@ -144,14 +148,14 @@ def _sample(column: Any) -> Any:
     return column.slice(len(column) // 2, _SAMPLE)
 
 
-def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
-    """Arguments of `loops.text_blocks` for a column of text; None if a text is too long for it."""
-    from holdtrue.columns.key_loops import MAX_TEXT
-
+def text_pieces(
+    column: Any, max_bytes: int
+) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
+    """Arguments of `key_loops.text_blocks` for a column of text; None if a text is too long."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     pieces = [text_buffers(chunk) for chunk in chunks if len(chunk)]
     longest = max(int(np.diff(offsets).max()) for offsets, _, _ in pieces)
-    return (pieces, longest // 8 + 1) if longest <= MAX_TEXT else None
+    return (pieces, longest // 8 + 1) if longest <= max_bytes else None
 
 
 def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

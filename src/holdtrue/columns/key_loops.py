@@ -7,16 +7,13 @@ when a loop is compiled. Wider keys have an empty tuple, and one compiled loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from holdtrue.columns.loops import compiled, room
-
-# Longest text, in bytes, that a key of whole words holds; a UUID has 36.
-MAX_TEXT = 39
 
 # Rows of a part: its table of groups stays in the cache.
 _PART = 1 << 13
@@ -404,7 +401,7 @@ def count_keys_in_one_pass(
     missing, counts = np.split(table[:n_seen, n_words:].astype(np.int64), [1])
     if n_left:
         left, left_rows = left[:n_left], left_rows[:n_left]
-        rest = next(grouped(lambda: iter([left]), n_left, n_words, n_left))
+        rest = next(grouped(lambda: [(left, valid)], n_left, n_words, n_left))
         seen = np.concatenate([seen, left.take(rest.first, axis=0)])
         first = np.concatenate([first, left_rows.take(rest.first)])
         counts = np.concatenate([counts, rest.class_counts(label.take(left_rows), n_classes)])
@@ -427,7 +424,10 @@ class Groups(NamedTuple):
 
 
 def grouped(
-    keys: Callable[[], Iterator[np.ndarray]], n_rows: int, n_words: int, max_rows: int
+    blocks: Callable[[], Iterable[tuple[np.ndarray, Any]]],
+    n_rows: int,
+    n_words: int,
+    max_rows: int,
 ) -> Iterator[Groups]:
     """Groups of equal keys, in parts of about ``max_rows`` rows; equal keys are in one part.
 
@@ -435,14 +435,14 @@ def grouped(
 
     Parameters
     ----------
-    keys : callable
-        Gives the keys block by block, each of shape (n, n_words); called once, and once more for
-        every part.
+    blocks : callable
+        Gives the keys block by block, each of shape (n, n_words), with something beside them;
+        called once, and once more for every part.
     n_rows, n_words, max_rows : int
     """
     n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
     sizes, words = np.zeros(1 << n_bits, dtype=np.int64), _words(n_words)
-    for block in keys():
+    for block, _ in blocks():
         add_sizes(block, n_bits, sizes, words)
     turns = (np.cumsum(sizes) - 1) // max_rows
     for turn in np.unique(turns[sizes > 0]):
@@ -453,7 +453,7 @@ def grouped(
         n_placed = int(stops[-1])
         placed, rows = room(n_placed, n_words, np.uint64), room(n_placed, 1, np.uint32)[:, 0]
         start = 0
-        for block in keys():
+        for block, _ in blocks():
             place_keys(block, start, n_bits, first, places, placed, rows, words)
             start += len(block)
         codes, seen = room(n_placed, 1, np.int32)[:, 0], room(n_placed, 1, np.uint32)[:, 0]

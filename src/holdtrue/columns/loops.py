@@ -81,11 +81,6 @@ def count_codes(
     return counts, missing
 
 
-def class_counts(codes: np.ndarray, label: np.ndarray, n_values: int, n_classes: int) -> np.ndarray:
-    """`count_codes` of one piece in which nothing is missing."""
-    return count_codes([(codes, np.zeros(0, dtype=bool))], 0, n_values, label, n_classes)[0]
-
-
 @compiled
 def place_by_class(
     numbers: np.ndarray,

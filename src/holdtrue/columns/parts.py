@@ -1,7 +1,7 @@
 """Counting a column of very many rows in parts, in less memory than a table of all its values.
 
-Texts are distributed over parts by their hash, numbers by their order. Texts too long for a key of
-a few words are counted by DuckDB, which leaves on disk what does not fit into its memory.
+Texts are distributed over parts by their hash, numbers by their order. Texts too long for a key, or
+for memory, are counted by DuckDB, which leaves on disk what does not fit into its memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.columns.bins import has_bins, is_missing, missing_rows, value_order
+from holdtrue.columns.bins import has_bins, missing_rows, value_order
 from holdtrue.columns.counting import (
     Target,
     count_by_code,
@@ -26,8 +26,8 @@ from holdtrue.columns.counting import (
     table_of,
     text_counts,
 )
-from holdtrue.columns.distinct import mostly_differ, text_groups, text_parts
-from holdtrue.columns.values import filtered
+from holdtrue.columns.distinct import MAX_LONG_TEXT, mostly_differ, text_groups, text_parts
+from holdtrue.columns.values import filtered, is_missing
 
 if TYPE_CHECKING:
     from holdtrue.columns.key_loops import Groups as TextGroups
@@ -44,6 +44,7 @@ _SAMPLED = 64
 DENSE = 1 << 20
 _BATCH = 1 << 17
 DUCKDB_MEMORY = "900MB"
+MOST_BYTES = 1 << 30  # of a column of texts in memory
 
 
 class Part(NamedTuple):
@@ -138,9 +139,13 @@ def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[
     pa.default_memory_pool().release_unused()  # of the column before
     kind = source.types[name]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        if _begins_with_long_texts(source, name):
+        rows = next(iter(source.batches([name], _BATCH))).column(0)
+        if not mostly_differ(rows, 0.5):
+            return None
+        longest = pc.max(pc.binary_length(rows)).as_py() or 0
+        if longest > MAX_LONG_TEXT or rows.nbytes / len(rows) * source.n_rows > MOST_BYTES:
             return _long_text_tables(source, name, target)
-        return _text_tables(source.column(name), target)
+        return _text_tables(source, name, target)
     is_whole = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_boolean(kind)
     if pa.types.is_interval(kind) or not (
         is_whole or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
@@ -153,9 +158,12 @@ def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[
     return _sorted_tables(source, name, target)
 
 
-def _text_tables(column: Any, target: Target) -> Iterator[Part] | None:
+def _text_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part] | None:
     """Parts of a column of texts that mostly differ; None for other texts."""
-    groups = text_parts(column, TEXT_PART)
+    # In batches: Arrow takes twice the memory to read a long column as one.
+    batches = [batch.column(0) for batch in source.batches([name], PART)]
+    column = pa.chunked_array(batches)
+    groups = text_parts(column, TEXT_PART, MAX_LONG_TEXT)
     if groups is None:
         return None
 
@@ -167,15 +175,6 @@ def _text_tables(column: Any, target: Target) -> Iterator[Part] | None:
             del part
 
     return parts()
-
-
-def _begins_with_long_texts(source: ColumnSource, name: str) -> bool:
-    """Whether the first rows have texts too long for a key, most of which differ."""
-    from holdtrue.columns.key_loops import MAX_TEXT
-
-    rows = next(iter(source.batches([name], _BATCH))).column(0)
-    longest = pc.max(pc.binary_length(rows)).as_py()
-    return longest is not None and longest > MAX_TEXT and mostly_differ(rows, 0.5)
 
 
 def _long_text_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:

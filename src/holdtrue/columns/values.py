@@ -219,6 +219,13 @@ def python_values(values: Any) -> list[Any]:
         ) from error
 
 
+def is_missing(values: Any) -> np.ndarray:
+    """Mask of the missing value."""
+    if isinstance(values, np.ndarray):
+        return np.array([value is None for value in values], dtype=bool)
+    return np.asarray(values.is_null())
+
+
 def filtered(values: Any, mask: np.ndarray) -> Any:
     """Values where the mask is true."""
     return values[mask] if isinstance(values, np.ndarray) else values.filter(pa.array(mask))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -45,8 +45,8 @@ class DaskEngine:
         from dask import delayed
 
         types = {name: value_type(self.types[name]) for name in columns}
-        cut = delayed(_Partition(types, split, n_buckets), nout=n_buckets, pure=False)
-        join_pieces = delayed(_Bucket(join), pure=False)
+        cut = delayed(partial(_split_frame, types, split, n_buckets), nout=n_buckets, pure=False)
+        join_pieces = delayed(partial(_join_present, join), pure=False)
         try:
             pieces = [
                 cut(number, part) for number, part in enumerate(self.select(columns).to_delayed())
@@ -97,33 +97,23 @@ def _wait(client: Any, future: Any) -> None:
                 ) from None
 
 
-@dataclass(frozen=True)
-class _Bucket:
+def _join_present(join: Join, bucket: int, pieces: list[Any]) -> Any:
     """``join`` for the pieces of all partitions, of which some may have none."""
-
-    join: Join
-
-    def __call__(self, bucket: int, pieces: list[Any]) -> Any:
-        pieces = [piece for piece in pieces if piece is not None]
-        return self.join(bucket, pieces) if pieces else None
+    pieces = [piece for piece in pieces if piece is not None]
+    return join(bucket, pieces) if pieces else None
 
 
-@dataclass(frozen=True)
-class _Partition:
+def _split_frame(
+    types: dict[str, Any], split: Split, n_buckets: int, number: int, part: Any
+) -> list[Any]:
     """``split`` for a partition, which is a pandas frame."""
+    import pyarrow as pa
 
-    types: dict[str, Any]
-    split: Split
-    n_buckets: int
-
-    def __call__(self, number: int, part: Any) -> list[Any]:
-        import pyarrow as pa
-
-        if not len(part):
-            return [None] * self.n_buckets
-        columns = columns_of(part)
-        arrays = [_in_type(name, columns[name], kind) for name, kind in self.types.items()]
-        return self.split(number, pa.table(arrays, names=list(self.types)))
+    if not len(part):
+        return [None] * n_buckets
+    columns = columns_of(part)
+    arrays = [_in_type(name, columns[name], kind) for name, kind in types.items()]
+    return split(number, pa.table(arrays, names=list(types)))
 
 
 def _in_type(name: str, column: Any, kind: Any) -> Any:

@@ -14,7 +14,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdtrue.columns.bins import BinCounter, has_bins
-from holdtrue.columns.counting import Groups, Target, label_order, rows_by_value
+from holdtrue.columns.counting import Groups, Target, label_key, label_order, rows_by_value
 from holdtrue.columns.distinct import distinct, text_buffers
 from holdtrue.columns.parts import whole_part
 from holdtrue.columns.values import (
@@ -38,7 +38,7 @@ from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import MAX_CLASSES, TargetKind, check_class_count, target_kind
 
-__all__ = ["EngineTable", "EngineTarget", "ExchangeTable", "Labels", "label_key", "rows_by_class"]
+__all__ = ["EngineTable", "EngineTarget", "ExchangeTable", "Labels", "rows_by_class"]
 
 # Values (rows of a column) that one exchange moves at most, and that one bucket gets.
 _MOVED = 1 << 25
@@ -187,10 +187,10 @@ class EngineTable(ABC):
                     "new data are new rows."
                 )
         many, is_numeric = len(labels) > MAX_CLASSES, target_type == "numeric"
-        if target_type == "auto":
-            is_number = holds_numbers(self.types[name])
-            present = [label for _, label in labels if label is not None]
-            is_numeric = is_number and (many or _is_quantity(present, labels, self.types[name]))
+        if target_type == "auto" and holds_numbers(self.types[name]):
+            present = {label: rows for (_, label), rows in labels.items() if label is not None}
+            values, rows = pa.array(list(present), self.types[name]), np.array([*present.values()])
+            is_numeric = many or target_kind(values, "auto", rows).is_numeric
         _refuse_missing("the target", labels, seen.n_rows)
         if is_numeric:
             return EngineTarget(name, None, np.array([seen.n_rows]))
@@ -259,8 +259,8 @@ class ExchangeTable(EngineTable):
             columns = [
                 _Column(name, kinds[name], ranges.get(name)) for name in names[start : start + step]
             ]
-            split = _Split(columns, target, groups, n_buckets)
-            join = _Join(columns, target, groups is not None, max_bins)
+            split = functools.partial(_split, columns, target, groups, n_buckets)
+            join = functools.partial(_join, columns, target, groups is not None, max_bins)
             wanted = list(dict.fromkeys([*roles, *names[start : start + step]]))
             buckets = self._engine.exchange(wanted, split, join, n_buckets)
             for j, column in enumerate(columns):
@@ -296,11 +296,6 @@ class ExchangeTable(EngineTable):
 # --- the target -----------------------------------------------------------------------------------
 
 
-def label_key(label: Any) -> tuple[bool, Any]:
-    """A key by which True and 1 differ."""
-    return isinstance(label, bool), label
-
-
 class Labels(NamedTuple):
     """Different values of some columns with their rows, as long as they are few."""
 
@@ -332,11 +327,6 @@ class Labels(NamedTuple):
                     both[key] = both.get(key, 0) + n_rows
             columns[name] = both
         return Labels(columns, self.n_rows + other.n_rows)
-
-
-def _is_quantity(present: list[Any], labels: dict[Any, int], kind: Any) -> bool:
-    rows = np.array([labels[label_key(label)] for label in present])
-    return target_kind(pa.array(present, kind), "auto", rows).is_numeric
 
 
 def _refuse_missing(who: str, labels: dict[Any, int], n_rows: int) -> None:
@@ -437,40 +427,36 @@ class _Column(NamedTuple):
     ranges: _Ranges | None
 
 
-@dataclass(frozen=True)
-class _Split:
-    """Counts of a part, column by column, cut into buckets."""
+def _split(
+    columns: list[_Column],
+    wanted: EngineTarget,
+    groups: str | None,
+    n_buckets: int,
+    _: int,
+    table: Any,
+) -> list[Any]:
+    """Counts of a part of the table, column by column, cut into buckets."""
+    target = wanted.of_rows(table.column(wanted.name))
+    by_group = None if groups is None else Groups.from_column(table.column(groups), target)
+    cut = []
+    for column in columns:
+        counts = Counts.from_columns({column.name: table.column(column.name)}, target, by_group)
+        cut.append(_cut(counts, _buckets(counts.values[0], column.ranges, n_buckets), n_buckets))
+    return [list(pieces) for pieces in zip(*cut, strict=True)]
 
-    columns: list[_Column]
-    target: EngineTarget
-    groups: str | None
-    n_buckets: int
 
-    def __call__(self, number: int, table: Any) -> list[Any]:
-        target = self.target.of_rows(table.column(self.target.name))
-        groups = None
-        if self.groups is not None:
-            groups = Groups.from_column(table.column(self.groups), target)
-        cut = []
-        for column in self.columns:
-            rows = table.column(column.name)
-            counts = Counts.from_columns({column.name: rows}, target, groups)
-            cut.append(_cut(counts, self._buckets(counts.values[0], column), self.n_buckets))
-        return [list(pieces) for pieces in zip(*cut, strict=True)]
-
-    def _buckets(self, values: Any, column: _Column) -> np.ndarray:
-        """Bucket of each value; the missing one is in the first."""
-        # NumPy sorts numbers of 16 bits several times faster.
-        buckets = np.zeros(len(values), dtype=np.uint16 if self.n_buckets <= 1 << 16 else np.int64)
-        if self.n_buckets == 1:
-            return buckets
-        present = np.asarray(values.is_valid())
-        kept = values.drop_null()
-        if column.ranges is not None:
-            buckets[present] = np.searchsorted(column.ranges.ends, _sort_keys(kept))
-        else:
-            buckets[present] = (_hashes(kept) >> np.uint64(32)) % np.uint64(self.n_buckets)
+def _buckets(values: Any, ranges: _Ranges | None, n_buckets: int) -> np.ndarray:
+    """Bucket of each value; the missing one is in the first."""
+    # NumPy sorts numbers of 16 bits several times faster.
+    buckets = np.zeros(len(values), dtype=np.uint16 if n_buckets <= 1 << 16 else np.int64)
+    if n_buckets == 1:
         return buckets
+    present, kept = np.asarray(values.is_valid()), values.drop_null()
+    if ranges is not None:
+        buckets[present] = np.searchsorted(ranges.ends, _sort_keys(kept))
+    else:
+        buckets[present] = (_hashes(kept) >> np.uint64(32)) % np.uint64(n_buckets)
+    return buckets
 
 
 def _cut(counts: Counts, buckets: np.ndarray, n_buckets: int) -> list[Counts | None]:
@@ -503,45 +489,49 @@ def _cut(counts: Counts, buckets: np.ndarray, n_buckets: int) -> list[Counts | N
     return pieces
 
 
-@dataclass(frozen=True)
-class _Join:
+def _join(
+    columns: list[_Column],
+    target: EngineTarget,
+    has_groups: bool,
+    max_bins: int,
+    bucket: int,
+    pieces: list[Any],
+) -> list[Any]:
     """Profiles and bins of a bucket, column by column; with groups, its counts."""
-
-    columns: list[_Column]
-    target: EngineTarget
-    has_groups: bool
-    max_bins: int
-
-    def __call__(self, bucket: int, pieces: list[Any]) -> list[Any]:
-        return [self._column(j, bucket, pieces) for j in range(len(self.columns))]
-
-    def _column(self, j: int, bucket: int, pieces: list[Any]) -> Any:
+    joined: list[Any] = []
+    for j, column in enumerate(columns):
         parts = [piece[j] for piece in pieces if piece[j] is not None]
         if not parts:
-            return None
+            joined.append(None)
+            continue
         counts = Counts.merge(parts)
-        table = counts.tables[0]
-        if self.target.classes is not None:
-            table = table.astype(np.int64, copy=False)
-            counts = replace(counts, tables=(table,))
-        if self.has_groups:
-            return counts
-        _, kind, ranges = self.columns[j]
-        part = whole_part(kind, counts.values[0], table)
-        counter = None
-        if has_bins(kind):
-            n_rows = float(rows_by_value(part.table).sum())
-            if ranges is None:
-                counter = BinCounter(n_rows, self.max_bins)
-            else:
-                if n_rows != ranges.rows[bucket]:
-                    raise _changed(f"{ranges.rows[bucket]:,} rows of a range, then {n_rows:,.0f}")
-                before = float(ranges.rows[:bucket].sum())
-                counter = BinCounter(float(ranges.rows.sum()), self.max_bins, before)
-            counter.add(part.table)
-        n_samples = float(rows_by_value(table).sum())
-        # Bins come when all parts are together; until then the column is a category.
-        return Profile.from_parts("category", [part], n_samples, self.target.classes), counter
+        if target.classes is not None:
+            counts = replace(counts, tables=(counts.tables[0].astype(np.int64, copy=False),))
+        if not has_groups:
+            joined.append(_profile_and_bins(counts, column, bucket, max_bins))
+        else:
+            joined.append(counts)
+    return joined
+
+
+def _profile_and_bins(
+    counts: Counts, column: _Column, bucket: int, max_bins: int
+) -> tuple[Profile, BinCounter | None]:
+    table, ranges, counter = counts.tables[0], column.ranges, None
+    part = whole_part(column.kind, counts.values[0], table)
+    if has_bins(column.kind):
+        n_rows = float(rows_by_value(part.table).sum())
+        if ranges is None:
+            counter = BinCounter(n_rows, max_bins)
+        else:
+            if n_rows != ranges.rows[bucket]:
+                raise _changed(f"{ranges.rows[bucket]:,} rows of a range, then {n_rows:,.0f}")
+            before = float(ranges.rows[:bucket].sum())
+            counter = BinCounter(float(ranges.rows.sum()), max_bins, before)
+        counter.add(part.table)
+    n_samples = float(rows_by_value(table).sum())
+    # Bins come when all parts are together; until then the column is a category.
+    return Profile.from_parts("category", [part], n_samples, counts.classes), counter
 
 
 def _joined_two(a: Any, b: Any) -> Any:

@@ -15,6 +15,7 @@ from holdtrue.columns.counting import (
     count_column,
     count_groups,
     distinct_keys,
+    label_key,
     label_order,
     present_pairs,
     present_values,
@@ -96,8 +97,7 @@ class Counts:
                 )
         if len(set(self.names)) != n_columns:
             raise InputError(f"names must be distinct. Got {list(self.names)}.")
-        labels = [(isinstance(label, bool), label) for label in self.classes or ()]
-        if len(set(labels)) != len(labels):
+        if len(set(map(label_key, self.classes or ()))) != len(self.classes or ()):
             raise InputError(f"classes must be distinct. Got {list(self.classes or ())}.")
         width = N_MOMENTS if self.classes is None else len(self.classes)
         totals = set()
@@ -223,21 +223,16 @@ class Counts:
         cls, columns: dict[str, Any], target: Target, groups: Groups | None = None
     ) -> Counts:
         """Counts of columns as `holdtrue.columns` reads them."""
-        if groups is not None:
-            return cls._from_groups(columns, target, groups)
-        counted = [count_column(name, column, target) for name, column in columns.items()]
         kinds = tuple(column_kind(column) for column in columns.values())
-        values, tables = zip(*counted, strict=True) if counted else ((), ())
-        return cls(tuple(columns), kinds, values, tables, target.classes)
-
-    @classmethod
-    def _from_groups(cls, columns: dict[str, Any], target: Target, groups: Groups) -> Counts:
-        counted = [
+        if groups is None:
+            counted = [count_column(name, column, target) for name, column in columns.items()]
+            values, tables = zip(*counted, strict=True) if counted else ((), ())
+            return cls(tuple(columns), kinds, values, tables, target.classes)
+        paired = [
             _in_order(*count_groups(name, column, target, groups))
             for name, column in columns.items()
         ]
-        kinds = tuple(column_kind(column) for column in columns.values())
-        values, pairs, tables = zip(*counted, strict=True) if counted else ((), (), ())
+        values, pairs, tables = zip(*paired, strict=True) if paired else ((), (), ())
         return cls(tuple(columns), kinds, values, tables, target.classes, groups.labels, pairs)
 
     @classmethod
@@ -469,11 +464,8 @@ def _joined_parts(name: str, parts: list[Any]) -> tuple[Any, list[np.ndarray]]:
 
 
 def _all_classes(parts: list[Counts]) -> tuple[Any, ...]:
-    labels: list[Any] = []
-    for part in parts:
-        for label in part.classes or ():
-            if not any(label == old and _is_bool(label) == _is_bool(old) for old in labels):
-                labels.append(label)
+    by_key = {label_key(label): label for part in parts for label in part.classes or ()}
+    labels = list(by_key.values())
     return tuple(labels[i] for i in label_order(labels))
 
 
@@ -481,17 +473,10 @@ def _widened(table: np.ndarray, counted: Any, classes: tuple[Any, ...] | None) -
     """Table with a column for every class, from one with a column for the classes counted."""
     if classes is None or counted == classes:
         return table
+    places = {label_key(label): k for k, label in enumerate(classes)}
     wide = np.zeros((len(table), len(classes)), dtype=np.int64)
-    for k, label in enumerate(counted):
-        place = next(
-            i for i, old in enumerate(classes) if old == label and _is_bool(old) == _is_bool(label)
-        )
-        wide[:, place] = table[:, k]
+    wide[:, [places[label_key(label)] for label in counted]] = table
     return wide
-
-
-def _is_bool(label: Any) -> bool:
-    return isinstance(label, bool)
 
 
 def _size(counts: Counts) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdtrue.columns.bins import BinCounter, has_bins, is_missing, value_order
+from holdtrue.columns.bins import BinCounter, has_bins, value_order
 from holdtrue.columns.counting import (
     distinct_keys,
     grouped_moments,
@@ -17,6 +17,7 @@ from holdtrue.columns.counting import (
     row_sums,
     rows_by_value,
 )
+from holdtrue.columns.values import is_missing
 from holdtrue.sums.profile import Seen
 
 __all__ = ["GroupProfile", "GroupTable"]

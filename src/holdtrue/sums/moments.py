@@ -272,8 +272,7 @@ class Moments:
             part = cls.from_frame(batch, **columns)
             first = first or part
             first._check_same_columns(part)
-            for domain, entry in zip(part.domains, part._by_domain(), strict=True):
-                sums[domain] = merged(sums[domain], entry) if domain in sums else entry
+            part._add_to(sums)
         if first is None:
             raise InputError("expected at least one batch with rows. Got 0.")
         return cls._ordered(sums, first.feature_names)
@@ -322,9 +321,9 @@ class Moments:
         if not isinstance(other, Moments):
             return NotImplemented
         self._check_same_columns(other)
-        sums = dict(zip(self.domains, self._by_domain(), strict=True))
-        for domain, entry in zip(other.domains, other._by_domain(), strict=True):
-            sums[domain] = merged(sums[domain], entry) if domain in sums else entry
+        sums: dict[Any, tuple[Any, ...]] = {}
+        self._add_to(sums)
+        other._add_to(sums)
         return Moments._ordered(sums, self.feature_names or other.feature_names)
 
     def __radd__(self, other: Any) -> Moments:
@@ -447,15 +446,14 @@ class Moments:
     def _arrays(self) -> dict[str, np.ndarray | None]:
         return {name: getattr(self, name) for name in _ARRAYS}
 
-    def _by_domain(self) -> list[tuple[Any, ...]]:
-        """The arrays' entries, one tuple per domain; rests are there wherever means are."""
+    def _add_to(self, sums: dict[Any, tuple[Any, ...]]) -> None:
+        """Add to the entries of domains; rests are there wherever means are."""
         *arrays, rest_x, rest_y = self._arrays().values()
         for mean, rest in ((self.mean_x, rest_x), (self.mean_y, rest_y)):
             arrays.append(np.zeros(np.shape(mean)) if rest is None and mean is not None else rest)
-        return [
-            tuple(None if array is None else array[d] for array in arrays)
-            for d in range(len(self.domains))
-        ]
+        for d, domain in enumerate(self.domains):
+            entry = tuple(None if array is None else array[d] for array in arrays)
+            sums[domain] = merged(sums[domain], entry) if domain in sums else entry
 
 
 def moments_by_code(
