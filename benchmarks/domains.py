@@ -263,8 +263,10 @@ def bound(note: str) -> str:
         " in 4 blocks here, and each block reads all rows again, which takes as long as 40 columns"
         " (50 at float32). Tried without gain: to guess the next columns by steps ahead, columns"
         " not known yet taken from those picked (Nyström): 374 columns in 5 blocks; to rank by what"
-        " least squares on the known columns leaves: up to 580 columns; to walk first among the 600"
-        " strongest features alone: their matrix takes as long as it saves."
+        " least squares on the known columns leaves: up to 580 columns; to rank by T with spreads"
+        " shrunk towards each other: 400 to 450 columns; to walk ahead among the 200 to 800 strongest"
+        " features alone and compute the columns that are picked there: their matrix takes longer"
+        " than it saves."
         " Whole matrices of every domain would cost what OMP costs."
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import Parallel, delayed
 
 from holdtrue.domains.bounds import bound_factor
 from holdtrue.domains.kernel import TESTS, Domains, Walk, domain_weights
@@ -282,7 +282,7 @@ def _run(walk: Walk, plan: Plan, *, least: int | None) -> int:
         test=plan.stop if plan.stop in TESTS else None,
         bound=bound_factor(walk.n_candidates, plan.alpha) if plan.stop == "bound" else math.inf,
         n_draws=n_draws,
-        rng=np.random.RandomState(plan.seed),
+        rng=np.random.RandomState(plan.seed) if plan.stop == "sign_flip" else None,
         least=least,
     )
 

@@ -23,7 +23,7 @@ from holdtrue.sums.moments import moments_by_code
 from holdtrue.sums.scatter import without_rounding
 from holdtrue.validation import check_magnitude
 
-_FIRST, _LEAST, _MOST = 32, 16, 256  # columns computed at once: at first, and the limits after
+_FIRST, _SPARE, _MOST = 32, 20, 256  # columns computed at once: see `RowColumns`
 _FAR = 1e-5
 _BATCH_CELLS = 100_000  # so that a batch stays in cache
 
@@ -83,8 +83,9 @@ class RowColumns:
         The means are subtracted.
     n_columns : int
         Rough number of columns that will be asked for. Reading all rows for a block takes as long
-        as computing about 40 of its columns, so blocks are large, but at most two thirds of what
-        may still be asked for. The first is small: what follows changes most at the first steps.
+        as computing about 40 of its columns, so blocks are large: three fifths of what may still be
+        asked for, and `_SPARE`, up to `_MOST`. The first has `_FIRST`, since the order of the
+        features changes most at the first steps.
     max_bytes : float
         Of the columns that are kept; the oldest are dropped first.
     """
@@ -101,7 +102,7 @@ class RowColumns:
         self._rows, self._weights, self._means = rows, weights, means
         dtype = rows[0].dtype
         self.eps = float(np.finfo(dtype).eps)
-        self._max_kept = max(_LEAST, int(max_bytes / (means.size * dtype.itemsize)))
+        self._max_kept = max(_SPARE, int(max_bytes / (means.size * dtype.itemsize)))
         self._n_columns = n_columns
         self._far = [
             is_far(mean, var, self.eps) for mean, var in zip(means, variances, strict=True)
@@ -138,8 +139,8 @@ class RowColumns:
         """None: what is not in memory is computed in blocks."""
 
     def _block_size(self) -> int:
-        left = 2 * (self._n_columns - len(self._asked)) // 3
-        wanted = min(max(left, _LEAST), _MOST if self._kept else _FIRST)
+        left = max(0, self._n_columns - len(self._asked))
+        wanted = min(3 * left // 5 + _SPARE, _MOST if self._kept else _FIRST)
         return min(wanted, self._max_kept, self._means.shape[1])
 
     def _compute(self, wanted: list[int]) -> None:

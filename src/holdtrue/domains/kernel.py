@@ -595,7 +595,7 @@ class Walk:
             changes.append((target, at, self.w[target, at]))
             self._measure(target)
         self._changes.append(changes)
-        self.losses.append(np.maximum(self._loss, 0.0).mean(axis=0))
+        self.losses.append(np.maximum(self._loss, 0.0).sum(axis=0) / len(self._loss))
         self.targets.append(k)
         self.order.append(i)  # last: what is read after an interruption is as long as this
 
