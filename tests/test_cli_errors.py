@@ -445,7 +445,7 @@ def test_a_cache_that_is_a_file_is_refused(holdtrue, tmp_path):
         ("rank --table x", "--table is for DuckDB and Excel files only."),
         ("select -d site --keep none", "no feature 'none' (--keep). There are 'x'"),
         ("select -d site --max-steps no", "--max-steps must be a whole number of at least 1."),
-        ("compare --models mean --scoring roc_auc", "scoring by -roc auc cannot judge model"),
+        ("compare --models mean --scoring roc_auc", "scoring 'roc auc' cannot judge model"),
         ("compare --models mean --model none.skops", "no file 'none.skops' (--model)."),
         ("compare --models mean --checkpoint .", "--checkpoint must be a file."),
         ("transfer -s . --candidates 0", "--candidates must be a whole number of at least 1."),

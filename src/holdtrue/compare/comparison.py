@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.charts import Chart, Dot, Dots, number, svg
 from holdtrue.charts.axes import draw, new_axes
 from holdtrue.domains.bounds import mean_and_spread, new_domain_interval
-from holdtrue.errors import InputError, InputTypeError, did_you_mean, speaks
+from holdtrue.errors import InputError, did_you_mean, speaks
 from holdtrue.evidence import ContestEvidence
 from holdtrue.path import SelectionPath, data_frame, skill_of
 
@@ -50,15 +49,6 @@ class Comparison:
         Of the intervals.
     unit_weights : ndarray of shape (n_units,), optional
         Repetitions of each row, where units are rows with weights.
-
-    Attributes
-    ----------
-    best : str
-        The model with the least mean error.
-    recommended : str
-        The simplest model within one standard error of the best: fewest features, then least time.
-    reason : str
-        Why that one, in a sentence.
 
     See Also
     --------
@@ -119,7 +109,7 @@ class Comparison:
 
     @property
     def recommended(self) -> str:
-        """The simplest model within one standard error of the best."""
+        """The simplest model within one standard error of the best: few features, little time."""
         difference, error = self.differences
         near = np.flatnonzero(difference <= error)
         return self.names[min(near.tolist(), key=self._simplicity)]
@@ -270,12 +260,7 @@ n_features, seconds, best, recommended
 def contest_chart(path: SelectionPath, domain: str = "domain") -> Dots:
     """Each model's error with its interval, beside the error without a model.
 
-    Parameters
-    ----------
-    path : SelectionPath
-        As `Comparison.to_path` gives it.
-    domain : str
-        What a domain is called.
+    The path is that of `Comparison.to_path`; ``domain`` is what a domain is called.
     """
     evidence = path.evidence_as(ContestEvidence)
     where = f"at one new {domain}" if evidence.domains else "on new rows"
@@ -319,18 +304,6 @@ class ComparisonDisplay:
 
     def __init__(self, comparison: Comparison):
         self.comparison = comparison
-
-    @classmethod
-    @speaks
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ComparisonDisplay:
-        """Draw the ``comparison_`` of a fitted `DomainAverageRegressor` or its classifier."""
-        check_is_fitted(estimator)
-        comparison = getattr(estimator, "comparison_", None)
-        if comparison is None:
-            raise InputTypeError(
-                f"expected an estimator with comparison_. Got {type(estimator).__name__}."
-            )
-        return cls(comparison).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> ComparisonDisplay:
         """Draw the contest, on ``ax`` if given."""

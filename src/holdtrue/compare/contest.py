@@ -190,17 +190,10 @@ def compare_models(
 def held_out_parts(
     every: Rows, cv: Any, *, is_classes: bool, random_state: Any
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit on and rows to judge, for each part that is left out.
+    """Rows to fit on and rows to judge, for each part that is left out; domains stay together.
 
-    Parameters
-    ----------
-    every : Rows
-        Domains stay together. Of rows with weight 0 only a splitter knows; indices are those of
-        the other rows.
-    cv : int, "time", splitter or None
-        None: domain by domain, at most 20 parts; 10 parts of rows without groups.
-    is_classes : bool
-    random_state : int, RandomState or None
+    Of rows with weight 0 only a splitter knows; indices are those of the other rows. ``cv=None``:
+    domain by domain, at most 20 parts; 10 parts of rows without groups.
     """
     used = every.used
     y, groups = every.y[used], None if every.groups is None else every.groups[used]
@@ -321,11 +314,6 @@ class Loss:
                 f"scoring {self.name.removeprefix('-')!r} does not take sample_weight. Choose "
                 "another, or pass no weights."
             ) from error
-        except ValueError as error:
-            raise InputError(
-                f"scoring {self.name.removeprefix('-')!r} cannot judge the models on a left-out "
-                f"part: {str(error).rstrip('.')}. Choose another scoring."
-            ) from error
 
     def rows(self, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Loss of each row, shape (n_rows,)."""
@@ -368,8 +356,8 @@ def _judged(
                 raise
             reason = str(error).partition("\n")[0].rstrip(".")
             raise InputError(
-                f"scoring by {loss.name} cannot judge model {name!r}: {reason}. Choose another "
-                "scoring, or leave the model out."
+                f"scoring {loss.name.removeprefix('-')!r} cannot judge model {name!r} on a "
+                f"left-out part: {reason}. Choose another scoring, or leave the model out."
             ) from error
         errors = -np.array(scores)
     if not np.isfinite(errors).all():
@@ -390,14 +378,14 @@ def _unit_errors(results: Sequence[_Judged], n_units: int) -> np.ndarray:
         return total / times
 
 
-class _Checkpoint:
+class _Checkpoint(dict[tuple[str, int], _Judged]):
     """Finished fits, kept in a file of JSON lines if one is named; the first line is the question.
 
     A line that was cut off by a crash is ignored: its fit is done again.
     """
 
     def __init__(self, path: Any, question: Any, models: Mapping[str, Any]):
-        self._results: dict[tuple[str, int], _Judged] = {}
+        super().__init__()
         self._path = None if path is None else Path(path)
         if self._path is None:
             return
@@ -417,17 +405,11 @@ class _Checkpoint:
             if isinstance(record, dict):
                 units, errors = np.array(record["units"], int), np.array(record["errors"], float)
                 judged = _Judged(units, errors, record["n_features"], record["seconds"])
-                self._results[record["model"], record["part"]] = judged
-
-    def __contains__(self, key: tuple[str, int]) -> bool:
-        return key in self._results
-
-    def __getitem__(self, key: tuple[str, int]) -> _Judged:
-        return self._results[key]
+                self[record["model"], record["part"]] = judged
 
     def add(self, name: str, part: int, result: _Judged) -> None:
         """Keep a finished fit, in the file too."""
-        self._results[name, part] = result
+        self[name, part] = result
         if self._path is not None:
             record = {"model": name, "part": part, **vars(result)}
             record |= {"units": result.units.tolist(), "errors": result.errors.tolist()}

@@ -223,15 +223,8 @@ def fit_with_groups(
 ) -> Any:
     """A fresh copy of the model, fitted; groups and weights go to the steps that take them.
 
-    Parameters
-    ----------
-    model : estimator
-    X, y, groups
-        Rows, target, and their domains or None.
-    name : str, optional
-        Of the model, for the error if it cannot be fitted. Default: its type.
-    sample_weight : ndarray of shape (n_rows,), optional
-        Refused where the model, or the last step of a pipeline, does not take it.
+    Weights are refused where the model, or the last step of a pipeline, does not take them. Errors
+    call the model by its ``name``, or its type.
     """
     model = clone(model)
     # Where parts are left out of two or three domains, one may be left: its rows are all there is.

@@ -187,14 +187,8 @@ def missing_classes(
 ) -> list[str]:
     """A sentence on domains of two rows or more that lack a class; none if there are none.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_domains, n_classes)
-    n_rows : ndarray of shape (n_domains,)
-    labels, classes : sequence
-        Names of domains and classes.
-    meaning : str
-        What follows for the reader, and what to do.
+    ``shares`` has shape (n_domains, n_classes); ``meaning`` is what follows for the reader, and
+    what to do.
     """
     missing = np.argwhere((shares < 1e-9) & (n_rows > 1)[:, None])  # 0 but for rounding
     if not len(missing):

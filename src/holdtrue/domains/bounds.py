@@ -141,14 +141,7 @@ def guarantees(walk: Walk, coefficients: np.ndarray, delta: float) -> dict[str, 
 
     ``effect_low`` and ``effect_high`` of shape (n_targets, n_features) and
     ``effect_domains_needed`` are of Theorem 1; ``regret`` and ``regret_domains_needed`` of shape
-    (n_targets,) of Corollary 3.
-
-    Parameters
-    ----------
-    walk : Walk
-    coefficients : ndarray of shape (n_targets, n_features)
-        Chosen are those that are not 0.
-    delta : float
+    (n_targets,) of Corollary 3. Chosen are the features whose coefficients are not 0.
     """
     n, p = float(walk.weight.sum()), coefficients.shape[1]
     n_effects = max(1, int(walk.usable.sum())) * len(walk.start)

@@ -108,15 +108,9 @@ def new_walk(
 
 
 def select(walks: Mapping[Variant, Walk], sums: Sums, plan: Plan) -> Selection:
-    """Take the walks, and choose one of them and its length.
+    """Take the walks, one per variant, and choose one of them and its length.
 
-    Parameters
-    ----------
-    walks : dict of Walk
-        One per variant, at their start. They are walked here, so that the caller can read them
-        after an interruption.
-    sums : Sums
-    plan : Plan
+    They are walked here, so that the caller can read them after an interruption.
     """
     tested_sizes = {v: _run(walk, plan, least=None) for v, walk in walks.items()}
     n = len(sums.copies)

@@ -45,14 +45,7 @@ class StoredColumns:
         self.eps = float(np.finfo(matrices.dtype).eps)
 
     def get(self, i: int, strength: np.ndarray) -> np.ndarray:
-        """Column i of every domain, read as a row, which is contiguous.
-
-        Parameters
-        ----------
-        i : int
-        strength : ndarray of shape (n_features,)
-            Not needed here.
-        """
+        """Column i of every domain, read as a row, which is contiguous."""
         row = self._matrices[:, i]
         return row if self._share is None else row * self._share
 
@@ -116,12 +109,6 @@ class RowColumns:
 
         Half of these have the other sign: where features share a factor, each step lowers the
         features of one side and raises those of the other.
-
-        Parameters
-        ----------
-        i : int
-        strength : ndarray of shape (n_features,)
-            With the sign of the effect.
         """
         with self._lock:
             if i not in self._kept:

@@ -22,11 +22,7 @@ _MOST_ENTERED = 8  # rows for features that entered and were not chosen
 def errors_chart(path: SelectionPath, domain: str = "domain") -> Lines:
     """Error where the model was fitted, and at each domain held out, against the steps.
 
-    Parameters
-    ----------
-    path : SelectionPath
-    domain : str
-        What a domain is called, such as "hospital".
+    ``domain`` is what a domain is called, such as "hospital".
     """
     held_out = path.evidence_as(DomainEvidence).held_out
     sizes = range(path.n_steps + 1)
@@ -57,15 +53,8 @@ def effects_chart(
 ) -> Heat:
     """Effect of each feature in each domain: those chosen, those that entered, the strongest.
 
-    Parameters
-    ----------
-    path : SelectionPath
-    domain : str
-        What a domain is called.
-    target : int, optional
-        Whose effects, where several classes are told from the rest. Default: for each feature
-        those on the class where they are strongest.
-    max_features : int
+    ``target``: whose effects, where several classes are told from the rest. Default: for each
+    feature those on the class where they are strongest.
     """
     evidence = path.evidence_as(DomainEvidence)
     effects = strongest_effects(evidence) if target is None else evidence.effects[target]

@@ -8,16 +8,10 @@ import numpy as np
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.domains.base import (
-    PredictsClasses,
-    PredictsNumbers,
-    named_classes,
-)
+from holdtrue.domains.base import PredictsClasses, PredictsNumbers, named_classes
 from holdtrue.domains.t_greedy import TGreedyBase
 from holdtrue.targets import target_kind
-from holdtrue.validation import (
-    check_weights,
-)
+from holdtrue.validation import check_weights
 
 PARAMETERS = """
     Answers *which features will still work at the next hospital, user or year?* A feature is worth

@@ -78,17 +78,9 @@ def check_parameters(rule: Any, stop: Any, max_steps: Any) -> None:
 
 
 def resolved_stop(stop: str, *, grouped: bool, n: float, n_candidates: int, alpha: float) -> str:
-    """The stop that is meant, once the domains are known; one that can say nothing is refused.
+    """The stop that is meant for n domains; one that can say nothing is refused.
 
-    Parameters
-    ----------
-    stop : str
-    grouped : bool
-        Whether the caller named the domains.
-    n : float
-        Number of domains.
-    n_candidates : int
-    alpha : float
+    ``grouped``: whether the caller named the domains.
     """
     if stop == "auto":
         return "held_out_domain" if grouped and n >= 3 else "bonferroni"

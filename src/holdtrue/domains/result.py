@@ -51,18 +51,9 @@ class WalksDomains(ShowsPath):
     ) -> Walked:
         """Walk, choose, and keep the path and what follows from it; an interrupted path too.
 
-        Parameters
-        ----------
-        sums : Sums
-        plan : Plan
-        labels : ndarray of shape (n_domains,) or None
-            None where every row is its own domain.
-        classes : ndarray or None
-            Of the targets, which are coded +1 and -1.
-        counted : str
-            What the domains are, such as ``"8 domains"``; it ends the reason.
-        nested_only : bool
-            Expect nothing where the choice has seen the domain that is judged.
+        ``labels`` is None where every row is its own domain, ``classes`` where y is a number.
+        ``counted`` says what the domains are, such as ``"8 domains"``, and ends the reason.
+        ``nested_only``: expect nothing where the choice has seen the domain that is judged.
         """
         names = feature_names(self)
         walks = {variant: choose.new_walk(sums, plan, variant) for variant in plan.variants}
@@ -138,16 +129,7 @@ def domain_evidence(
     notes: Sequence[str],
     expected: NewDomain,
 ) -> DomainEvidence:
-    """What the selection rests on, for displays, reports and commands.
-
-    Parameters
-    ----------
-    walk : Walk
-    selection : Selection
-    names, domains, targets, notes : sequence of str
-        See `DomainEvidence`.
-    expected : NewDomain
-    """
+    """What the selection rests on, for displays, reports and commands."""
     none = np.empty((len(walk.order) + 1, 0))
     known = selection.new_errors
     scale = np.where(walk.scale > 0, walk.scale, 1.0)[:, None]

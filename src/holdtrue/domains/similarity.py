@@ -15,11 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_array, check
 
 from holdtrue.domains import kernel, plan, result
 from holdtrue.domains.base import working_memory
-from holdtrue.domains.covariances import (
-    RowColumns,
-    StoredColumns,
-    domains_from_rows,
-)
+from holdtrue.domains.covariances import RowColumns, StoredColumns, domains_from_rows
 from holdtrue.errors import InputError, plain, shown, speaks
 from holdtrue.path import fits_whole
 from holdtrue.validation import check_magnitude, is_number, numeric_rows

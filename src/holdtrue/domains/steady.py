@@ -227,14 +227,7 @@ def part_equations(
 ) -> list[Equations]:
     """``Σ H_d`` and ``Σ h_d`` over the domains of each part, one entry per spread of intercepts.
 
-    Parameters
-    ----------
-    sums : DomainSums
-    part_of : ndarray of int, shape (n_domains,)
-    intercepts : sequence of float
-        Values of A.
-    slopes : float
-        R.
+    ``intercepts`` are values of A, ``slopes`` is R.
     """
     n_parts = int(part_of.max()) + 1
     p, n_targets = sums.scatter_xy.shape[1:]

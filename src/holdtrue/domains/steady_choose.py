@@ -86,18 +86,8 @@ def held_out_fits(
 ) -> list[HeldOutFits]:
     """Every penalty without each part, one entry per spread of intercepts.
 
-    Parameters
-    ----------
-    sums : DomainSums
-    part_of : ndarray of int, shape (n_domains,)
-    weight : ndarray of shape (n_domains,)
-        Of each domain in a mean error.
-    intercepts : sequence of float
-        Values of A.
-    slopes : float
-        R.
-    nested : bool
-        Whether to leave out every pair of parts too.
+    ``part_of`` and ``weight`` (in a mean error) are those of each domain, ``intercepts`` the values
+    of A, ``slopes`` is R; ``nested``: whether to leave out every pair of parts too.
     """
     n_parts, n_domains, p = int(part_of.max()) + 1, len(weight), sums.mean_x.shape[1]
     pairs = np.array(list(combinations(range(n_parts), 2)))
@@ -204,15 +194,7 @@ def candidate_weights(losses: np.ndarray) -> np.ndarray:
 def combined(
     sums: DomainSums, part_of: np.ndarray, weight: np.ndarray, fits: Sequence[HeldOutFits]
 ) -> SteadyFit:
-    """The predictor that the candidates make together, and its errors at held-out domains.
-
-    Parameters
-    ----------
-    sums, part_of, weight
-        As in `held_out_fits`.
-    fits : sequence of HeldOutFits
-        One per spread.
-    """
+    """The predictor that the candidates make together, and its errors at held-out domains."""
     losses = np.array([one.losses @ weight for one in fits]) / weight.sum()
     n_steps = losses.shape[1]
     path = np.zeros((n_steps, *losses.shape))
@@ -258,15 +240,8 @@ def domain_slopes(
 ) -> np.ndarray:
     """``w + u_d`` of the slopes, u_d at its expected value, shape (n_domains, p, n_targets).
 
-    ``E[u_d] = T Zᵀ V⁻¹ (y - Zw) = T (h_d - H_d w)``, averaged over the candidates.
-
-    Parameters
-    ----------
-    sums : DomainSums
-    spreads : sequence of (float, float)
-        A and R of each entry of ``fits``.
-    fits : sequence of HeldOutFits
-    weights : ndarray of shape (n_spreads, n_penalties + 1)
+    ``E[u_d] = T Zᵀ V⁻¹ (y - Zw) = T (h_d - H_d w)``, averaged over the candidates, of which
+    ``spreads`` has A and R and ``weights`` has shape (n_spreads, n_penalties + 1).
     """
     coef, _ = _averages(weights[None], fits, -1)
     slopes = np.repeat(coef[0], len(sums.n_samples), axis=0)

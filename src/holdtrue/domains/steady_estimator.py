@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
-from sklearn.utils.parallel import Parallel, delayed
 
 from holdtrue.domains import steady_choose
 from holdtrue.domains.base import (
@@ -138,7 +138,7 @@ class SteadyRidgeBase(DomainEstimator):
         -------
         self : object
         """
-        self._check_parameters()
+        check_level("level", self.level)
         numeric = self._reads_numbers(y, sample_weight)
         X, y, labels, weight = self._checked_rows(X, y, groups, sample_weight, y_numeric=numeric)
         if len(y) < 2:
@@ -179,7 +179,7 @@ class SteadyRidgeBase(DomainEstimator):
         -------
         self : object
         """
-        self._check_parameters()
+        check_level("level", self.level)
         check_moments(moments)
         _check_memory(len(moments.domains), moments.n_features)
         classes = self._given_classes(classes, np.asarray(moments.mean_y)[0].size)
@@ -196,15 +196,8 @@ class SteadyRidgeBase(DomainEstimator):
     ) -> Any:
         """The fit, wherever the sums come from: candidates, their average, what it is worth.
 
-        Parameters
-        ----------
-        moments : Moments
-        classes : ndarray or None
-            Of the targets, which are coded +1 and -1.
-        grouped : bool
-            Whether the sums are those of domains, not of parts of the rows.
-        single_rows : bool
-            Whether every domain has a single row.
+        ``grouped``: whether the sums are those of domains, not of parts of the rows;
+        ``single_rows``: whether every domain has a single row.
         """
         sums = standardised(moments, centre=bool(self.fit_intercept))
         n_domains = len(sums.n_samples)
@@ -324,9 +317,6 @@ class SteadyRidgeBase(DomainEstimator):
                 f"{empty:.4g}. What these features say does not carry over to new domains."
             )
         return notes
-
-    def _check_parameters(self) -> None:
-        check_level("level", self.level)
 
 
 class SteadyRidgeRegressor(PredictsNumbers, SteadyRidgeBase):

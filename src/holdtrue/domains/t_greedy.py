@@ -21,11 +21,7 @@ from holdtrue.domains.kernel import Domains
 from holdtrue.errors import InputError, caution, check_choice
 from holdtrue.path import fits_whole
 from holdtrue.sums import Moments
-from holdtrue.validation import (
-    check_columns,
-    check_level,
-    unlabeled_rows,
-)
+from holdtrue.validation import check_columns, check_level, unlabeled_rows
 
 
 class TGreedyBase(result.WalksDomains, DomainEstimator):
@@ -154,15 +150,8 @@ class TGreedyBase(result.WalksDomains, DomainEstimator):
     ) -> Any:
         """The fit, wherever the sums come from: walk, choose, keep.
 
-        Parameters
-        ----------
-        sums : Domains
-        labels : ndarray of shape (n_domains,) or None
-            None where every row is its own domain.
-        classes : ndarray or None
-            Of the targets, which are coded +1 and -1.
-        unlabelled : pair of ndarray of shape (n_features,), or None
-            Mean and variance over rows without labels.
+        ``labels`` is None where every row is its own domain, ``classes`` where y is a number.
+        ``unlabelled``: mean and variance over rows without labels, each (n_features,).
         """
         covariances.check_sizes(sums)
         settled = self._plan(sums, labels is not None, unlabelled)
