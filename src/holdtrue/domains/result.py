@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdtrue.domains import choose
-from holdtrue.domains.base import class_shares, missing_classes
+from holdtrue.domains.base import SINGLE_ROWS, class_shares, missing_classes
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.choose import Selection
 from holdtrue.domains.kernel import Domains, Walk
@@ -218,10 +218,7 @@ def notes_on(
 def _thin_domains(sums: Domains, labels: np.ndarray) -> list[str]:
     single = np.flatnonzero(sums.n_rows <= 1)
     if len(single) == len(labels):
-        return [
-            f"each of the {len(labels)} domains has a single row, so that nothing varies within a "
-            "domain. If rows are not domains, leave groups out; otherwise name larger domains."
-        ]
+        return [SINGLE_ROWS]
     if not len(single):
         return []
     return [
