@@ -189,7 +189,8 @@ def test_columns_and_components_are_held_at_the_ends_of_their_ranges(name):
 
 
 def test_terms_of_single_inputs_come_degree_by_degree():
-    assert families.single_input_terms(2, 2) == [(), ((0, 1),), ((1, 1),), ((0, 2),), ((1, 2),)]
+    single = bases.IntervalBasis("legendre", None, ["a", "b"], max_degree=2).fit(rows(p=2), 9)
+    assert single.products == [(), ((0, 1),), ((1, 1),), ((0, 2),), ((1, 2),)]
 
 
 def test_auto_offers_three_families_of_one_input_and_polynomials_of_several():

@@ -289,7 +289,10 @@ PARAMETERS = [
     ({"interval": "all"}, r"interval must be \(low, high\)"),
     ({"interval": (0, np.inf)}, r"interval must be \(low, high\)"),
     ({"interval": (0, 5)}, r"interval=\(0, 5\) must contain every value of 'x0'.*from 0 to 9"),
-    ({"interval": [(0, 9), (0, 9)]}, r"one per feature, shape \(1, 2\). Got shape \(2, 2\)"),
+    (
+        {"interval": [(0, 9), (0, 9)]},
+        r"pair per feature, shape \(1, 2\). Got \[\(0, 9\), \(0, 9\)\]",
+    ),
     ({"interval": (0, 9), "basis": "pca"}, "interval is for the bases"),
     ({"noise_variance": -1}, "noise_variance must be a number of at least 0"),
     ({"noise_variance": "x"}, "noise_variance must be a number"),

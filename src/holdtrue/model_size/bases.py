@@ -19,13 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path, orthogonal_mp
 
 from holdtrue.errors import InputError
-from holdtrue.model_size.families import (
-    FAMILIES,
-    Family,
-    Product,
-    single_input_terms,
-    total_degree_terms,
-)
+from holdtrue.model_size.families import FAMILIES, Family, Product, total_degree_terms
 from holdtrue.model_size.inputs import InputMap, even_map, fences
 from holdtrue.path import SelectionPath
 
@@ -140,10 +134,11 @@ class IntervalBasis(Basis):
             for j in self.inputs
         ]
         self.products: list[Product] = [()]
-        if len(self.inputs) and self.max_degree is not None:
-            self.products = single_input_terms(len(self.inputs), self.max_degree)[:max_terms]
-        elif len(self.inputs):
-            self.products = total_degree_terms(len(self.inputs), self.family.per_degree, max_terms)
+        n_inputs, degrees = len(self.inputs), range(1, (self.max_degree or 0) + 1)
+        if n_inputs and self.max_degree is not None:
+            self.products += [((j, k),) for k in degrees for j in range(n_inputs)][: max_terms - 1]
+        elif n_inputs:
+            self.products = total_degree_terms(n_inputs, self.family.per_degree, max_terms)
         names = [
             self.input_names[j] if each.shift is None else f"log {self.input_names[j]}"
             for j, each in zip(self.inputs, self.maps, strict=True)

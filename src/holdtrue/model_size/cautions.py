@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from holdtrue.model_size.bases import Rows
@@ -12,27 +14,24 @@ RUNAWAY = ("aic", "aicc", "adjusted_r2", "bic", "cpm", "fpe", "gcv", "ric")
 _SMALL = 100
 
 
-def runaway_criterion(criterion: str, n_samples: float) -> str | None:
-    """A caution where a criterion for many rows chooses the size of a small sample."""
-    if criterion not in RUNAWAY or n_samples >= _SMALL:
-        return None
-    return (
-        f"criterion={criterion!r} is made for many rows. On small real samples (here "
-        f"{n_samples:g} rows) it takes far too many terms in 15 to 30 % of cases, with errors many "
-        "times the variance of y. Pass criterion='bayes', 'dee' or 'adj', or predict='average'."
-    )
-
-
-def unreached_columns(first_degree: int, max_terms: int) -> str | None:
-    """A caution where columns that stand late in the order cannot enter at any size."""
-    if first_degree <= max_terms:
-        return None
-    return (
-        f"sizes end at {max_terms} terms, in a fixed order, where {first_degree} are needed "
-        "before every column of X has had its turn: columns late in the order cannot enter. Put "
-        "the columns that matter first, pass basis='lars' or 'omp', whose orders look at y, or "
-        "predict='average', which uses all."
-    )
+def chosen_size(
+    criterion: str, n_samples: float, first_degree: int, max_terms: int
+) -> Iterator[str]:
+    """Cautions about one size: by a criterion for many rows, or that late columns cannot reach."""
+    if criterion in RUNAWAY and n_samples < _SMALL:
+        yield (
+            f"criterion={criterion!r} is made for many rows. On small real samples (here "
+            f"{n_samples:g} rows) it takes far too many terms in 15 to 30 % of cases, with errors "
+            "many times the variance of y. Pass criterion='bayes', 'dee' or 'adj', or "
+            "predict='average'."
+        )
+    if first_degree > max_terms:
+        yield (
+            f"sizes end at {max_terms} terms, in a fixed order, where {first_degree} are needed "
+            "before every column of X has had its turn: columns late in the order cannot enter. "
+            "Put the columns that matter first, pass basis='lars' or 'omp', whose orders look at "
+            "y, or predict='average', which uses all."
+        )
 
 
 def wild_inputs(rows: Rows, names: list[str], *, held: bool) -> list[str]:

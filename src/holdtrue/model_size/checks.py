@@ -18,19 +18,11 @@ _BASES = ("auto", *bases.NAMES)
 _MIN_ROWS = 3
 
 
-def check_parameters(
-    *,
-    basis: Any,
-    criterion: Any,
-    predict: Any,
-    max_terms: Any,
-    interval: Any,
-    noise_variance: Any,
-    cv: Any,
-) -> None:
-    """Refuse parameters that are wrong whatever the rows are."""
-    check_choice("criterion", criterion, CRITERIA)
+def check_parameters(model: Any, predict: Any, n_features: int) -> None:
+    """Refuse wrong parameters of `NestedRegressor`."""
+    check_choice("criterion", model.criterion, CRITERIA)
     check_choice("predict", predict, ("average", "chosen"))
+    basis = model.basis
     if isinstance(basis, str):
         check_choice("basis", basis, _BASES)
     elif not isinstance(basis, SelectionPath) and (
@@ -40,20 +32,26 @@ def check_parameters(
             f"basis must be one of {', '.join(map(repr, _BASES))}, a transformer "
             f"or a SelectionPath. Got {basis!r}."
         )
-    if interval is not None:
-        _check_interval(basis, interval)
-    if max_terms is not None:
-        check_count("max_terms", max_terms, 1)
-    if noise_variance is not None and not (is_number(noise_variance) and noise_variance >= 0):
+    elif isinstance(basis, SelectionPath) and basis.n_steps and basis.order.max() >= n_features:
         raise InputError(
-            f"noise_variance must be a number of at least 0, or None to estimate it. "
-            f"Got {shown(noise_variance)}."
+            f"the path given as basis must name columns of X, 0 to {n_features - 1}. "
+            f"Got column {basis.order.max()}."
         )
-    if isinstance(cv, numbers.Integral) and (isinstance(cv, bool) or cv < 2):
-        raise InputError(f"cv must be at least 2 folds. Got cv={shown(cv)}.")
+    if model.interval is not None:
+        _check_interval(basis, model.interval, n_features)
+    if model.max_terms is not None:
+        check_count("max_terms", model.max_terms, 1)
+    noise = model.noise_variance
+    if noise is not None and not (is_number(noise) and noise >= 0):
+        raise InputError(
+            "noise_variance must be a number of at least 0, or None to estimate it. "
+            f"Got {shown(noise)}."
+        )
+    if isinstance(model.cv, numbers.Integral) and (isinstance(model.cv, bool) or model.cv < 2):
+        raise InputError(f"cv must be at least 2 folds. Got cv={shown(model.cv)}.")
 
 
-def _check_interval(basis: Any, interval: Any) -> None:
+def _check_interval(basis: Any, interval: Any, n_features: int) -> None:
     if not (isinstance(basis, str) and (basis == "auto" or basis in FAMILIES)):
         raise InputError(
             f"interval is for the bases 'auto', {', '.join(map(repr, FAMILIES))}. "
@@ -63,33 +61,12 @@ def _check_interval(basis: Any, interval: Any) -> None:
         ends = np.asarray(interval, dtype=np.float64)
     except (TypeError, ValueError):
         ends = np.empty(0)
-    if (
-        ends.ndim not in (1, 2)
-        or ends.shape[-1] != 2
-        or not np.isfinite(ends).all()
-        or not (ends[..., 0] < ends[..., 1]).all()
-    ):
+    fits = ends.shape in ((2,), (n_features, 2)) and np.isfinite(ends).all()
+    if not fits or not (ends[..., 0] < ends[..., 1]).all():
         raise InputError(
-            f"interval must be (low, high) with low < high, or one such pair per "
-            f"feature. Got {shown(interval)}."
+            "interval must be (low, high) with low < high, or one such pair per feature, shape "
+            f"({n_features}, 2). Got {shown(interval)}."
         )
-
-
-def check_columns_named(basis: Any, interval: Any, n_features: int) -> None:
-    """Refuse an interval or a path that does not fit the columns of X."""
-    shape = np.shape(interval) if interval is not None else (2,)
-    if shape not in ((2,), (n_features, 2)):
-        raise InputError(
-            f"interval must be one pair, or one per feature, shape "
-            f"({n_features}, 2). Got shape {shape}."
-        )
-    if isinstance(basis, SelectionPath) and basis.n_steps:
-        last = int(basis.order.max())
-        if last >= n_features:
-            raise InputError(
-                f"the path given as basis must name columns of X, 0 to "
-                f"{n_features - 1}. Got column {last}."
-            )
 
 
 def grouped_rows(

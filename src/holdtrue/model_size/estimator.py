@@ -14,23 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, caution, speaks
 from holdtrue.evidence import SizeEvidence
-from holdtrue.model_size import bases, cautions, kernel, outliers
+from holdtrue.model_size import bases, cautions, checks, kernel, outliers
 from holdtrue.model_size.average import average_curves
 from holdtrue.model_size.candidates import fit_candidates
-from holdtrue.model_size.checks import (
-    check_columns_named,
-    check_parameters,
-    grouped_rows,
-    largest_size,
-)
 from holdtrue.model_size.folds import Fold, held_out_error, split_rows
-from holdtrue.model_size.table import (
-    CRITERIA,
-    UNITS,
-    criteria,
-    empty_score,
-    reason_of,
-)
+from holdtrue.model_size.table import CRITERIA, UNITS, criteria, empty_score, reason_of
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.validation import (
     check_magnitude,
@@ -45,11 +33,7 @@ _BAYES_TERMS = 60
 
 
 class _MethodBesideParameter:
-    """A method whose name is a constructor parameter's too.
-
-    The parameter lies in the instance's dictionary, where an ordinary method would be hidden by
-    it; ``get_params`` reads it there.
-    """
+    """A method beside a parameter of its name, which would hide it in the instance's dictionary."""
 
     def __init__(self, method: Callable[..., Any]):
         self.method = method
@@ -163,18 +147,15 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     Notes
     -----
     When **not** to use it: when the terms have no natural order from simple to complex, shrinkage
-    (`RidgeCV`, `LassoCV`) is the better tool. A curve as smooth as a Gaussian bump, with hardly any
-    noise, is found from fewer points by a Gaussian process. With hundreds of rows per term the
-    choice hardly matters and cross-validation is enough. With ``"lars"`` and ``"omp"`` the order
-    has looked at y: only ``"cv"`` repeats that look in each fold, the other criteria are
-    optimistic.
+    (`RidgeCV`, `LassoCV`) is the better tool; with hundreds of rows per term the choice hardly
+    matters. With ``"lars"`` and ``"omp"`` the order has looked at y: only ``"cv"`` repeats that
+    look in each fold, the other criteria are optimistic.
 
     DEE and ADJ compare the sample with inputs that have no label. Without ``X_unlabeled``, 1,000
     are drawn from a kernel density of the inputs (Gaussian, as correlated as the inputs, Scott's
     bandwidth, reflected at the ends of the range), as the paper's conclusion suggests.
 
-    In a `Pipeline`, unlabelled rows must go through the earlier steps too: pass
-    ``transform_input=["X_unlabeled"]`` to the pipeline and request them with
+    In a `Pipeline`, unlabelled rows need ``transform_input=["X_unlabeled"]`` of the pipeline and
     ``set_fit_request(X_unlabeled=True)``.
 
     References
@@ -244,37 +225,42 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             Weights are repetitions: n is their sum.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), optional
-            Inputs without labels, from where predictions will be made. They serve DEE, ADJ and
-            ``"bayes"``. Do not repeat the training rows in it. They also widen the range of the
-            inputs: predictions between the training rows and the ends of that range are then
-            extrapolated, where without them they would be held at the last training row's.
-            Tools that split the rows, such as `GridSearchCV`, cut whatever has as many rows as X.
+            Inputs without labels, from where predictions will be made, other than the training
+            rows. They serve DEE, ADJ and ``"bayes"``, and widen the range of the inputs, up to
+            whose ends predictions are then extrapolated. Tools that split the rows, such as
+            `GridSearchCV`, cut whatever has as many rows as X.
 
         Returns
         -------
         self : NestedRegressor
         """
-        parameters = self.get_params(deep=False)
-        del parameters["random_state"]
-        check_parameters(**parameters)
         X, y = numeric_rows(self, X, y, reset=True)
+        predict = vars(self)["predict"]
+        checks.check_parameters(self, predict, self.n_features_in_)
         X, y = X.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
         weight = check_weights(sample_weight, len(X))
         unlabeled = unlabeled_rows(self, X_unlabeled)
         for name, values in (("X", X), ("X_unlabeled", unlabeled), ("y", y[:, None])):
             check_magnitude(name, values)
         used = weight > 0
-        predict = parameters["predict"]
-        labels = grouped_rows(groups, len(X), used, criterion=self.criterion, predict=predict)
+        labels = checks.grouped_rows(
+            groups, len(X), used, criterion=self.criterion, predict=predict
+        )
         rows = bases.Rows(X[used], y[used], weight[used], unlabeled)
-        max_terms = largest_size(self.max_terms, rows)
-        check_columns_named(self.basis, self.interval, self.n_features_in_)
+        max_terms = checks.largest_size(self.max_terms, rows)
         rng = check_random_state(self.random_state)
         folds = split_rows(self.cv, X, y, weight, labels, rng)
 
         self._fit(rows, folds, max_terms, rng, grouped=labels is not None)
-        texts = self._cautions(rows, max_terms)
-        wild_inputs = self._wild_inputs(rows)
+        texts: list[str] = []
+        wild_inputs: list[str] = []
+        if self._average is None:
+            first_degree = self.basis_.first_degree(self.n_features_in_)
+            n_samples = float(rows.weight.sum())
+            texts += cautions.chosen_size(self.criterion, n_samples, first_degree, max_terms)
+        if not isinstance(self.basis_, bases.TransformerBasis):
+            held = isinstance(self.basis, str) and self.basis == "auto"
+            wild_inputs = cautions.wild_inputs(rows, feature_names(self), held=held)
         if not wild_inputs:  # the target of a wild input is far from the others for that reason
             wild, alone = outliers.wild_targets(rows, self._curve(rows.X))
             if self._set_aside(alone, rows, folds, max_terms, rng):
@@ -435,24 +421,6 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         kept = self._kept[:size]
         return self.basis_.terms(coordinates, int(kept[-1]) + 1)[:, kept]
 
-    # --- pieces of fit ---
-
-    def _cautions(self, rows: bases.Rows, max_terms: int) -> list[str]:
-        """What a reader of a chosen size might trust wrongly."""
-        if self._average is not None:
-            return []
-        first_degree = self.basis_.first_degree(self.n_features_in_)
-        runaway = cautions.runaway_criterion(self.criterion, float(rows.weight.sum()))
-        return [
-            each for each in (runaway, cautions.unreached_columns(first_degree, max_terms)) if each
-        ]
-
-    def _wild_inputs(self, rows: bases.Rows) -> list[str]:
-        if isinstance(self.basis_, bases.TransformerBasis):
-            return []
-        held = isinstance(self.basis, str) and self.basis == "auto"
-        return cautions.wild_inputs(rows, feature_names(self), held=held)
-
     def _set_aside(
         self,
         alone: np.ndarray,
@@ -470,7 +438,8 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             return False
         rest = bases.Rows(rows.X[kept], rows.y[kept], rows.weight[kept], rows.unlabeled)
         others = copy.copy(self)
-        others._fit(rest, folds, min(max_terms, largest_size(None, rest)), rng, grouped=False)
+        n_terms = min(max_terms, checks.largest_size(None, rest))
+        others._fit(rest, folds, n_terms, rng, grouped=False)
         without = others._average
         if without is None or not outliers.beyond_doubt(rows, alone, average, without):
             return False

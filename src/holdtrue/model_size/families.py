@@ -115,8 +115,3 @@ def total_degree_terms(n_inputs: int, per_degree: int, n_terms: int) -> list[Pro
                 yield from itertools.product(*choices)
 
     return list(itertools.islice(products(), n_terms))
-
-
-def single_input_terms(n_inputs: int, degree: int) -> list[Product]:
-    """Functions of single inputs up to that degree, without products of different inputs."""
-    return [(), *(((j, k),) for k in range(1, degree + 1) for j in range(n_inputs))]

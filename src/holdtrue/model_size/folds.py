@@ -81,11 +81,7 @@ def sorted_rows(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def held_out_error(
-    basis: Basis,
-    rows: Rows,
-    folds: list[Fold],
-    terms: np.ndarray,
-    kept: np.ndarray | None = None,
+    basis: Basis, rows: Rows, folds: list[Fold], terms: np.ndarray, kept: np.ndarray | None = None
 ) -> np.ndarray:
     """Mean squared error of held-out rows for every size of a fitted basis.
 

@@ -226,12 +226,7 @@ def dee(remp: np.ndarray, d: np.ndarray, n: float, S: np.ndarray) -> np.ndarray:
 
 
 def seb(
-    remp: np.ndarray,
-    d: np.ndarray,
-    n: float,
-    *,
-    v_d: float = 1.0,
-    delta: float = 4 * math.exp(-4),
+    remp: np.ndarray, d: np.ndarray, n: float, *, v_d: float = 1.0, delta: float = 4 * math.exp(-4)
 ) -> np.ndarray:
     """Smallest-eigenvalue bound (20), ``Remp (1 - d/n)⁻¹ (1 + d/(n k))``.
 
