@@ -28,14 +28,7 @@ class ScoreCache:
     A file is named and marked by a key: the fingerprint of the model, with its weights, and that of
     the rows. It is written whole under another name and then renamed, so that processes which share
     a folder never see a part of it. On reading key, size, checksum and finiteness are checked.
-
-    Parameters
-    ----------
-    folder : path
-    X : ndarray or sparse matrix
-        The rows.
-    names : sequence of str or None
-        Names of the columns of X.
+    ``names`` are those of the columns of X.
     """
 
     def __init__(self, folder: Path, X: Any, names: Sequence[str] | None):

@@ -14,13 +14,7 @@ from holdtrue.sources.scale import first_of_equals, standardised
 class Candidates:
     """Columns of X and scores of sources, side by side, each read once.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_columns)
-    features : ndarray of int
-        The columns of X that are candidates.
-    on : PoolOn
-    n_sources : int
+    ``features`` are the columns of X that are candidates.
 
     Attributes
     ----------

@@ -34,27 +34,15 @@ _MOST_IN_GRAM = 8_000
 
 @dataclass(eq=False)
 class Search:
-    """What to search and how.
-
-    Attributes
-    ----------
-    max_selected : int
-    tol : float
-    matrix : ndarray of shape (n_rows, n_searched)
-        Raw columns of the candidates that are searched. With draws it has no columns: they are read
-        as they are drawn.
-    searched : ndarray of int, shape (n_searched,)
-        Which candidates they are.
-    draws : CandidateDraws, optional
-        Candidates that a step looks at. None: all.
-    """
+    """What to search and how."""
 
     max_selected: int
     tol: float
+    # Raw columns of the candidates that are searched, shape (n_rows, n_searched). With draws it has
+    # none: they are read as they are drawn.
     matrix: np.ndarray
-    searched: np.ndarray
-    draws: CandidateDraws | None = None
-
+    searched: np.ndarray  # which candidates they are
+    draws: CandidateDraws | None = None  # candidates that a step looks at; None: all
     _scaled: tuple[Any, ...] = (None, None)
 
     def standardised(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -103,19 +91,10 @@ class TargetFit:
     """A `GreedyFit` with what brings its weights to the scale of the raw columns.
 
     ``h(x) = ȳ + s_y Σ w_j (x_j - mean_j)/scale_j`` over the j of ``order``.
-
-    Attributes
-    ----------
-    greedy : GreedyFit
-    order : ndarray of int
-        The chosen candidates; ``greedy.order`` counts among the columns that were searched.
-    mean, scale : ndarray
-        Of the chosen candidates.
-    y_mean, y_scale : float
     """
 
     greedy: GreedyFit
-    order: np.ndarray
+    order: np.ndarray  # candidates; ``greedy.order`` counts among the columns that were searched
     mean: np.ndarray
     scale: np.ndarray
     y_mean: float
@@ -232,19 +211,7 @@ def _target_fit(
 def fit_targets(
     columns: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, search: Search
 ) -> list[TargetFit]:
-    """`fit_target` for every column of Y with the same weights, through one Gram matrix.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_rows, n_searched)
-        Raw columns of the candidates that are searched.
-    Y : ndarray of shape (n_rows, n_targets)
-    weight : ndarray of shape (n_rows,)
-        Positive.
-    lam : float
-    search : Search
-        Without draws.
-    """
+    """Fits of every column of Y with the same positive weights, through one Gram matrix."""
     n = float(weight.sum())
     Z, *moments = standardised(columns.astype(np.float64, copy=False), weight)
     T, *target_moments = standardised(Y.astype(np.float64, copy=False), weight)
@@ -270,8 +237,7 @@ def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) ->
         and 0 < n_columns <= min(8 * task.n_targets * most, _MOST_IN_GRAM)
     ):
         return fit_targets(search.matrix, task.targets, weights[0], lam, search)
-    targets = zip(task.targets.T, weights, strict=True)
-    problems = [Problem(y, weight, lam) for y, weight in targets]
+    problems = [Problem(y, w, lam) for y, w in zip(task.targets.T, weights, strict=True)]
     return list(fit_each(candidates, problems, search))
 
 
@@ -284,27 +250,17 @@ class LeftOut:
 
     Means, scales and selection are those of the other rows. With the selection kept, the error
     would fall on pure noise.
-
-    Attributes
-    ----------
-    predictions : list of list of ndarray of shape (n_sizes, n_left_out)
-        By fold and target; paths that stop earlier have fewer sizes.
-    errors : ndarray of shape (n_folds, n_sizes)
-        Weighted sums of squared errors of the targets, mean over the targets. Paths that stop
-        earlier stay as they are, so that the last entry is the error of the whole procedure.
-    errors_on_all : ndarray of shape (n_sizes,)
-        The same of all rows, those of the fit too, mean over the folds; nan if not asked for.
-    total : float
-        Sum of the weights of left-out rows.
-    whole : list of TargetFit
-        The fit of each target to all rows, where errors on all rows were asked for.
     """
 
+    # By fold and target, shape (n_sizes, n_left_out); paths that stop earlier have fewer sizes.
     predictions: list[list[np.ndarray]]
+    # Weighted sums of squared errors, mean over the targets, shape (n_folds, n_sizes). Paths that
+    # stop earlier stay as they are, so that the last entry is the error of the whole procedure.
     errors: np.ndarray
+    # The same of all rows, those of the fit too, mean over the folds; nan if not asked for.
     errors_on_all: np.ndarray
-    total: float
-    whole: list[TargetFit]
+    total: float  # sum of the weights of left-out rows
+    whole: list[TargetFit]  # of each target to all rows, where errors on all rows were asked for
 
     @property
     def path(self) -> np.ndarray:
@@ -400,33 +356,17 @@ def _mean_path(paths: Sequence[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Penalty, fits to all rows, size, and the error on left-out rows.
+    """Penalty, fits to all rows, size, and the error on left-out rows."""
 
-    Attributes
-    ----------
-    search : Search
-        Of the candidates that differ.
-    lam : float
-    fits : list of TargetFit
-        Of each target, all steps.
-    size : int or None
-        Steps to take for each target; None takes all.
-    scores : ndarray
-        Error on left-out rows of each size, or one nan where it was not estimated.
-    error : float
-        Error on left-out rows of what was chosen, with the choices of λ, size and threshold
-        repeated without those rows.
-    decisions : ndarray of shape (n_rows, n_targets)
-        Predictions for left-out rows; empty where they were not estimated.
-    """
-
-    search: Search
+    search: Search  # of the candidates that differ
     lam: float
-    fits: list[TargetFit]
-    size: int | None
-    scores: np.ndarray
+    fits: list[TargetFit]  # of each target, all steps
+    size: int | None  # steps to take for each target; None takes all
+    scores: np.ndarray  # error on left-out rows of each size, or one nan where not estimated
+    # Error on left-out rows of what was chosen, with the choices of λ, size and threshold repeated
+    # without those rows.
     error: float
-    decisions: np.ndarray
+    decisions: np.ndarray  # for left-out rows, shape (n_rows, n_targets); empty if not estimated
 
     def cut(self, t: int) -> TargetFit:
         """The fit of target t at the size that was chosen."""
@@ -444,17 +384,8 @@ def choose(
 ) -> Choice:
     """The choice of penalty, size and candidates.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    task : Task
-    lams : sequence of float
-        Of several, the one of least error on left-out rows is taken, the larger of equals.
-    search : Search
-    stop_by_error : bool
-        Whether to stop where the error on left-out rows is least; otherwise where the search does.
-    estimate : bool
-        Whether to tell the error on left-out rows.
+    Of several λ the one of least error on left-out rows is taken, the larger of equals. With
+    ``stop_by_error`` the path ends where that error is least, otherwise where the search does.
     """
     best, size, single = 0, None, False
     is_chosen = estimate or stop_by_error or len(lams) > 1

@@ -18,14 +18,7 @@ __all__ = ["TransferDisplay", "strongest_weights", "transfer_matrix", "weights_c
 
 
 def weights_chart(path: SelectionPath, *, max_candidates: int = 25) -> Dots | None:
-    """Weights of the columns and sources that are used, in order of entry; None without any.
-
-    Parameters
-    ----------
-    path : SelectionPath
-        With `SourceEvidence`.
-    max_candidates : int
-    """
+    """Weights of the columns and sources that are used, in order of entry; None without any."""
     evidence = path.evidence_as(SourceEvidence)
     weights = strongest_weights(evidence)
     used = [j for j in path.chosen.tolist() if weights[j]][:max_candidates]

@@ -107,9 +107,8 @@ class _GreedyTL(SourceEstimator):
         self.lam_ = choice.lam
         self.loo_errors_ = {}
         if not np.isnan(choice.error):
-            self.loo_errors_["with_sources" if candidates.n_sources else "without_sources"] = (
-                choice.error
-            )
+            used = "with_sources" if candidates.n_sources else "without_sources"
+            self.loo_errors_[used] = choice.error
         if alone is not None:
             self.loo_errors_["without_sources"] = alone.error
             self.guard_ = bool(choice.error < alone.error)
@@ -199,15 +198,8 @@ class _GreedyTL(SourceEstimator):
             reason = f"the error on left-out {left_out} is least here"
         if not np.isnan(choice.error):
             reason += f"; new {left_out}: error {choice.error:.3g}"
-            if self._stops_by_error or isinstance(self.lam, str):
-                chosen = [
-                    name
-                    for name, is_chosen in (
-                        ("lam", isinstance(self.lam, str)),
-                        ("the size", self._stops_by_error),
-                    )
-                    if is_chosen
-                ]
+            chosen = ["lam"] * isinstance(self.lam, str) + ["the size"] * self._stops_by_error
+            if chosen:
                 reason += f" with the choice of {' and '.join(chosen)} repeated"
             unit = np.arange(len(task.weight)) if task.groups is None else task.groups
             sides = [*(task.targets > 0).T, task.targets[:, 0] < 0]
@@ -456,35 +448,14 @@ class GreedyTLRegressor(RegressorMixin, _GreedyTL):
 
     Parameters
     ----------
-    sources : SourcePool or list of (name, source), default=()
-        Trained models; see `SourcePool`. Without any, the columns of X are the candidates.
-    lam : float or "loo", default=1.0
-        The penalty λ per row.
-    max_selected : int, "loo" or None, default=None
-        Most candidates to choose; ``"loo"`` as many as give the least error on left-out rows.
-    tol : float, default=1e-4
-        A candidate that lowers the regularised error by less, where the target's variance is 1,
-        stays out.
-    n_candidates : int, optional
-        Look at this many random candidates at each step; sources never drawn are never run.
-    passthrough : bool, default=True
-        Whether the columns of X are candidates beside the sources. With two rows of a class,
-        sources alone are often better: by .05 in balanced accuracy on six real pools.
-    guard : bool, default=False
-        Whether to compare the error on left-out rows with that of a fit without sources.
-    estimate : bool, default=True
-        Whether to estimate the error on left-out rows.
-    random_state : int, RandomState or None, default=None
-        Draws the candidates if ``n_candidates`` is given.
+    sources, lam, max_selected, tol, n_candidates, passthrough, guard, estimate, random_state
+        As in `GreedyTLClassifier`.
 
     Attributes
     ----------
     selected_, source_weights_, feature_weights_, coef_, intercept_, used_sources_, guard_
-        As in `GreedyTLClassifier`.
-    loo_errors_, lam_
-        As in `GreedyTLClassifier`.
-    path_, support_, ranking_, source_names_, n_features_in_, feature_names_in_
-        As in `GreedyTLClassifier`.
+        And ``loo_errors_``, ``lam_``, ``path_``, ``support_``, ``ranking_``, ``source_names_``,
+        ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
 
     See Also
     --------

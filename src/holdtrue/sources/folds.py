@@ -14,30 +14,14 @@ _N_PARTS = 10
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be predicted, and how rows count.
+    """What is to be predicted, and how rows count."""
 
-    Attributes
-    ----------
-    targets : ndarray of shape (n_rows, n_targets)
-        Numbers, or ±1 for each class against the rest.
-    weight : ndarray of shape (n_rows,)
-        Positive; weights are repetitions.
-    balanced : bool
-        Whether both sides of a target get the same sum of weights.
-    row_factor : ndarray of shape (n_rows,), optional
-        Weight of each row's class, where the caller gave weights by class.
-    groups : ndarray of int, shape (n_rows,), optional
-        Rows that are left out together.
-    truncated : bool
-        Whether targets are ±1, so that a score beyond them counts as ±1 when it is judged.
-    """
-
-    targets: np.ndarray
-    weight: np.ndarray
-    balanced: bool = False
-    row_factor: np.ndarray | None = None
-    groups: np.ndarray | None = None
-    truncated: bool = False
+    targets: np.ndarray  # numbers, or ±1 for each class against the rest; (n_rows, n_targets)
+    weight: np.ndarray  # of each row, positive; weights are repetitions
+    balanced: bool = False  # both sides of a target get the same sum of weights
+    row_factor: np.ndarray | None = None  # weight of each row's class, where the caller gave them
+    groups: np.ndarray | None = None  # rows of one number are left out together
+    truncated: bool = False  # targets are ±1: a score beyond them is judged as ±1
 
     @property
     def n_targets(self) -> int:
@@ -85,11 +69,7 @@ def one_at_a_time(weight: np.ndarray) -> bool:
 def make_folds(task: Task, *, in_parts: bool = False) -> list[Fold]:
     """Folds that leave out every row once: one copy of a row, a group, or a tenth of them.
 
-    Parameters
-    ----------
-    task : Task
-    in_parts : bool
-        Whether a tenth is left out at a time however few the rows are.
+    With ``in_parts`` a tenth is left out however few the rows are.
     """
     weight = task.weight
     if task.groups is None and one_at_a_time(weight) and not (in_parts and len(weight) > _N_PARTS):

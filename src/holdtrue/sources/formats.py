@@ -33,28 +33,18 @@ class Allowed(NamedTuple):
     external_data: bool
 
 
-class Output:
+class Output(NamedTuple):
     """One column of scores: the model that makes it, and which of its columns it is.
 
     ``columns`` are the names of the columns that the model was fitted on, where it knows them.
     """
 
-    def __init__(
-        self,
-        name: str,
-        model: Callable[[Any], Any],
-        fingerprint: Callable[[], str | None],
-        *,
-        position: int = 0,
-        width: int = 1,
-        columns: Sequence[str] | None = None,
-    ):
-        self.name = name
-        self.model = model
-        self.fingerprint = fingerprint
-        self.position = position
-        self.width = width
-        self.columns = columns
+    name: str
+    model: Callable[[Any], Any]
+    fingerprint: Callable[[], str | None]
+    position: int = 0
+    width: int = 1
+    columns: Sequence[str] | None = None
 
 
 class Column:
@@ -103,15 +93,13 @@ def model_outputs(name: str, model: Any) -> list[Output]:
         raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
     except TypeError:
         pass  # not of scikit-learn's kind: its own predict will tell
-    score = _Scorer(model)
+    score = functools.partial(_model_scores, model)
     names = model_names(name, model)
-
-    options: dict[str, Any] = {
-        "fingerprint": lambda: _fingerprint(model),
-        "width": len(names),
-        "columns": getattr(model, "feature_names_in_", None),
-    }
-    return [Output(each, score, position=j, **options) for j, each in enumerate(names)]
+    columns = getattr(model, "feature_names_in_", None)
+    return [
+        Output(each, score, lambda: _fingerprint(model), j, len(names), columns)
+        for j, each in enumerate(names)
+    ]
 
 
 def scored(model: Callable[[Any], Any], rows: Any) -> Any:
@@ -135,20 +123,15 @@ def _method(model: Any) -> str:
     )
 
 
-class _Scorer:
+def _model_scores(model: Any, X: Any) -> np.ndarray:
     """Scores of a fitted estimator: decision function, log-odds or predictions."""
-
-    def __init__(self, model: Any):
-        self.model = model
-        self.method = _method(model)
-
-    def __call__(self, X: Any) -> np.ndarray:
-        scores = np.asanyarray(getattr(self.model, self.method)(X))
-        if self.method == "predict_proba":
-            return log_odds(scores)
-        if self.method == "predict" and scores.dtype.kind not in "fiub":
-            raise Refused("returned labels that are not numbers. A source must return scores.")
-        return scores
+    method = _method(model)
+    scores = np.asanyarray(getattr(model, method)(X))
+    if method == "predict_proba":
+        return log_odds(scores)
+    if method == "predict" and scores.dtype.kind not in "fiub":
+        raise Refused("returned labels that are not numbers. A source must return scores.")
+    return scores
 
 
 def log_odds(probability: np.ndarray) -> np.ndarray:

@@ -76,29 +76,15 @@ SCREEN = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class GreedyFit:
-    """Candidates in order of entry, and what gives their weights at every size.
-
-    Attributes
-    ----------
-    order : ndarray of int, shape (k,)
-    R : ndarray of shape (k, k)
-        Its upper triangle has ``RᵀR = (C + Λ I)_S``; the rest is not used.
-    q : ndarray of shape (k,)
-        ``R⁻ᵀ b_S``; the regularised error falls by ``q²/m`` at each step.
-    n_samples : float
-    lam : float
-    reason : str
-        Why it stopped, in words.
-    had_ties : bool
-        Whether two candidates might have won a step, as columns that are equal do. Of `greedy`.
-    """
+    """Candidates in order of entry, and what gives their weights at every size."""
 
     order: np.ndarray
-    R: np.ndarray
-    q: np.ndarray
+    R: np.ndarray  # its upper triangle has ``RᵀR = (C + Λ I)_S``; the rest is not used
+    q: np.ndarray  # ``R⁻ᵀ b_S``; the regularised error falls by ``q²/m`` at each step
     n_samples: float
     lam: float
-    reason: str
+    reason: str  # why it stopped, in words
+    # Of `greedy`: whether two candidates might have won a step, as columns that are equal do.
     had_ties: bool = False
 
     @cached_property
@@ -132,7 +118,7 @@ class _Rows:
         self.order: list[int] = []
         self.q: list[float] = []
         self._U = np.empty((16, len(y)))
-        self._R: list[tuple[np.ndarray, float]] = []
+        self.R: list[tuple[np.ndarray, float]] = []
         self._next: tuple[np.ndarray, np.ndarray, float, float]
 
     @property
@@ -171,11 +157,8 @@ class _Rows:
         self._U[t] = u
         self.order.append(i)
         self.q.append(q)
-        self._R.append((g, root))
+        self.R.append((g, root))
         return u
-
-    def result(self, lam: float, reason: str, had_ties: bool) -> GreedyFit:
-        return _fit(self.order, self._R, self.q, self.n_samples, lam, reason, had_ties)
 
 
 def _fit(
@@ -306,7 +289,7 @@ def greedy(
         den[i] = np.inf
     else:
         reason = reached(max_selected, n_columns)
-    return rows.result(lam, reason, had_ties)
+    return _fit(rows.order, rows.R, rows.q, n_samples, lam, reason, had_ties)
 
 
 def greedy_from_gram(

@@ -235,9 +235,5 @@ def onnx_outputs(name: str, file: Path, allowed: Allowed) -> list[Output]:
         is_pair = classifier and scores.ndim == 2 and scores.shape[1] == 2
         return scores[:, 1] if is_pair else scores
 
-    if width == 1:
-        return [Output(name, score, lambda: fingerprint)]
-    return [
-        Output(f"{name}: {j}", score, lambda: fingerprint, position=j, width=width)
-        for j in range(width)
-    ]
+    names = [name] if width == 1 else [f"{name}: {j}" for j in range(width)]
+    return [Output(each, score, lambda: fingerprint, j, width) for j, each in enumerate(names)]

@@ -189,11 +189,6 @@ class SourcePool:
         """The columns of X that are sources, for a pool made with `from_columns`."""
         return [self._given[i][1].key for i in self._columns]
 
-    @property
-    def is_columns(self) -> bool:
-        """Whether every source is a column of X, so that nothing is run."""
-        return len(self._columns) == len(self._given)
-
     def column_places(self, n_columns: int, names: Sequence[str] | None) -> list[int]:
         """Which columns of X are sources."""
         places = []
@@ -287,10 +282,10 @@ class SourcePool:
         return self._open(i)[column - first[i]]
 
     def _fail(self, i: int, name: str, error: Refused, *, skip: bool) -> None:
-        message = f"SourcePool: source {i} ({name!r}) {error}"
+        message = f"source {i} ({name!r}) {error}"
         if not skip:
-            raise InputError(f"source {i} ({name!r}) {error}") from error
-        caution(f"{message} It is left out.")
+            raise InputError(message) from error
+        caution(f"SourcePool: {message} It is left out.")
 
     # --- scores ---
 
@@ -304,20 +299,10 @@ class SourcePool:
 class PoolOn:
     """A pool on given rows: columns of scores, each computed when it is first asked for.
 
-    Parameters
-    ----------
-    pool : SourcePool
-    X : ndarray or sparse matrix
-    given : array-like, frame or sparse matrix
-        The same rows as the caller passed them, for models that were fitted on named columns.
-    names : sequence of str or None
-        Names of the columns of X, for a pool of columns.
-    predicting : bool
-        Every source asked for is needed: an error is raised whatever ``on_error`` says. Nothing is
-        kept.
-    dtype : dtype, optional
-        What the scores will be kept in, to be squared in float64: a source whose scores do not fit
-        fails. Default: any size is taken.
+    ``given`` are the rows of X as the caller passed them, for models that were fitted on named
+    columns; ``names`` those of the columns of X. When ``predicting``, every source asked for is
+    needed: an error is raised whatever ``on_error`` says, and nothing is kept. Scores that do not
+    fit into ``dtype``, to be squared in float64, fail; by default any size is taken.
     """
 
     def __init__(

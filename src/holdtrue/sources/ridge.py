@@ -29,18 +29,9 @@ def ridge_leave_one_out(
     """Left-out predictions of ridge regression on all columns of Z, shape (n_lams, n_rows).
 
     ``y_i - r_i/(1 - w_i/m - h_ii)``: the residual of row i over what the row leaves to the others.
-    Exact for columns as they stand; means are fitted anew, scales and selection are not.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_rows, n_columns)
-        Standardised.
-    y : ndarray of shape (n_rows,)
-        Standardised.
-    weight : ndarray of shape (n_rows,)
-    lams : sequence of float
-    one : ndarray of shape (n_rows,) or float
-        Share of a row to leave out: 1/3 for a row that stands for three.
+    Exact for columns as they stand; means are fitted anew, scales and selection are not. Z and y
+    are standardised. ``one`` is the share of a row to leave out: 1/3 for a row that stands for
+    three.
     """
     n = weight.sum()
     values, vectors = np.linalg.eigh(Z @ Z.T)
