@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -486,10 +487,6 @@ def _named(i: int, source: Any) -> tuple[str, Any]:
 
 
 def _check_names(names: list[str]) -> None:
-    if len(set(names)) == len(names):
-        return
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"names must differ. Got {name!r} twice. Rename one of the sources.")
-        seen.add(name)
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise InputError(f"names must differ. Got {twice!r} twice. Rename one of the sources.")
