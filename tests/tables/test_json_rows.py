@@ -71,6 +71,15 @@ def test_numbers_beside_texts_are_texts_and_columns_keep_their_order(tmp_path, b
     assert found["title"] == (["Jaws", "300", "true"], pa.string())
 
 
+@pytest.mark.parametrize("block_size", [1, BLOCK])
+@pytest.mark.parametrize("indent", ["lines", None])
+def test_whole_numbers_beyond_64_bits_stay_apart(tmp_path, block_size, indent):
+    records = [{"n": 1, "x": 1e300}, {"n": 2**63, "x": 2}, {"n": 2**63 + 1, "x": None}]
+    columns = read(tmp_path, records, block_size, indent)
+    assert columns["n"] == (["1", str(2**63), str(2**63 + 1)], pa.string())
+    assert columns["x"] == ([1e300, 2.0, None], pa.float64())
+
+
 BRACKETS = st.lists(st.text(alphabet='[]{},:"\\ \n', max_size=6), min_size=1, max_size=4)
 
 
@@ -82,6 +91,8 @@ def test_brackets_and_quotes_inside_texts_do_not_end_an_object(tmp_path, texts, 
 
 
 BROKEN = {
+    '{"a": [1, 2], "b": ["x", "y"]}': "is one object that holds others. Expected one object a line",
+    '{"a": {"0": 1}, "b": {"0": 2}}': "pandas writes that with to_json",
     "[]": "is empty. Expected one object a line, or an array of objects",
     '[{"a": 1},, {"a": 2}]': "object 2 of a.json is empty: a comma too many",
     '[{"a": 1},]': "object 2 of a.json is empty: a comma too many",

@@ -193,6 +193,17 @@ def test_a_type_that_cannot_be_met_names_the_line_and_the_value(tmp_path, wanted
         open_table(frame, types={"b": wanted}).column("b")
 
 
+@pytest.mark.parametrize("wanted, values", [("date", [2023, 2024]), ("bool", [1, 2])])
+def test_numbers_are_not_taken_for_dates_or_for_true(tmp_path, wanted, values):
+    pq.write_table(pa.table({"b": [None, 0, 1], "y": [1, 2, 3]}), tmp_path / "good.parquet")
+    table = open_table(tmp_path / "good.parquet", types={"b": "bool"})
+    assert table.column("b").to_pylist() == [None, False, True]
+    pq.write_table(pa.table({"b": values, "y": [1, 2]}), tmp_path / "a.parquet")
+    table = open_table(tmp_path / "a.parquet", types={"b": wanted})
+    with pytest.raises(ValueError, match=rf"cannot be read as '{wanted}'. Got \d+ in row"):
+        table.column("b")
+
+
 def test_a_wanted_type_is_one_that_we_know():
     frame = pa.table({"zip": [1]})
     with pytest.raises(ValueError, match=r"the type of column 'zip' must be one of 'text'"):

@@ -197,8 +197,8 @@ def _parquet_paths(root: Path) -> list[Path]:
     ]
     if not paths:
         raise InputError(
-            f"the folder {root.name!r} holds no Parquet files. Pass one that does, or a "
-            "single file."
+            f"the folder {root.name!r} holds no Parquet files. Pass one that does, a single file, "
+            f"or a pattern such as '{root.name}/*.csv'."
         )
     return paths
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdtrue.errors import InputError, first_line
 from holdtrue.tables.files import check_same_columns
@@ -30,8 +31,9 @@ def looks_like_json(start: bytes) -> bool:
 class JsonRows:
     """Reader of objects, one a line or in an array; a missing key is a missing value.
 
-    A column that has numbers or truth values in some objects and texts in others is text. Files of
-    one table have the same keys. The size of a block does not change the result.
+    A column that has numbers or truth values in some objects and texts in others is text, and so is
+    one with whole numbers beyond 64 bits. Files of one table have the same keys. The size of a
+    block does not change the result.
     """
 
     def __init__(self, paths: list[Path], *, encoding: str | None = None, block_size: int = BLOCK):
@@ -67,6 +69,11 @@ class JsonRows:
             check_same_columns(self.files[0].path.name, keys[0], file.path.name, names)
         if not spill.n_rows or not self.types:
             raise InputError(f"{self.files[0].path.name} is empty. {_SHAPES}")
+        if spill.n_rows == 1 and all(map(pa.types.is_nested, self.types.values())):
+            raise InputError(
+                f"{self.files[0].path.name} is one object that holds others. {_SHAPES} pandas "
+                "writes that with to_json(orient='records')."
+            )
         return spill.finish(self.types)
 
     def first_keys(self) -> list[str]:
@@ -94,6 +101,10 @@ class JsonRows:
                 table = self._arrow(self._with_texts(block) if self._mixed else block)
             except pa.ArrowInvalid as error:
                 self._look_for_mixed(block, error)
+                continue
+            if long := self._long_numbers(table, block):
+                self._mixed |= long
+                table = None
         if self._mixed:  # Arrow puts them first
             order = dict.fromkeys([*self.types, *self._keys])
             table = table.select([name for name in order if name in set(table.column_names)])
@@ -126,6 +137,17 @@ class JsonRows:
                     record[name] = json.dumps(value)
             lines.append(json.dumps(record).encode())
         return block._replace(content=b"\n".join(lines))
+
+    def _long_numbers(self, table: pa.Table, block: Block) -> set[str]:
+        """Columns with whole numbers beyond 64 bits; as floats, neighbours would be equal."""
+        large = {
+            name
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) >= 2**63
+        }
+        records = (_record(*line).items() for line in (self._lines(block) if large else ()))
+        values = (pair for record in records for pair in record if pair[0] in large)
+        return {name for name, value in values if type(value) is int and abs(value) >= 2**63}
 
     def _wider(self, name: str, kind: Any, block: Block) -> Any:
         """Type that holds the values of a column in this block and those before it."""
@@ -169,7 +191,7 @@ class JsonRows:
         if not mixed - self._mixed:
             first = next(self._lines(block))[0]
             raise InputError(
-                f"{first} and what follows it cannot be read ({first_line(error)})."
+                f"{first} and what follows it cannot be read ({first_line(error)}). Mend it."
             ) from error
         self._mixed |= mixed
 

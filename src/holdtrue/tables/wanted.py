@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdtrue.columns.values import value_type
+from holdtrue.columns.values import holds_numbers, value_type
 from holdtrue.errors import InputError
 from holdtrue.tables import text_types
 from holdtrue.tables.source import Computed
@@ -76,11 +76,13 @@ def _cast(column: Any, wanted: str, kind: Any) -> Any:
     if wanted == "duration":
         return column.cast(f"int{column.type.bit_width}").cast(pa.int64()).view(kind)
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if wanted == "bool":
+        return text_types.yes_or_no(column.cast(pa.string()))
     if is_text and wanted not in ("text", "category"):
-        text = column.cast(pa.string())
-        if wanted == "bool":
-            return text_types.yes_or_no(text)
-        return text_types.converted(text, wanted if wanted != "date" else "timestamp")
+        as_kind = "timestamp" if wanted == "date" else wanted
+        return text_types.converted(column.cast(pa.string()), as_kind)
+    if wanted == "date" and holds_numbers(column.type):  # Arrow takes 2024 for microseconds
+        raise pa.ArrowInvalid("a number")
     try:
         return column.cast(kind, safe=wanted not in ("number", "comma"))  # the nearest float
     except pa.ArrowNotImplementedError as error:
