@@ -94,7 +94,8 @@ def _taken(part: Part, places: np.ndarray) -> list[Any]:
     if isinstance(values, np.ndarray):
         return values[places].tolist()
     values = values.take(pa.array(places))
-    values = values if part.column is None else part.column.take(values)
+    if part.column is not None:  # one by one: `take` would join all chunks of the column
+        return [part.column[row].as_py() for row in values.to_pylist()]
     if not pa.types.is_temporal(values.type):
         return python_values(values)
     try:  # as text: Python has no nanoseconds, nor years beyond 9999

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # takes less time, and for five million rows less than a gigabyte.
 LARGE = 1 << 23
 PART = 1 << 20
-TEXT_PART = 1 << 21
+TEXT_PART = 1 << 22
 # Rows of numbers that are sorted at a time, and every so many that show where to cut.
 RANGE = 1 << 23
 _SAMPLED = 64

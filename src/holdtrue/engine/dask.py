@@ -18,12 +18,7 @@ _LOOK, _GIVEN_UP = 2.0, 300.0
 
 
 class DaskEngine:
-    """A Dask data frame, by its own scheduler or the client that is open.
-
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-    """
+    """A Dask data frame, by its own scheduler or the client that is open."""
 
     def __init__(self, frame: Any):
         self._frame = frame

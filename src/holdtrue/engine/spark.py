@@ -17,12 +17,7 @@ _PIECES = "bucket int, piece binary"
 
 
 class SparkEngine:
-    """A data frame of Spark, in the session that made it.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-    """
+    """A data frame of Spark, in the session that made it."""
 
     def __init__(self, frame: Any):
         self._frame = frame

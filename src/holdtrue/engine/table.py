@@ -53,20 +53,11 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class EngineTarget(NamedTuple):
-    """The target's column, after the first pass.
-
-    Attributes
-    ----------
-    name : str
-    classes : tuple or None
-        In order; None for a numeric target.
-    rows : ndarray of int
-        Rows by class; of a numeric target, all rows.
-    """
+    """The target's column, after the first pass."""
 
     name: str
-    classes: tuple[Any, ...] | None
-    rows: np.ndarray
+    classes: tuple[Any, ...] | None  # in order; None for a numeric target
+    rows: np.ndarray  # by class; of a numeric target, all rows
 
     @property
     def n_samples(self) -> int:
@@ -93,23 +84,12 @@ class EngineTarget(NamedTuple):
 
 
 class EngineTable(ABC):
-    """A table that lives elsewhere, as the families see it.
-
-    Parameters
-    ----------
-    types : dict from name to pyarrow.DataType
-
-    Attributes
-    ----------
-    names : list of str
-    types : dict from name to pyarrow.DataType
-    kinds : dict from name to str
-        How each column is read, as in `holdtrue.tables.Table`.
-    """
+    """A table that lives elsewhere, as the families see it."""
 
     def __init__(self, types: dict[str, Any]):
-        self.types = types
+        self.types = types  # of pyarrow
         self.names = list(types)
+        # How each column is read, as in `holdtrue.tables.Table`.
         self.kinds = {name: type_kind(kind) for name, kind in self.types.items()}
 
     def check_name(self, name: str) -> None:
@@ -213,12 +193,7 @@ class EngineTable(ABC):
 
 
 class ExchangeTable(EngineTable):
-    """A frame of Dask or Spark, which the engine's one verb counts.
-
-    Parameters
-    ----------
-    engine : Engine
-    """
+    """A frame of Dask or Spark, which the engine's one verb counts."""
 
     def __init__(self, engine: Engine):
         super().__init__(engine.types)
