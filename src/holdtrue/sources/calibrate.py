@@ -37,18 +37,9 @@ def calibrated(
 ) -> tuple[np.ndarray, float]:
     """Thresholds of the targets, and one temperature for all, from left-out decisions.
 
-    Parameters
-    ----------
-    decisions, targets, weights : ndarray of shape (n_rows, n_targets)
-        Predictions for left-out rows; ±1; weights of the rows for each target.
-
-    Returns
-    -------
-    thresholds : ndarray of shape (n_targets,)
-    temperature : float
-        Probabilities are the softmax of ``(decision - threshold)/temperature``; of two classes the
-        logistic function of ``truncate(decision - threshold)/temperature``. (Of several, cut scores
-        could tie.)
+    Decisions, targets (±1) and weights have shape (n_rows, n_targets). Probabilities are the
+    softmax of ``(decision - threshold)/temperature``; of two classes the logistic function of
+    ``truncate(decision - threshold)/temperature``. (Of several, cut scores could tie.)
     """
     fits = _fits(decisions, targets, weights)
     offsets = np.array([threshold for threshold, _ in fits])

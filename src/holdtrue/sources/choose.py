@@ -358,7 +358,7 @@ def _mean_path(paths: Sequence[np.ndarray]) -> np.ndarray:
 class Choice:
     """Penalty, fits to all rows, size, and the error on left-out rows."""
 
-    search: Search  # of the candidates that differ
+    search: Search  # of the candidates that differ, or of all where no chosen one has an equal
     lam: float
     fits: list[TargetFit]  # of each target, all steps
     size: int | None  # steps to take for each target; None takes all

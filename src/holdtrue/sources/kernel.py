@@ -299,12 +299,6 @@ def greedy_from_gram(
 
     Targets that share rows and weights share C: a step costs O(|S| p) in place of O(m p), by
     ``v = C[:, i] - Vᵀ V[:, i]``.
-
-    Parameters
-    ----------
-    C : ndarray of shape (n_candidates, n_candidates)
-    b : ndarray of shape (n_candidates,)
-    n_samples, lam, max_selected, tol : as in `greedy`
     """
     Lam = n_samples * lam
     a = b.astype(np.float64)

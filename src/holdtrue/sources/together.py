@@ -46,20 +46,10 @@ def greedy_together(
     max_selected: int,
     tol: float,
 ) -> list[GreedyFit]:
-    """`kernel.greedy` for each row of Y, with weights and a λ of its own.
+    """`kernel.greedy` for each row of Y, with weights and a λ above 0 of its own.
 
-    Parameters
-    ----------
-    raw : ndarray of shape (n_rows, n_candidates)
-        Columns as they are.
-    Z : ndarray of shape (n_rows, n_candidates)
-        The same, standardised with equal weights.
-    Y : ndarray of shape (n_searches, n_rows)
-        Targets, standardised with the weights of their search.
-    weights : ndarray of shape (n_searches, n_rows)
-    lams : sequence of float
-        Above 0.
-    max_selected, tol : as in `kernel.greedy`
+    ``raw`` are the columns as they are, ``Z`` the same standardised with equal weights. Y and the
+    weights have shape (n_searches, n_rows); Y is standardised with the weights of its search.
     """
     fits: dict[int, GreedyFit] = {}
     for searches in _by_precision(Y, weights, lams):
