@@ -1,4 +1,4 @@
-"""The average that predicts: posterior means of several bases, weighed by their evidence."""
+"""The bases of a fit, and the average that predicts: their posterior means by their evidence."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.utils import gen_batches
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bases import Basis, Rows, constant_basis
+from holdtrue.model_size.bases import Basis, IntervalBasis, Rows, TransformerBasis, constant_basis
 from holdtrue.model_size.bayes import Posterior, Sample, equal_grid, mixture, posterior, prior_grid
-from holdtrue.model_size.candidates import Candidate
+from holdtrue.model_size.folds import sorted_rows
 
+_N_DRAWS = 1000
+_FEW_UNLABELED = 30
+_FEW_VALUES = 3
+_BATCH = 10_000
 _BANDS = 8
 _MARGIN = 0.1  # of the range of y, beyond which no prediction goes
 # Bases are weighed by this power of their evidence: they share most of what they get wrong, and
@@ -21,6 +26,66 @@ _POWER = 0.5
 # Where left-out rows gain less than this share of their error about their mean, the mean enters.
 _LITTLE = 0.1
 _DOMINANT = 0.5
+
+
+class Candidate(NamedTuple):
+    """A fitted basis with its D terms."""
+
+    basis: Basis
+    terms: np.ndarray  # shape (n_rows, D): at the labelled rows
+    # From `moment_factor`, over inputs like those to come; a process has its prior whatever they
+    # are.
+    C_half: np.ndarray | None
+
+
+def fit_candidates(
+    unfitted: dict[str, Basis],
+    rows: Rows,
+    max_terms: int,
+    rng: np.random.RandomState,
+    *,
+    widened: bool,
+    averaged: bool,
+) -> dict[str, Candidate]:
+    """The bases fitted to the rows, by name; without those that say the same as another.
+
+    ``widened``: an average may have more terms than the path, which has ``max_terms``.
+    ``averaged``: predictions are an average, for which few unlabelled rows do not stand for all
+    inputs.
+    """
+    candidates = {}
+    for name, basis in unfitted.items():
+        basis.fit(rows, basis.wide(rows.X.shape[1], max_terms) if widened else max_terms)
+        if isinstance(basis, IntervalBasis) and basis.even and not basis.is_warped:
+            continue  # the same as without the logarithm
+        coordinates = basis.coordinates(rows.X)
+        terms = basis.terms(coordinates)
+        C_half = None
+        if basis.explains:
+            elsewhere = _elsewhere(basis, coordinates, rows, rng, averaged=averaged)
+            batches = gen_batches(len(elsewhere), _BATCH)
+            C_half = kernel.moment_factor(basis.terms(elsewhere[batch]) for batch in batches)
+        candidates[name] = Candidate(basis, terms, C_half)
+    return candidates
+
+
+def _elsewhere(
+    basis: Basis, coordinates: np.ndarray, rows: Rows, rng: np.random.RandomState, *, averaged: bool
+) -> np.ndarray:
+    """Coordinates where predictions will be made: the unlabelled rows, drawn ones if too few."""
+    given = basis.coordinates(rows.unlabeled)
+    if len(given) >= (_FEW_UNLABELED if averaged else 1):
+        return given
+    if len(given) and isinstance(basis, TransformerBasis):
+        return np.concatenate([given, coordinates])  # it may refuse inputs that are drawn
+    order = sorted_rows(rows.X, rows.y)
+    ends = basis.bounds(np.concatenate([coordinates, given]))
+    # New rows will have the few values of an input too: what a curve does between them, which
+    # nothing tells, must not count as its error.
+    smooth = [not averaged or len(np.unique(column)) > _FEW_VALUES for column in coordinates.T]
+    weight = rows.weight[order]
+    drawn = kernel.parzen_sample(coordinates[order], weight, *ends, _N_DRAWS, rng, np.array(smooth))
+    return np.concatenate([given, drawn])
 
 
 def fit_posterior(candidate: Candidate, rows: Rows) -> Posterior:

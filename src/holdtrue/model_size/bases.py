@@ -84,9 +84,6 @@ class Basis:
         return max(max_terms, min(self.first_degree(n_features), _MOST_FIRST))
 
 
-# --- Functions of single inputs on an interval, and their products ------------------------------
-
-
 @dataclass(eq=False)
 class IntervalBasis(Basis):
     """Products of a family's functions of inputs, mapped from their ranges to its interval."""
@@ -227,9 +224,6 @@ class GaussianBasis(IntervalBasis):
         return _with_constant(self._kernel(coordinates) @ self.projection, count)
 
 
-# --- Columns of X in an order ------------------------------------------------------------------
-
-
 class ColumnBasis(Basis):
     """The constant, then columns of X: those given, or in an order ("lars", "omp") that sees y."""
 
@@ -309,9 +303,6 @@ class PrincipalComponents(Basis):
         return np.clip((X - self.mean) @ self.directions.T, self.low, self.high)
 
 
-# --- Centres, and whatever a transformer makes ---------------------------------------------------
-
-
 class RadialBasis(Basis):
     """The constant, then Gaussian bumps at inputs far from one another (the paper's closing wish).
 
@@ -350,8 +341,8 @@ class TransformerBasis(Basis):
 
     def __init__(self, transformer: Any):
         self.transformer = transformer
-        # The transformer is shown y, and may look.
-        self.uses_target = True
+        self.named = type(transformer).__name__
+        self.uses_target = True  # it is shown y, and may look
 
     def fit(self, rows: Rows, max_terms: int) -> TransformerBasis:
         self.fitted = clone(self.transformer).fit(*self._copies(rows))
@@ -374,10 +365,6 @@ class TransformerBasis(Basis):
                 "name."
             )
         return rows.X.repeat(whole.astype(int), axis=0), rows.y.repeat(whole.astype(int))
-
-    @property
-    def named(self) -> str:
-        return type(self.transformer).__name__
 
     def coordinates(self, X: np.ndarray) -> np.ndarray:
         return X
@@ -410,8 +397,7 @@ class TransformerBasis(Basis):
 
 def _bumps(points: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray:
     """Gaussian bumps at the centres."""
-    values: np.ndarray = np.exp(-cdist(points, centres, "sqeuclidean") / (2 * width**2))
-    return values
+    return np.asarray(np.exp(-cdist(points, centres, "sqeuclidean") / (2 * width**2)))
 
 
 def _thinned(points: np.ndarray, most: int) -> np.ndarray:

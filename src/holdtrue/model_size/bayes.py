@@ -272,8 +272,7 @@ def mixture(predicted: np.ndarray, log_density: np.ndarray, log_p: np.ndarray) -
 def _weighted_squares(axes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """``Σ_h A_h diag(w_h) A_hᵀ`` for axes of shape (H, p, r) and weights of shape (H, r)."""
     flat = axes.transpose(1, 0, 2).reshape(axes.shape[1], weight.size)
-    square: np.ndarray = (flat * weight.ravel()) @ flat.T
-    return square
+    return np.asarray((flat * weight.ravel()) @ flat.T)
 
 
 def bayes(fit: NestedFit, C_half: np.ndarray, curve: Posterior | None = None) -> np.ndarray:
@@ -302,5 +301,4 @@ def bayes(fit: NestedFit, C_half: np.ndarray, curve: Posterior | None = None) ->
     nearest = distance.min()
     variance = fit.rss[1] / fit.n_samples
     distance[distance <= nearest * (1 + 1e-9) + 1e-20 * variance * fit.n_samples] = nearest
-    estimate: np.ndarray = known + distance
-    return estimate
+    return np.asarray(known + distance)

@@ -69,13 +69,11 @@ def _check_interval(basis: Any, interval: Any, n_features: int) -> None:
         )
 
 
-def grouped_rows(
-    groups: Any, n_rows: int, used: np.ndarray, *, criterion: str, predict: str
-) -> np.ndarray | None:
+def grouped_rows(groups: Any, used: np.ndarray, criterion: str, predict: str) -> Any:
     """Group of each row, or None; refused where rows are taken for independent."""
     if groups is None:
         return None
-    labels = check_groups(groups, n_rows)
+    labels = check_groups(groups, len(used))
     if criterion != "cv" or predict != "chosen":
         what = f"criterion={criterion!r}" if criterion != "cv" else "predict='average'"
         raise InputError(

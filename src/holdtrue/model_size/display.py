@@ -46,7 +46,6 @@ def criteria_chart(path: SelectionPath) -> Lines:
 def choices_chart(path: SelectionPath) -> Dots:
     """The size that each criterion chooses, smallest first."""
     evidence = path.evidence_as(SizeEvidence)
-    choices = evidence.choices
     return Dots(
         title="The size that each criterion chooses",
         text=f"The dashed line is the size that was chosen, by {evidence.criterion}.",
@@ -54,12 +53,12 @@ def choices_chart(path: SelectionPath) -> Dots:
         dots=[
             Dot(
                 name,
-                choices[name],
+                size,
                 reference=path.chosen_size,
                 mark="kept" if name == evidence.criterion else "",
-                note=str(choices[name]),
+                note=str(size),
             )
-            for name in sorted(choices, key=lambda name: (choices[name], name))
+            for size, name in sorted((size, name) for name, size in evidence.choices.items())
         ],
         reference_label=f"chosen: {path.chosen_size}",
         legend={"kept": "the criterion that chose", "": "the others"},
@@ -198,6 +197,8 @@ def compare_criteria(
 ) -> CriteriaDisplay:
     """Plot every criterion on the path of a fitted `NestedRegressor`, its choice marked.
 
+    ``answer`` of what it returns says in a sentence whether the criteria agree.
+
     Parameters
     ----------
     estimator : NestedRegressor
@@ -206,11 +207,6 @@ def compare_criteria(
         Points to draw with the curve, of one input.
     axes : array of matplotlib Axes, optional
         For the estimates and for the choices, before them one for the curve if there are points.
-
-    Returns
-    -------
-    display : CriteriaDisplay
-        ``display.answer`` says in a sentence whether the criteria agree.
 
     Examples
     --------

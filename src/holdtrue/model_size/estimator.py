@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.errors import InputError, caution, speaks
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size import bases, cautions, checks, kernel, outliers
-from holdtrue.model_size.average import average_curves
-from holdtrue.model_size.candidates import fit_candidates
+from holdtrue.model_size.average import average_curves, fit_candidates
 from holdtrue.model_size.folds import Fold, held_out_error, split_rows
 from holdtrue.model_size.table import CRITERIA, UNITS, criteria, empty_score, reason_of
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
@@ -243,25 +242,18 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         for name, values in (("X", X), ("X_unlabeled", unlabeled), ("y", y[:, None])):
             check_magnitude(name, values)
         used = weight > 0
-        labels = checks.grouped_rows(
-            groups, len(X), used, criterion=self.criterion, predict=predict
-        )
+        labels = checks.grouped_rows(groups, used, self.criterion, predict)
         rows = bases.Rows(X[used], y[used], weight[used], unlabeled)
         max_terms = checks.largest_size(self.max_terms, rows)
         rng = check_random_state(self.random_state)
         folds = split_rows(self.cv, X, y, weight, labels, rng)
 
         self._fit(rows, folds, max_terms, rng, grouped=labels is not None)
-        texts: list[str] = []
-        wild_inputs: list[str] = []
-        if self._average is None:
-            first_degree = self.basis_.first_degree(self.n_features_in_)
-            n_samples = float(rows.weight.sum())
-            texts += cautions.chosen_size(self.criterion, n_samples, first_degree, max_terms)
-        if not isinstance(self.basis_, bases.TransformerBasis):
-            held = isinstance(self.basis, str) and self.basis == "auto"
-            wild_inputs = cautions.wild_inputs(rows, feature_names(self), held=held)
-        if not wild_inputs:  # the target of a wild input is far from the others for that reason
+        held = isinstance(self.basis, str) and self.basis == "auto"
+        texts = cautions.wild_inputs(rows, feature_names(self), held=held)
+        if isinstance(self.basis_, bases.TransformerBasis):
+            texts = []
+        if not texts:  # the target of a wild input is far from the others for that reason
             wild, alone = outliers.wild_targets(rows, self._curve(rows.X))
             if self._set_aside(alone, rows, folds, max_terms, rng):
                 places = np.flatnonzero(used)[alone]
@@ -269,7 +261,11 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
                 wild &= ~alone
             if wild.any():
                 texts.append(cautions.wild_targets(rows.y[wild]))
-        for sentence in texts + wild_inputs:
+        if self._average is None:
+            first_degree = self.basis_.first_degree(self.n_features_in_)
+            n_samples = float(rows.weight.sum())
+            texts += cautions.chosen_size(self.criterion, n_samples, first_degree, max_terms)
+        for sentence in texts:
             caution(f"NestedRegressor: {sentence}")
         return self
 
@@ -405,8 +401,7 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         """Predictions for clean rows, float64."""
         if self._average is not None:
             return self._average.predict(X)
-        curve: np.ndarray = self._terms(X, self.n_terms_) @ self.coef_
-        return curve
+        return np.asarray(self._terms(X, self.n_terms_) @ self.coef_)
 
     @speaks
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:

@@ -36,8 +36,7 @@ class InputMap:
         held = np.clip(values, self.low, self.high)
         width = self.high - self.low
         if self.shift is None:
-            linear: np.ndarray = (held - self.low) / width
-            return linear
+            return np.asarray((held - self.low) / width)
         distance = self.high - held if self.reverse else held - self.low
         unit = np.log1p(distance / self.shift) / np.log1p(width / self.shift)
         return 1 - unit if self.reverse else unit

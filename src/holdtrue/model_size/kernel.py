@@ -358,9 +358,6 @@ def adjusted_r2(remp: np.ndarray, d: np.ndarray, n: float, variance: float) -> n
     return left / variance if variance > 0 else left
 
 
-# --- The draws that they rest on -----------------------------------------------------------------
-
-
 def parzen_sample(
     points: np.ndarray,
     weight: np.ndarray,

@@ -68,8 +68,7 @@ def _ranges_away(y: np.ndarray, few: int) -> np.ndarray:
     starts, ends = ordered[: few + 1], ordered[-few - 1 :]
     shortest = int(np.argmin(ends - starts))
     low, high = starts[shortest], ends[shortest]
-    away: np.ndarray = np.maximum(low - y, y - high) / (high - low if high > low else np.inf)
-    return away
+    return np.asarray(np.maximum(low - y, y - high) / (high - low if high > low else np.inf))
 
 
 def _between(X: np.ndarray, others: np.ndarray) -> np.ndarray:
