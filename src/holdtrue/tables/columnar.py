@@ -68,14 +68,9 @@ class _ParquetFile(NamedTuple):
 
 
 class ParquetFiles:
-    """Parquet files of one table, in which folders called ``year=2024`` are a column.
+    """Parquet files of one table: a file, or those in a folder, by default all of them.
 
-    Parameters
-    ----------
-    root : Path
-        A file or a folder.
-    paths : list of Path, optional
-        Files in the folder. Default: all.
+    Folders called ``year=2024`` are a column.
     """
 
     def __init__(self, root: Path, paths: list[Path] | None = None):

@@ -20,15 +20,9 @@ _ROWS = 1 << 16
 
 
 def read_duckdb(path: Path, table: str | None) -> Spill:
-    """All rows of a table or of a query.
+    """All rows of a table or view, by default the only one of the file, or of one SELECT.
 
     The query is run once, since a second run may give its rows in another order.
-
-    Parameters
-    ----------
-    path : Path
-    table : str, optional
-        Name of a table or view, or one SELECT. Default: the only table of the file.
     """
     import duckdb
 
@@ -81,7 +75,7 @@ def _query(path: Path, connection: Any, table: str | None) -> str:
         table = next(iter(tables))
     if table in tables:
         return "SELECT * FROM " + ".".join(quoted(part) for part in tables[table])
-    if not table.split() or len(table.split()) == 1:
+    if len(table.split()) < 2:
         raise InputError(
             f"no table {table!r} in {path.name}, which has {listed}." + did_you_mean(table, tables)
         )

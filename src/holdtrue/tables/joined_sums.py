@@ -94,27 +94,21 @@ def _features_of_all(
 
 def _block(column: SiteColumn, wanted: FeatureColumn) -> tuple[np.ndarray, np.ndarray]:
     """Which features of the site make those wanted, and what is added."""
-    block = np.zeros((column.n_features, len(wanted.features)))
-    offset = np.zeros(len(wanted.features))
+    n_wanted = len(wanted.features)
     if not wanted.levels:
         assert wanted.fill is not None
         if column.read_as == EMPTY:
-            offset[0] = wanted.fill
-        else:
-            block[0, 0] = 1.0
-            block[1:, 0] = wanted.fill - column.mean  # where the number is missing
-        return block, offset
-    feature_of = {label: j for j, label in enumerate(wanted.levels)}
-    shared = len(wanted.levels)  # no such feature where a category has two values
+            return np.zeros((0, n_wanted)), np.array([wanted.fill])
+        block = np.full((column.n_features, 1), wanted.fill - column.mean)  # where it is missing
+        block[0] = 1.0
+        return block, np.zeros(n_wanted)
+    # The last place is for values that share a feature; none does where a category has two values.
+    one_hot = np.eye(len(wanted.levels) + 1)[:, :n_wanted]
+    place_of = {label: j for j, label in enumerate(wanted.levels)}
     if column.read_as == EMPTY:
-        offset[feature_of.get(None, shared) :][:1] = 1.0
-        return block, offset
-    places = [feature_of.get(label, shared) for label in column.labels]
-    places += [shared] * (column.n_joined > 0)
-    for i, place in enumerate(places):
-        if place < len(wanted.features):
-            block[i, place] = 1.0
-    return block, offset
+        return np.zeros((0, n_wanted)), one_hot[place_of.get(None, -1)]
+    places = [place_of.get(label, -1) for label in column.labels] + [-1] * (column.n_joined > 0)
+    return one_hot[places], np.zeros(n_wanted)
 
 
 def _with_all_classes(

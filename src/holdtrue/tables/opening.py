@@ -25,7 +25,7 @@ from holdtrue.tables.files import (
     found_files,
 )
 from holdtrue.tables.json_rows import JsonRows, looks_like_json
-from holdtrue.tables.source import Source, batch_of
+from holdtrue.tables.source import Place, Source, batch_of
 from holdtrue.tables.table import Table
 from holdtrue.tables.text import TextFile
 from holdtrue.tables.written import Reading, as_written
@@ -120,7 +120,7 @@ def _open_files(
     path, wanted = files.paths[0], dict(types)
     source: Source
     readings: dict[str, Reading] = {}
-    place: Callable[[int], tuple[str, str]] | None = None
+    place: Place | None = None
     is_spilled = label not in ("Parquet", "Arrow")
     if label == "Parquet":
         source = ParquetFiles(files.root, files.paths if files.root != path else None)

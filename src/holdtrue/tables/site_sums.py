@@ -315,10 +315,8 @@ def _with_floor(
             trues = at[:, 0] - column.mean * missing
             rows = np.column_stack([trues, moments.n_samples - missing - trues])
             if column.read_as == "bool" and _any_few(np.rint(rows), min_count):
-                column, block = (
-                    SiteColumn(column.name, column.read_as, withheld="few"),
-                    block[:, :0],
-                )
+                column = SiteColumn(column.name, column.read_as, withheld="few")
+                block = block[:, :0]
             elif _any_few(np.rint(missing), min_count):
                 n_numbers = column.n_numbers + column.n_missing
                 column = replace(column, marks_missing=False, n_missing=0, n_numbers=n_numbers)
@@ -353,11 +351,8 @@ def _joined_levels(
     block[n_levels:, -1] = 1.0
     levels = [column.levels[j] for j in named]
     counts = [column.counts[j] for j in named]
-    n_missing = column.n_missing if None in labels_from_json(levels) else 0
-    joined_column = replace(
-        column, levels=levels, counts=counts, n_joined=n_joined, n_missing=n_missing
-    )
-    return joined_column, block
+    column = replace(column, levels=levels, counts=counts, n_joined=n_joined)
+    return replace(column, n_missing=column.n_missing if None in column.labels else 0), block
 
 
 def _any_few(rows: np.ndarray, min_count: int) -> bool:

@@ -24,6 +24,10 @@ class Source(Protocol):
         """Batches of at most ``rows`` rows, of these columns in these types."""
 
 
+# Name of a table, and where in it a row is, counted from 0; for errors
+Place = Callable[[int], tuple[str, str]]
+
+
 class Computed(NamedTuple):
     """A column that is computed from a stored one, piece by piece."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from holdtrue.columns.values import (
 from holdtrue.errors import InputError, did_you_mean, speaking_as, speaks
 from holdtrue.tables.date_parts import date_parts
 from holdtrue.tables.files import Files
-from holdtrue.tables.source import ComputedColumns, Source, batch_of
+from holdtrue.tables.source import ComputedColumns, Place, Source, batch_of
 from holdtrue.tables.wanted import wanted_columns
 
 # Of larger files the fingerprint covers the size, the beginning and the end.
@@ -69,7 +69,7 @@ class Table:
         files: Files | None,
         wanted: Mapping[str, str],
         readings: Mapping[str, Any] | None = None,
-        place: Callable[[int], tuple[str, str]] | None = None,
+        place: Place | None = None,
     ):
         self.description, self._files = description, files
         self.path = None if files is None else files.root

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from holdtrue.columns.values import holds_numbers, value_type
 from holdtrue.errors import InputError
 from holdtrue.tables import text_types
-from holdtrue.tables.source import Computed
+from holdtrue.tables.source import Computed, Place
 
 # Wanted kinds: which stored types fit, and the type that others are turned into.
 _TYPES = {
@@ -23,12 +23,11 @@ _TYPES = {
 
 
 def wanted_columns(
-    types: Mapping[str, Any], wanted: Mapping[str, str], place: Callable[[int], tuple[str, str]]
+    types: Mapping[str, Any], wanted: Mapping[str, str], place: Place
 ) -> dict[str, Computed]:
     """Columns that are converted: those wanted as something else, and times of day.
 
-    Times of day become durations: Python and NumPy have no time of day in nanoseconds. ``place``
-    gives the name of the table and where a row is, for errors.
+    Times of day become durations: Python and NumPy have no time of day in nanoseconds.
     """
     is_time = pa.types.is_time
     times = {name: "duration" for name, kind in types.items() if is_time(value_type(kind))}
@@ -47,9 +46,7 @@ def _type(stored: Any, wanted: str) -> Any:
     return stored if fits(stored) else other
 
 
-def _converted(
-    name: str, kind: Any, wanted: str, place: Callable[[int], tuple[str, str]]
-) -> Computed:
+def _converted(name: str, kind: Any, wanted: str, place: Place) -> Computed:
     """The column in its new type; the first value that does not fit is named."""
 
     def values(piece: Any, n_before: int) -> Any:
