@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -19,12 +19,12 @@ from sklearn.utils import _safe_indexing
 from holdtrue import __version__
 from holdtrue.cli.ask import Data
 from holdtrue.cli.python_lines import without_folders
+from holdtrue.deployed import Promise, SavedModel
+from holdtrue.deployed.build import promise_of, saved_model, target_labels
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
-
-if TYPE_CHECKING:
-    from holdtrue.deployed import Promise, SavedModel
-    from holdtrue.tables.encode import TableRows
+from holdtrue.tables.column_summary import feature_columns
+from holdtrue.tables.encode import TableRows, rows_of
 
 
 class Answer(NamedTuple):
@@ -104,8 +104,6 @@ def repeated(data: Data, *rows: Any) -> list[Any]:
 
 def labelled_rows(data: Data, X: Any) -> tuple[Any, Any, Any]:
     """X, target and groups as a model is saved on them, each row as often as its weight says."""
-    from holdtrue.deployed.build import target_labels
-
     y = target_labels(data.table.column(data.target), is_numeric=data.kind.is_numeric)
     labels = None if data.groups is None else target_labels(data.table.column(data.groups))
     X, y, labels = repeated(data, X, y, labels)
@@ -114,8 +112,6 @@ def labelled_rows(data: Data, X: Any) -> tuple[Any, Any, Any]:
 
 def encoded_rows(data: Data) -> TableRows:
     """Rows of the table as numbers, each as often as its weight says; domains stay whole."""
-    from holdtrue.tables.encode import rows_of
-
     reading: Any = {"target_type": data.kind.target_type, "leave_out": data.dropped}
     rows = rows_of(data.table, data.target, data.groups, **reading)
     X, y, groups = repeated(data, rows.X, rows.y, rows.groups)
@@ -124,8 +120,6 @@ def encoded_rows(data: Data) -> TableRows:
 
 def promise_on(data: Data, model: Any, X: Any, y: Any, labels: Any) -> Promise:
     """What a model promises, from fits without parts of these rows or groups."""
-    from holdtrue.deployed.build import promise_of
-
     return promise_of(model, X, y, labels, data.groups, random_state=data.ask.seed)
 
 
@@ -133,8 +127,6 @@ def kept_model(
     data: Data, name: str, model: Any, columns: Any, promise: Promise, **more: Any
 ) -> SavedModel:
     """A fitted model as it is saved, with its baseline from the rows and their weights."""
-    from holdtrue.deployed.build import saved_model
-
     more["sample_weight"] = data.weights
     return saved_model(name, model, columns, data.table, data.target, promise, **more)
 
@@ -168,8 +160,6 @@ def without_examples(note: str) -> str:
 
 def number_columns(data: Data, names: Sequence[str]) -> list[Any]:
     """Columns read as numbers, missing values not filled in."""
-    from holdtrue.tables.column_summary import feature_columns
-
     return [
         replace(column, features=(column.name,), fill=float("nan"), note="number")
         for column in feature_columns(data.table.only(names))

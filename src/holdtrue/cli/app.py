@@ -107,12 +107,11 @@ def _with_standard_output(arguments: Sequence[str]) -> list[str]:
     A name must end in .json or .csv, or be -.
     """
     completed: list[str] = []
-    for place, argument in enumerate(arguments):
+    for argument, name in pairwise([*arguments, ""]):
         completed.append(argument)
-        if argument in ("--json", "--csv"):
-            name = arguments[place + 1] if place + 1 < len(arguments) else ""
-            if name != "-" and not name.endswith(f".{argument[2:]}"):
-                completed.append("-")
+        is_named = name == "-" or name.endswith(f".{argument[2:]}")
+        if argument in ("--json", "--csv") and not is_named:
+            completed.append("-")
     return completed
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import FileError, InputError, MissingFileError, check_choice
 from holdtrue.tables import Fingerprint, Table, open_table
+from holdtrue.tables.column_summary import as_numbers
+from holdtrue.tables.site_sums import SiteSums
 from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
-
-if TYPE_CHECKING:
-    from holdtrue.tables.site_sums import SiteSums
 
 _IN_TIME = 5  # least number of domains for --domain-order time
 _YEARS = (1500, 2200)
@@ -148,8 +147,6 @@ class Data:
 
     def numbers(self, names: Sequence[str], *, allow_missing: bool = False) -> np.ndarray:
         """Columns as float64, shape (n_rows, n_names); nan is a missing value, where allowed."""
-        from holdtrue.tables.column_summary import as_numbers
-
         columns = []
         for name in names:
             column = self.table.column(name)
@@ -379,8 +376,6 @@ class Ask:
 
     def open_sums(self, files: Sequence[str]) -> Data:
         """Read the sums of sites; each file is of another site."""
-        from holdtrue.tables.site_sums import SiteSums
-
         sites: dict[str, SiteSums] = {}
         written: dict[bytes, str] = {}
         digest = hashlib.sha256()

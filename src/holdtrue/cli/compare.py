@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +25,11 @@ from holdtrue.cli.python_lines import Name, call, opened_lines, program, without
 from holdtrue.compare import Comparison, compare_models
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR
 from holdtrue.compare.field import fit_with_groups, named_models
+from holdtrue.deployed import Promise, SavedModel
+from holdtrue.deployed.slim import on_needed_columns, slim
 from holdtrue.errors import InputError
 from holdtrue.report.answers import columns_notes, compare_summary
 from holdtrue.tables.encode import TableRows, rows_of
-
-if TYPE_CHECKING:
-    from holdtrue.deployed import SavedModel
 
 
 def answer(
@@ -124,9 +123,6 @@ def _joined(contest: Comparison, other: Comparison) -> Comparison:
 
 def _model(data: Data, field: dict[str, Any], rows: TableRows, contest: Comparison) -> SavedModel:
     """The recommended model of a contest."""
-    from holdtrue.deployed import Promise
-    from holdtrue.deployed.slim import on_needed_columns, slim
-
     name = contest.recommended
     fitted = fit_with_groups(field[name], rows.X, rows.y, rows.groups)
     model, columns = on_needed_columns(slim(fitted), rows.columns)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from holdtrue.categories import rank_columns
+import numpy as np
+import pyarrow as pa
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.pipeline import make_pipeline
+
+from holdtrue.categories import GingerEncoder, GingerSelector, rank_columns
 from holdtrue.cli.answer import (
     Answer,
     answered,
@@ -17,12 +22,14 @@ from holdtrue.cli.answer import (
 )
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, opened_lines, program
+from holdtrue.compare.field import fit_with_groups
+from holdtrue.deployed import SavedModel
+from holdtrue.deployed.model import plain_rows
+from holdtrue.deployed.slim import slim
 from holdtrue.errors import InputError
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.report.answers import rank_summary
-
-if TYPE_CHECKING:
-    from holdtrue.deployed import SavedModel
+from holdtrue.tables.column_summary import feature_columns
 
 _MAX_BYTES = 1 << 31
 
@@ -82,17 +89,6 @@ def _model(data: Data, **settings: Any) -> SavedModel:
     ``settings`` are those of `GingerSelector`. The choice of columns and the encoding are repeated
     in every part that makes the promise.
     """
-    import numpy as np
-    import pyarrow as pa
-    from sklearn.linear_model import LogisticRegression, RidgeCV
-    from sklearn.pipeline import make_pipeline
-
-    from holdtrue.categories import GingerEncoder, GingerSelector
-    from holdtrue.compare.field import fit_with_groups
-    from holdtrue.deployed.model import plain_rows
-    from holdtrue.deployed.slim import slim
-    from holdtrue.tables.column_summary import feature_columns
-
     rows = plain_rows(pa.Table.from_batches(data.table.batches(data.names)))
     if rows.nbytes > _MAX_BYTES:
         raise InputError(

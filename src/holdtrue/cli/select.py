@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -25,7 +25,15 @@ from holdtrue.cli.answer import (
 )
 from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.python_lines import Name, call, opened_lines, program
+from holdtrue.compare import (
+    Comparison,
+    DomainAverageClassifier,
+    DomainAverageRegressor,
+    compare_models,
+)
 from holdtrue.compare.comparison import SQUARED_ERROR
+from holdtrue.deployed import Promise, SavedModel
+from holdtrue.deployed.slim import on_needed_columns, slim
 from holdtrue.domains import (
     SteadyRidgeClassifier,
     SteadyRidgeRegressor,
@@ -38,10 +46,7 @@ from holdtrue.path import SelectionPath
 from holdtrue.report.answers import columns_notes, select_summary
 from holdtrue.report.answers.words import an
 from holdtrue.tables.encode import TableMoments, TableRows, moments_of
-
-if TYPE_CHECKING:
-    from holdtrue.compare import Comparison
-    from holdtrue.deployed import SavedModel
+from holdtrue.tables.joined_sums import joined
 
 
 def answer(
@@ -111,8 +116,6 @@ def _check_sums_options(ask: Ask, target: str | None, domain: str | None, target
 
 def _from_sums(ask: Ask, files: list[str], **settings: Any) -> Answer:
     """The answer from the sums of sites."""
-    from holdtrue.tables.joined_sums import joined
-
     data = ask.open_sums(files)
     sums: Any = data.table
     with kept_warnings() as notes:
@@ -195,8 +198,6 @@ def _contest(
 
     Returns the fitted models, and the contest where domains were left out.
     """
-    from holdtrue.compare import Comparison, DomainAverageClassifier, DomainAverageRegressor
-
     path: SelectionPath = model.path_
     evidence, moments, classes = path.evidence_as(DomainEvidence), encoded.moments, encoded.classes
     models = {"T-Greedy": model}
@@ -232,8 +233,6 @@ def _contest(
 
 def _next_in_time(models: dict[str, Any], rows: TableRows, data: Data) -> Comparison:
     """The same models at domains that are predicted from those before them."""
-    from holdtrue.compare import compare_models
-
     field = {name: clone(model) for name, model in models.items()}
     if keep := field["T-Greedy"].fixed_features:
         field["T-Greedy"].set_params(fixed_features=[rows.feature_names.index(k) for k in keep])
@@ -287,9 +286,6 @@ def _model(
     Without a contest, or with one by squared error of classes, the promise comes from fits to the
     rows.
     """
-    from holdtrue.deployed import Promise
-    from holdtrue.deployed.slim import on_needed_columns, slim
-
     name = "T-Greedy" if contest is None else contest.recommended
     model = models[name]
     if contest is None or (not data.kind.is_numeric and contest.scoring == SQUARED_ERROR):

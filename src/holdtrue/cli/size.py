@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from holdtrue.cli.answer import (
 )
 from holdtrue.cli.ask import MAX_REPEATED, Ask, Data
 from holdtrue.cli.python_lines import call, labels_line, opened_lines, program
+from holdtrue.deployed import SavedModel
 from holdtrue.model_size import NestedRegressor
 from holdtrue.report.answers import size_summary
-
-if TYPE_CHECKING:
-    from holdtrue.deployed import SavedModel
 
 
 def answer(

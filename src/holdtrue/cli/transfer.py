@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +27,12 @@ from holdtrue.cli.python_lines import (
     program,
     without_folders,
 )
+from holdtrue.deployed import SavedModel
+from holdtrue.deployed.slim import on_used_sources
 from holdtrue.errors import InputError
 from holdtrue.evidence import SourceEvidence
 from holdtrue.report.answers import transfer_summary
 from holdtrue.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
-
-if TYPE_CHECKING:
-    from holdtrue.deployed import SavedModel
 
 
 def answer(
@@ -117,8 +116,6 @@ def _number(option: str, text: str) -> float:
 
 def _model(data: Data, model: Any, X: np.ndarray) -> SavedModel:
     """GreedyTL with the files of the sources that it uses."""
-    from holdtrue.deployed.slim import on_used_sources
-
     slimmed, files = on_used_sources(model)
     promise = promise_on(data, model, *labelled_rows(data, X))
     columns = number_columns(data, data.names)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdtrue.cli.python_lines import without_folders
 from holdtrue.errors import FileError, InputError
@@ -15,9 +15,6 @@ from holdtrue.files import written_whole
 from holdtrue.report.render import to_csv, to_html, to_markdown
 from holdtrue.report.summary import Summary
 from holdtrue.report.terminal import show
-
-if TYPE_CHECKING:
-    from holdtrue.deployed import SavedModel
 
 _STDOUT = "-"
 _FILES = ("out", "json", "csv", "save")
@@ -73,7 +70,7 @@ class Outputs:
             each.append(cls(**{**options, **named}))
         return each
 
-    def write(self, summary: Summary, deployed: Callable[[], SavedModel] | None = None) -> None:
+    def write(self, summary: Summary, deployed: Callable[[], Any] | None = None) -> None:
         """Write and show the summary; every text is made before the first file is touched.
 
         ``deployed`` gives the model behind it, where one is to be kept.
