@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 from rich.rule import Rule
 from rich.text import Text
 from sklearn.linear_model import LassoCV, LogisticRegression
@@ -71,8 +73,6 @@ def write_data(folder: Path, seed: int) -> list[str]:
     customers and hospitals to check a saved model on. Where skops is installed, ``new_task.csv``
     with a ``shelf`` of models for it; else a line says what is left out.
     """
-    import pyarrow as pa
-    from pyarrow import csv
 
     def save(name: str, columns: dict[str, Any]) -> str:
         with written_whole(folder / name) as file:
@@ -136,8 +136,6 @@ def _sign_of_product(rows: np.ndarray, directions: np.ndarray) -> np.ndarray:
 
 def _ids(seed: int) -> Summary:
     """Columns of customers who leave or stay, by Ginger and by information gain."""
-    import pyarrow as pa
-
     data = _customer_data(seed)
     table, fresh = pa.table(data.columns), pa.table(data.new_columns)
     ranking = rank_columns(table, data.left)
@@ -166,8 +164,6 @@ def _customer_data(seed: int) -> Any:
 
 def _hospitals(seed: int) -> Summary:
     """Features of patients in hospitals, some of which change their meaning."""
-    import pyarrow as pa
-
     data, names, hospitals = _hospital_data(seed)
     frame, fresh = (pa.table(dict(zip(names, X.T, strict=True))) for X in (data.X, data.X_new))
     with warnings.catch_warnings():

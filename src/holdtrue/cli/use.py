@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -131,9 +133,6 @@ def check(
 
 def _csv_texts(saved: Any, batches: Any) -> Iterator[str]:
     """Predictions as CSV, batch by batch, after a header."""
-    import csv
-    import io
-
     from holdtrue.report.render import csv_cell
 
     text = io.StringIO()
