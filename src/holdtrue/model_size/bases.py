@@ -17,6 +17,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path, orthogonal_mp
+from sklearn.utils.extmath import svd_flip
 
 from holdtrue.errors import InputError
 from holdtrue.model_size.families import FAMILIES, Family, Product, total_degree_terms
@@ -283,16 +284,13 @@ class PrincipalComponents(Basis):
         inputs = rows.inputs()
         share = rows.input_weights() / rows.input_weights().sum()
         self.mean = share @ inputs
-        _, spread, directions = np.linalg.svd(
-            np.sqrt(share)[:, None] * (inputs - self.mean), full_matrices=False
-        )
+        centred = np.sqrt(share)[:, None] * (inputs - self.mean)
+        U, spread, directions = np.linalg.svd(centred, full_matrices=False)
+        # The sign of a singular vector is arbitrary: its largest entry is made positive.
+        _, directions = svd_flip(U, directions, u_based_decision=False)
         # Directions without spread are rounding error.
         count = min(max_terms - 1, int(np.sum(spread > max(inputs.shape) * 1e-15 * spread[0])))
-        directions = directions[:count]
-        # The sign of a singular vector is arbitrary: its largest entry is made positive.
-        largest = np.abs(directions).argmax(axis=1)
-        signs = np.sign(directions[np.arange(count), largest])
-        self.directions = directions * signs[:, None]
+        self.directions = directions[:count]
         self.names = ["1", *(f"pc{k + 1}" for k in range(count))]
         components = (inputs - self.mean) @ self.directions.T
         self.low, self.high = components.min(axis=0), components.max(axis=0)

@@ -60,7 +60,9 @@ def bspline(u: np.ndarray, n_terms: int) -> np.ndarray:
     values[:, : min(4, n_terms)] = legendre(2 * u - 1, min(4, n_terms))
     knots = [0.0] * 4 + [1.0] * 4
     height = np.eye(7)[3]
-    for k, knot in zip(range(4, n_terms), _van_der_corput(), strict=False):
+    for k in range(4, n_terms):
+        i = k - 3  # its binary digits, turned round behind the point, are the knot
+        knot = sum(((i >> bit) & 1) / 2 ** (bit + 1) for bit in range(i.bit_length()))
         at = bisect(knots, knot)
         knots.insert(at, knot)
         # `BSpline.basis_element` of the five knots, which spends most of its time around this.
@@ -69,11 +71,6 @@ def bspline(u: np.ndarray, n_terms: int) -> np.ndarray:
         bump = BSpline.construct_fast(padded, height, 3, extrapolate=False)
         values[:, k] = bump(u)
     return np.nan_to_num(values, copy=False)
-
-
-def _van_der_corput() -> Iterator[float]:
-    for i in itertools.count(1):
-        yield sum(((i >> bit) & 1) / 2 ** (bit + 1) for bit in range(i.bit_length()))
 
 
 FAMILIES = {
