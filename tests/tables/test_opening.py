@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import os
+import struct
 import threading
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from holdtrue.sums.packing import flatbuffer_field
 from holdtrue.tables import open_table
 
 
@@ -289,6 +291,25 @@ def test_a_parquet_file_that_was_cut_off_is_named(tmp_path, table):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match=r"a.parquet cannot be read as Parquet"):
         open_table(path)
+
+
+def test_a_stream_whose_message_points_back_is_refused_and_not_read_for_ever(tmp_path, table):
+    write_stream(table, tmp_path / "a.arrows")
+    content, at = bytearray((tmp_path / "a.arrows").read_bytes()), 0
+    while True:  # to the first batch: schemas have no body
+        (length,) = struct.unpack_from("<i", content, at + 4)
+        head = bytes(content[at + 8 : at + 8 + length])
+        (message,) = struct.unpack_from("<I", head)
+        if head[flatbuffer_field(head, message, 1)] == 3:
+            break
+        at += 8 + length
+    place = at + 8 + flatbuffer_field(head, message, 3)
+    struct.pack_into("<q", content, place, -(8 + length))  # its bodyLength
+    (tmp_path / "a.arrows").write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"a.arrows cannot be read as an Arrow stream after 0 rows"
+    ):
+        open_table(tmp_path / "a.arrows")
 
 
 def test_folders_must_hold_tables_of_one_kind(tmp_path, table):
