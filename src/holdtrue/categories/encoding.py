@@ -24,6 +24,7 @@ from holdtrue.columns.counting import (
     grouped_moments,
     holds_moments,
     is_present,
+    rows_by_value,
     table_of,
 )
 from holdtrue.columns.distinct import distinct
@@ -221,16 +222,9 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
     ends = np.unique(np.concatenate([steps, *(way.ends for way in averaged)]))
     union = Reading(len(ends), ends, np.zeros((len(ends) + int(cells.has_missing), 0)))
     fine = Cells.from_reading(counted.name, values, union)
-    n_rows = np.bincount(
-        fine.of_values(values), _row_counts(table, settings.loss), minlength=len(union.table)
-    )
+    n_rows = np.bincount(fine.of_values(values), rows_by_value(table), minlength=len(union.table))
     rank = (np.cumsum(n_rows) - n_rows / 2)[fine.of_values(counted.values)]
     return chosen._replace(fine=fine, rank=rank)
-
-
-def _row_counts(table: np.ndarray, loss: str) -> np.ndarray:
-    """Rows of each cell of a table of class counts or moments."""
-    return table[:, 0] if loss == "squared_error" else table.sum(axis=1)
 
 
 def _averaged(
@@ -242,7 +236,7 @@ def _averaged(
     ``exp(-n loss)``, for squared error ``loss^(-n/2)``.
     """
     losses = np.stack([_by_strength(place, table, met, loss) for _, place, table in readings])
-    n_units = float(_row_counts(readings[0][2], loss).sum())
+    n_units = float(rows_by_value(readings[0][2]).sum())
     if met is not None:
         n_units = len(np.unique(met.group))
     if loss == "squared_error":
@@ -323,7 +317,7 @@ def encode_values(chosen: Chosen, output: str) -> np.ndarray:
         numbers = np.sum([weights[k] * encode(table, STRENGTHS[k], output) for k in used], axis=0)
         of_values = numbers[np.append(place, -1)]
         if chosen.rank is not None:
-            n_rows = _row_counts(table, "squared_error" if output == "mean" else "log_loss")
+            n_rows = rows_by_value(table)
             middle = (np.cumsum(n_rows) - n_rows / 2)[:n_bins]
             inside = np.flatnonzero((place >= 0) & (place < n_bins))
             for column, known in zip(of_values.T, numbers.T, strict=True):

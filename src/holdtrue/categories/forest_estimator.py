@@ -29,7 +29,7 @@ from holdtrue.categories.tree import (
     node_means,
     staged_scores,
 )
-from holdtrue.categories.tree_estimator import Grown, class_shares, criterion_unit
+from holdtrue.categories.tree_estimator import UNITS, Grown, class_shares
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.path import SelectionPath
 from holdtrue.progress import progress_bar
@@ -75,7 +75,7 @@ class _Forest(Grown):
             chosen_size=len(ranked),
             reason=f"{len(ranked)} of {n_features} columns are split on by some of the "
             f"{self.n_estimators} trees",
-            unit=criterion_unit(self.criterion),
+            unit=UNITS[self.criterion],
         )
         self.support_ = self.path_.support(n_features)
         self.ranking_ = self.path_.ranking(n_features)

@@ -32,26 +32,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-# Largest value of each loss; the least is 0.
-LARGEST = {
-    "log_loss": math.inf,
-    "brier": 2.0,
-    "error": 1.0,
-    "ginger": 1.0,
-    "majority": 1.0,
-    "squared_error": math.inf,
-    # On the rows of the fit.
-    "gini": 1.0,
-    "misclassification": 1.0,
-    "information_gain": math.inf,
-    "gain_ratio": 1.0,
-}
+# Largest value of a loss where it is not 1; the least is 0.
+LARGEST = dict.fromkeys(("log_loss", "squared_error", "information_gain"), math.inf)
+LARGEST["brier"] = 2.0
 
 
 class Estimate(NamedTuple):
     """Loss of a column's predictor on new rows (or groups), with what belongs beside it."""
 
-    loss: str  # a key of `LARGEST`
+    loss: str
     score: float  # mean left-out loss
     # row_error, pair_error: the parts of its standard error, from rows and from pairs of rows
     row_error: float
@@ -91,7 +80,7 @@ class Estimate(NamedTuple):
     def interval(self, alpha: float = 0.05) -> tuple[float, float]:
         """Ends that hold the loss on new data with probability 1 - α, inside the loss's range."""
         radius = _quantile(self.n_units, alpha) * self.standard_error
-        return max(self.score - radius, 0.0), min(self.score + radius, LARGEST[self.loss])
+        return max(self.score - radius, 0.0), min(self.score + radius, LARGEST.get(self.loss, 1.0))
 
     def gain_interval(self, alpha: float = 0.05) -> tuple[float, float]:
         """Ends that hold the gain with probability 1 - α; 0 and 0 where no column is taken."""

@@ -33,9 +33,8 @@ from holdtrue.tables import Table
 
 _MOST_COLUMNS = 16
 _MOST_ROWS = 10_000
-_AT_MOST = (
-    0.5  # chance may hide what a column adds: the upper end of its interval is below this share
-)
+# Chance may hide what a column adds: the upper end of its interval is below this share.
+_AT_MOST = 0.5
 _FOLDS = 2
 
 

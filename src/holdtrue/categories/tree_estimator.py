@@ -129,7 +129,7 @@ class _Tree(Grown):
             scores=scores,
             chosen_size=n_splits,
             reason=_reason(tree, n_splits, limits),
-            unit=criterion_unit(self.criterion),
+            unit=UNITS[self.criterion],
             train_scores=train_scores,
         )
         if tree.stopped == "interrupted":
@@ -442,9 +442,7 @@ class GingerTreeRegressor(RegressorMixin, _Tree):
 # --- what trees and forests share ---------------------------------------------------------------
 
 
-def criterion_unit(criterion: str) -> str:
-    """Unit of a criterion in words."""
-    return (CRITERIA if criterion in CRITERIA else NUMERIC_CRITERIA)[criterion].unit
+UNITS = {name: criterion.unit for name, criterion in (NUMERIC_CRITERIA | CRITERIA).items()}
 
 
 def class_shares(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarray:
