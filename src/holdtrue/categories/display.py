@@ -157,14 +157,7 @@ class RankingDisplay(Display):
 
     @speaks
     def plot_shapes(self, *, max_columns: int = 9, axes: Any = None) -> RankingDisplay:
-        """Draw what the best columns say: the share or mean by value or bin, with intervals.
-
-        Parameters
-        ----------
-        max_columns : int
-        axes : sequence of matplotlib Axes, optional
-            One for each column.
-        """
+        """Draw the share or mean by value or bin of the best columns, one on each of ``axes``."""
         shapes = self.path.evidence_as(ColumnEvidence).shapes[:max_columns]
         if not shapes:
             raise InputError(

@@ -104,11 +104,6 @@ class IntegerRows(NamedTuple):
             return None
         return cls(codes, least, np.split(counts, first[1:-1]))
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns, as `columns_of` gives them."""
-        return [f"x{j}" for j in range(len(self.low))]
-
 
 def class_labels(y: Any) -> np.ndarray:
     """Labels of a classifier as an array; numbers with fractions are refused."""
@@ -444,7 +439,9 @@ def read_sample(
         )
     check_classes(target.classes, int(weight.sum()))
     table: dict[str, Any] | IntegerRows = IntegerRows.of(rows, weight) or _columns(rows)
-    names = table.names if isinstance(table, IntegerRows) else list(table)
+    names = [f"x{j}" for j in range(estimator.n_features_in_)]
+    if not isinstance(table, IntegerRows):
+        names = list(table)
     by_value = categorical_mask(estimator.categorical_features, names)
     in_two = estimator._cuts_numbers
     encoder = ColumnEncoder(names, by_value, int(estimator.max_bins), in_two=in_two)

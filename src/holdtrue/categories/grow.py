@@ -96,19 +96,13 @@ def grow_tree(
     except KeyboardInterrupt:
         stopped = "interrupted"
     n_splits = len(splits)
-    n_nodes = sum(len(block) for block in leaves.cells[: n_splits + 1])
+    blocks, counts = leaves.cells[: n_splits + 1], leaves.counts[: n_splits + 1]
     node, column = np.array(splits, dtype=np.int64).reshape(-1, 2).T
-    return Tree(
-        node,
-        column,
-        np.repeat(np.arange(-1, n_splits), [len(c) for c in leaves.cells[: n_splits + 1]]),
-        np.concatenate(leaves.cells[: n_splits + 1]),
-        stored_sums(sample, np.concatenate(leaves.counts[: n_splits + 1])),
-        np.array(leaves.term[:n_nodes]),
-        criterion,
-        stopped,
-        tuple(sorted(withheld)),
-    )
+    born = np.repeat(np.arange(-1, n_splits), [len(block) for block in blocks])
+    cell, sums = np.concatenate(blocks), stored_sums(sample, np.concatenate(counts))
+    terms = np.array(leaves.term[: len(cell)])
+    limited_by = tuple(sorted(withheld))
+    return Tree(node, column, born, cell, sums, terms, criterion, stopped, limited_by)
 
 
 class _Heap:

@@ -102,17 +102,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> OneColumnClassifier:
         """Choose the column and keep its counts.
 
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Whole numbers: weights are repetitions.
-
-        Returns
-        -------
-        self : OneColumnClassifier
+        X, y and weights are those of `GingerSelector.fit`; y holds classes.
         """
         check_choice("rule", self.rule, _CRITERIA)
         criterion = _CRITERIA[self.rule]

@@ -87,7 +87,7 @@ def likeliest(counts: np.ndarray, total: np.ndarray, strength: float) -> np.ndar
     s, t = pair(strength)
     # q_k is this over (N + 1)(n + a), plus what all classes have alike (departure 3).
     weight = s * (total.sum() + 1) * counts + t * total
-    order = _by_total(total)
+    order = np.argsort(-total, kind="stable")  # of equal totals the first class
     return order[np.argmax(weight[:, order], axis=1)]
 
 
@@ -96,11 +96,6 @@ def pair(strength: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np
     a = np.asarray(strength, dtype=np.float64)
     infinite = np.isinf(a)
     return np.where(infinite, 0.0, 1.0), np.where(infinite, 1.0, a)
-
-
-def _by_total(total: np.ndarray) -> np.ndarray:
-    """Classes from the largest total to the smallest; of equal ones the first comes first."""
-    return np.argsort(-total, kind="stable")
 
 
 # --- left-out losses ----------------------------------------------------------------------------

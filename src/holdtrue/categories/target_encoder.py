@@ -208,14 +208,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
 
         Which columns say nothing, and which pairs are joined, is decided on all rows.
 
-        Parameters
-        ----------
-        X, y, groups, sample_weight
-            As in `fit`. Rows of a group are in one fold.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_outputs)
+        X, y and weights are those of `fit`; rows of a group are in one fold.
         """
         table, rows = self._read(X, y, groups, sample_weight)
         rng = check_random_state(self.random_state)
@@ -228,13 +221,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Encode rows by all rows of the fit; a value not seen gets what all rows say.
 
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_outputs)
+        What comes back has the shape (n_samples, n_outputs).
         """
         check_is_fitted(self, "strengths_")
         table = columns_of(read_rows(self, X, reset=False))
@@ -262,10 +249,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns out: of the column, ``a&b`` for a pair, ``<column>_<class>``.
 
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of the columns in, where the fit saw none.
+        ``input_features`` names the columns in, where the fit saw no names.
         """
         check_is_fitted(self, "strengths_")
         return self._names_out([str(n) for n in _check_feature_names_in(self, input_features)])

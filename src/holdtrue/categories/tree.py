@@ -57,7 +57,7 @@ Departures
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -177,17 +177,9 @@ class Tree:
     def cut(self, n_splits: int) -> Tree:
         """The tree of the first n_splits splits."""
         kept = slice(0, int(np.searchsorted(self.born, n_splits)))
-        return Tree(
-            self.node[:n_splits],
-            self.column[:n_splits],
-            self.born[kept],
-            self.cell[kept],
-            self.counts[kept],
-            self.terms[kept],
-            self.criterion,
-            self.stopped,
-            self.withheld,
-        )
+        splits = {name: getattr(self, name)[:n_splits] for name in ("node", "column")}
+        nodes = {name: getattr(self, name)[kept] for name in ("born", "cell", "counts", "terms")}
+        return replace(self, **splits, **nodes)
 
     def apply(
         self, cells: np.ndarray, rows: np.ndarray | None = None, *, compiled: bool = False

@@ -322,18 +322,7 @@ class GingerTreeClassifier(ClassifierMixin, _Tree):
         return self.classes_[probability.argmax(axis=1)]
 
     def staged_errors(self, X: Any, y: Any, *, sample_weight: Any = None) -> np.ndarray:
-        """Share of rows predicted wrongly after 0, 1, ... of the splits in ``path_``.
-
-        Parameters
-        ----------
-        X : table or array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        errors : ndarray of shape (n_splits + 1,)
-        """
+        """Share of rows wrong after 0, 1, ... of the splits in ``path_``, shape (n_splits + 1,)."""
         check_is_fitted(self, "tree_")
         cells = self._encoder.transform(read_table(self, X))
         y = column_or_1d(y)
