@@ -157,7 +157,7 @@ def test_arrays_of_integers_are_encoded_in_one_pass_as_column_by_column(
     integers = encoder.IntegerRows.of(X, weight)
     tables = integers, {f"x{j}": pa.array(X[:, j]) for j in range(3)}
     (one, cells), (two, expected) = (
-        ((encoded := ColumnEncoder(integers.names, np.zeros(3, dtype=bool), 16)),
+        ((encoded := ColumnEncoder(list(tables[1]), np.zeros(3, dtype=bool), 16)),
          encoded.fit_transform(table, weight))
         for table in tables
     )  # fmt: skip
