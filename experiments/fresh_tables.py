@@ -12,6 +12,8 @@ its defaults or the setting that is written here; none was tried in a second set
   and AUROC on up to 4,000 others; two draws of 500, one of 2,000.
 - *domains*: a numeric target by group, at most 60 groups; a third of the groups is left out, three
   times. Mean squared error at left-out groups, in units of the target's variance.
+- *shares*: those of the same tables whose target has two values, read as classes. Squared error of
+  the shares of both classes at left-out groups.
 - *curves*: one input, 30 points, ten draws, judged on the other rows.
 """
 
@@ -30,7 +32,9 @@ import pandas as pd
 from experiments.records import asked_options, markdown_table, progress, read_csv, write_csv
 from scipy.interpolate import make_smoothing_spline
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
@@ -222,6 +226,15 @@ REGRESSORS: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+SHARES: dict[str, Callable[[np.ndarray], Any]] = {
+    "DomainAverage": lambda groups: holdtrue.DomainAverageClassifier(random_state=0),
+    "logistic": lambda groups: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
+    "random forest": lambda groups: RandomForestClassifier(200, min_samples_leaf=3, random_state=0),
+    "HistGradientBoosting": lambda groups: HistGradientBoostingClassifier(random_state=0),
+    "share of the class": lambda groups: DummyClassifier(),
+}
+
+
 def _numeric(frame: pd.DataFrame) -> np.ndarray:
     """Text of at most 60 values one-hot, gaps filled with the median."""
     is_text = [dtype.name in ("object", "str") for dtype in frame.dtypes]
@@ -230,34 +243,69 @@ def _numeric(frame: pd.DataFrame) -> np.ndarray:
     return wide.fillna(wide.median()).to_numpy()
 
 
-def domains(seed: int) -> Iterator[dict[str, Any]]:
-    """Errors at left-out groups, and whether they fell into the promised interval."""
+Split = tuple[str, int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def left_out_thirds(seed: int) -> Iterator[Split]:
+    """Name of the table, part, X, y, groups, and the groups that are left out."""
     for package, name, target, group in progress(problems(DOMAINS), 20, "domains"):
         frame = table(package, name, [target, group])
         groups = frame.pop(group).astype(str).to_numpy()
         y = frame.pop(target)
         y = (y == y.iloc[0]) if y.dtype.name in ("object", "str") else y
-        X, y = _numeric(frame), y.to_numpy(float)
-        y = (y - y.mean()) / y.std()
         names = np.random.default_rng(seed).permutation(np.unique(groups))[:60]
+        used = np.isin(groups, names)
+        X, y = _numeric(frame), y.to_numpy(float)
         for part, left_out in enumerate(np.array_split(names, 3)):
-            test = np.isin(groups, left_out)
-            train = np.isin(groups, names) & ~test
-            for model, make in REGRESSORS.items():
-                start = time.process_time()
-                routed = {"groups": groups[train]} if model in list(REGRESSORS)[:3] else {}
-                fitted = make(groups[train]).fit(X[train], y[train], **routed)
-                cpu = time.process_time() - start
-                squares = (fitted.predict(X[test]) - y[test]) ** 2
-                errors = np.array([squares[groups[test] == g].mean() for g in left_out])
-                low, high = getattr(fitted, "new_domain_interval_", (np.nan, np.nan))
-                inside = ((errors >= low) & (errors <= high)).mean() if routed else np.nan
-                yield {"table": name, "part": part, "model": model, "groups": len(errors)} | {
-                    "error": float(errors.mean()),
-                    "promised": float(getattr(fitted, "new_domain_score_", np.nan)),
-                    "inside": float(inside),
-                    "CPU": cpu,
-                }
+            yield name, part, X[used], ((y - y.mean()) / y.std())[used], groups[used], left_out
+
+
+def domains(seed: int) -> Iterator[dict[str, Any]]:
+    """Errors at left-out groups, and whether they fell into the promised interval."""
+    for name, part, X, y, groups, left_out in left_out_thirds(seed):
+        for model, make in REGRESSORS.items():
+            yield {"table": name, "part": part, "model": model} | _judged(
+                make, X, y, groups, left_out, lambda fitted, rows: fitted.predict(rows)[:, None]
+            )
+
+
+def shares(seed: int) -> Iterator[dict[str, Any]]:
+    """The same of shares of classes, on the tables whose target has two values."""
+    for name, part, X, y, groups, left_out in left_out_thirds(seed):
+        if len(np.unique(y)) == 2:
+            for model, make in SHARES.items():
+                yield {"table": name, "part": part, "model": model} | _judged(
+                    make,
+                    X,
+                    y > 0,
+                    groups,
+                    left_out,
+                    lambda fitted, rows: fitted.predict_proba(rows),
+                )
+
+
+def _judged(
+    make: Any, X: np.ndarray, y: np.ndarray, groups: np.ndarray, left_out: np.ndarray, output: Any
+) -> dict[str, Any]:
+    """Mean error at the left-out groups of a model fitted to the others, and what it promised."""
+    test = np.isin(groups, left_out)
+    truth = np.column_stack([~y, y]) if y.dtype == bool else y[:, None]
+    start = time.process_time()
+    model = make(groups[~test])
+    routed = {"groups": groups[~test]} if type(model).__module__.startswith("holdtrue") else {}
+    fitted = model.fit(X[~test], y[~test], **routed)
+    cpu = time.process_time() - start
+    squares = ((output(fitted, X[test]) - truth[test]) ** 2).sum(axis=1)
+    errors = np.array([squares[groups[test] == g].mean() for g in left_out])
+    low, high = getattr(fitted, "new_domain_interval_", (np.nan, np.nan))
+    inside = ((errors >= low) & (errors <= high)).mean() if routed else np.nan
+    return {
+        "groups": len(errors),
+        "error": float(errors.mean()),
+        "promised": float(getattr(fitted, "new_domain_score_", np.nan)),
+        "inside": float(inside),
+        "CPU": cpu,
+    }
 
 
 # --- curves -------------------------------------------------------------------------------------
@@ -344,17 +392,21 @@ def _classes_section(frame: pd.DataFrame) -> Iterator[str]:
         yield _shown(_summary(part, "log loss", "least").join(auroc).join(cpu))
 
 
-def _domains_section(frame: pd.DataFrame) -> Iterator[str]:
+def _domains_section(frame: pd.DataFrame, of: str = "") -> Iterator[str]:
     kept = frame.groupby("model").agg({"inside": "mean", "CPU": "mean"})
     ratio = np.log(frame["error"] / frame["promised"]).groupby(frame["model"]).median()
     kept["met / promised, median"] = np.exp(ratio)
-    yield f"## Groups left out whole, {frame['table'].nunique()} tables"
+    yield f"## Groups left out whole, {frame['table'].nunique()} tables{of}"
     yield (
         "*inside*: share of left-out groups whose error is inside the 95 % interval of one new "
         "domain."
     )
     yield _shown(_summary(frame, "error", "least").join(kept))
     yield _by_table(frame)
+
+
+def _shares_section(frame: pd.DataFrame) -> Iterator[str]:
+    return _domains_section(frame, " with two classes")
 
 
 def _curves_section(frame: pd.DataFrame) -> Iterator[str]:
@@ -384,6 +436,7 @@ def _by_table(frame: pd.DataFrame) -> str:
 PARTS = {
     "classes": (classes, _classes_section),
     "domains": (domains, _domains_section),
+    "shares": (shares, _shares_section),
     "curves": (curves, _curves_section),
 }
 
