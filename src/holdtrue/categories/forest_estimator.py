@@ -188,8 +188,8 @@ class GingerForestClassifier(ClassifierMixin, _Forest):
     >>> X = rng.integers(0, 6, size=(300, 4))
     >>> y = X[:, 0] + X[:, 1] > 5
     >>> forest = GingerForestClassifier(20, random_state=0).fit(X, y)
-    >>> forest.path_.names[:2]
-    ('x0', 'x1')
+    >>> sorted(forest.path_.names[:2])
+    ['x0', 'x1']
     """
 
     def __init__(

@@ -37,8 +37,8 @@ from holdtrue.sources.folds import Task
 from holdtrue.sources.scale import standardised
 from holdtrue.validation import check_magnitude
 
-# With so few rows of a class, a fit without one of them has learned something else; with less than
-# _FEW the estimate was often off by a quarter on real pools.
+# With so few rows of a class, a fit without one of them has learned something else. From _FEW on
+# the estimate was right on real pools; in between it was not measured.
 _FEWEST, _FEW = 2, 5
 
 
@@ -448,14 +448,35 @@ class GreedyTLRegressor(RegressorMixin, _GreedyTL):
 
     Parameters
     ----------
-    sources, lam, max_selected, tol, n_candidates, passthrough, guard, estimate, random_state
-        As in `GreedyTLClassifier`.
+    sources : SourcePool or list of (name, source), default=()
+        Trained models; see `SourcePool`. Without any, the columns of X are the candidates.
+    lam : float or "loo", default=1.0
+        The penalty λ per row.
+    max_selected : int, "loo" or None, default=None
+        Most candidates to choose; ``"loo"`` as many as give the least error on left-out rows.
+    tol : float, default=1e-4
+        A candidate that lowers the regularised error by less, where the target's variance is 1,
+        stays out.
+    n_candidates : int, optional
+        Look at this many random candidates at each step; sources never drawn are never run.
+    passthrough : bool, default=True
+        Whether the columns of X are candidates beside the sources. With two rows of a class,
+        sources alone are often better: by .05 in balanced accuracy on six real pools.
+    guard : bool, default=False
+        Whether to compare the error on left-out rows with that of a fit without sources.
+    estimate : bool, default=True
+        Whether to estimate the error on left-out rows.
+    random_state : int, RandomState or None, default=None
+        Draws the candidates if ``n_candidates`` is given.
 
     Attributes
     ----------
     selected_, source_weights_, feature_weights_, coef_, intercept_, used_sources_, guard_
-        And ``loo_errors_``, ``lam_``, ``path_``, ``support_``, ``ranking_``, ``source_names_``,
-        ``n_features_in_``, ``feature_names_in_``: as in `GreedyTLClassifier`.
+        As in `GreedyTLClassifier`.
+    loo_errors_, lam_
+        As in `GreedyTLClassifier`.
+    path_, support_, ranking_, source_names_, n_features_in_, feature_names_in_
+        As in `GreedyTLClassifier`.
 
     See Also
     --------
