@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from experiments.fresh_tables import BinnedForest, _by_type, _one_hot
+from experiments.fresh_tables import BinnedForest, by_type, one_hot
 from experiments.records import (
     asked_options,
     data_file,
@@ -67,7 +67,7 @@ CLASSIFIERS = {
     "tree, cuts": CutTree,
     "tree, bins": holdtrue.GingerTreeClassifier,
     "scikit-learn's forest": lambda: make_pipeline(
-        _by_type(_one_hot()), RandomForestClassifier(200, min_samples_leaf=3, random_state=0)
+        by_type(one_hot()), RandomForestClassifier(200, min_samples_leaf=3, random_state=0)
     ),
 }
 REGRESSORS = {
@@ -76,7 +76,7 @@ REGRESSORS = {
     "tree, cuts": CutRegressor,
     "tree, bins": holdtrue.GingerTreeRegressor,
     "scikit-learn's forest": lambda: make_pipeline(
-        _by_type(_one_hot()), RandomForestRegressor(200, max_features=0.5, random_state=0)
+        by_type(one_hot()), RandomForestRegressor(200, max_features=0.5, random_state=0)
     ),
 }
 

@@ -121,7 +121,7 @@ def _numbers() -> Any:
     return make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
 
 
-def _by_type(encoder: Any) -> Any:
+def by_type(encoder: Any) -> Any:
     """Numbers standardised, other columns by the encoder."""
     return make_column_transformer(
         (_numbers(), make_column_selector(dtype_include="number")),
@@ -129,7 +129,7 @@ def _by_type(encoder: Any) -> Any:
     )
 
 
-def _one_hot() -> Any:
+def one_hot() -> Any:
     return OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3, sparse_output=False)
 
 
@@ -182,10 +182,10 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
         holdtrue.GingerEncoder(random_state=0, average=True)
     ),
     "GingerTree": lambda: holdtrue.GingerTreeClassifier(),
-    "TargetEncoder + logistic": lambda: _logistic(_by_type(TargetEncoder(random_state=0))),
-    "one-hot + logistic": lambda: _logistic(_by_type(_one_hot())),
+    "TargetEncoder + logistic": lambda: _logistic(by_type(TargetEncoder(random_state=0))),
+    "one-hot + logistic": lambda: _logistic(by_type(one_hot())),
     "one-hot + random forest": lambda: make_pipeline(
-        _by_type(_one_hot()), RandomForestClassifier(200, min_samples_leaf=3, random_state=0)
+        by_type(one_hot()), RandomForestClassifier(200, min_samples_leaf=3, random_state=0)
     ),
     "LightGBM": lambda: NativeCategories("lightgbm"),
     "CatBoost, 300 trees": lambda: NativeCategories("catboost"),

@@ -39,7 +39,7 @@ _POSTGRES = {
     "text": _TEXT, "varchar": _TEXT, "bpchar": _TEXT, "name": _TEXT, "uuid": _TEXT,
 }  # fmt: skip
 # Sums by number of rows, as in `holdtrue.sums.profile`: b is a value's mean minus the center.
-_SUMS = ("b", "b*b", "b*b*b", "b*b*b*b", "s2", "s2*b", "s2*b*b", "s2*s2", "s3", "s3*b", "s4")
+_SUMS = ("b", "b*b", "b*b*b", "b*b*b*b", "s2", "s2*b", "s2*b*b", "s3", "s3*b", "s4")
 
 
 class DatabaseTable(EngineTable):

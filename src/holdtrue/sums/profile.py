@@ -24,9 +24,9 @@ _BLOCK = 1 << 16
 _KEY_BITS = 16
 # Width of a row for a numeric target: the number of rows c of a value, and sums over the values
 # with that c, with b the value's mean minus the center and M2 to M4 its moments about its mean:
-# Σ b, b², b³, b⁴, M2, M2 b, M2 b², M2², M3, M3 b, M4.
-N_SUMS = 12
-C, B, B2, B3, B4, M2, M2B, M2B2, M2M2, M3, M3B, M4 = range(N_SUMS)
+# Σ b, b², b³, b⁴, M2, M2 b, M2 b², M3, M3 b, M4.
+N_SUMS = 11
+C, B, B2, B3, B4, M2, M2B, M2B2, M3, M3B, M4 = range(N_SUMS)
 
 
 class ProfileTable(NamedTuple):
@@ -395,7 +395,7 @@ def moment_sums(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     ----------
     moments : ndarray of shape (n_values, 5)
     """
-    # One term at a time: all of them would take eleven times the memory of a column.
+    # One term at a time: all of them would take ten times the memory of a column.
     c, terms, center = _moment_terms(moments)
     return *_by_size(c, terms, np.ones(len(c))), center
 
@@ -424,7 +424,6 @@ def _moment_terms(moments: np.ndarray) -> tuple[np.ndarray, Iterator[np.ndarray]
         yield m2
         yield m2 * b
         yield m2 * b2
-        yield m2 * m2
         yield m3
         yield m3 * b
         yield m4
