@@ -35,7 +35,7 @@ FILES = {
     "categories/score.py": "categories/test_score.py",
     "categories/shrunk.py": "categories/test_shrunk.py categories/test_losses.py",
     "categories/shrunk_numeric.py": "categories/test_shrunk.py categories/test_losses.py",
-    "categories/leaf_terms.py": "categories/test_shrunk_tree.py categories/test_tree.py",
+    "categories/tree.py": "categories/test_shrunk_tree.py categories/test_tree.py",
     "categories/left_out.py": "categories/test_shrunk.py categories/test_losses.py",
     "categories/rule_estimate.py": "categories/test_shrunk.py",
     "categories/grouped.py": "categories/test_shrunk.py categories/test_losses.py",

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdtrue.categories.forest import Bags, Calibration, calibrated, tempered
-from holdtrue.categories.grow import grow_tree
-from holdtrue.categories.leaf_terms import CRITERIA, leaf_terms
-from holdtrue.categories.leaves import FeatureDraws
+from holdtrue.categories.grow import FeatureDraws, grow_tree
 from holdtrue.categories.tree import (
+    CRITERIA,
     Sample,
+    leaf_terms,
     least_estimate,
     node_means,
     node_probabilities,

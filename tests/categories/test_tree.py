@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdtrue
-from holdtrue.categories import leaves
+from holdtrue.categories import grow
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import TERMS, ginger_gain
-from holdtrue.categories.leaf_terms import NO_STATE, CountTerms
 from holdtrue.categories.tree import (
+    NO_STATE,
+    CountTerms,
     Sample,
     least_estimate,
     staged_scores,
@@ -420,13 +421,13 @@ def test_an_interrupted_tree_keeps_its_splits(monkeypatch):
     whole = grow_tree(sample, "gini", compiled=False)
     calls = []
 
-    def split(self, *args, original=leaves.Leaves.split):
+    def split(self, *args, original=grow.Leaves.split):
         calls.append(args)
         if len(calls) == 4:
             raise KeyboardInterrupt
         return original(self, *args)
 
-    monkeypatch.setattr(leaves.Leaves, "split", split)
+    monkeypatch.setattr(grow.Leaves, "split", split)
     tree = grow_tree(sample, "gini", compiled=False)
     assert tree.stopped == "interrupted"
     np.testing.assert_array_equal(tree.counts, whole.cut(3).counts)

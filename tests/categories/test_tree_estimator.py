@@ -25,7 +25,7 @@ from holdtrue import (
     TreeDisplay,
     export_text,
 )
-from holdtrue.categories import encoder, forest_estimator, leaves
+from holdtrue.categories import encoder, grow
 from holdtrue.categories.encoder import ColumnEncoder
 from holdtrue.categories.kernel import TERMS
 
@@ -391,12 +391,12 @@ def test_renamed_values_change_nothing():
 
 
 def test_an_interrupted_fit_leaves_its_path(monkeypatch):
-    def split(self, node, column, original=leaves.Leaves.split):
+    def split(self, node, column, original=grow.Leaves.split):
         if len(self.counts) > 3:
             raise KeyboardInterrupt
         return original(self, node, column)
 
-    monkeypatch.setattr(leaves.Leaves, "split", split)
+    monkeypatch.setattr(grow.Leaves, "split", split)
     columns, y = shop()
     tree = GingerTreeClassifier(max_splits=20)
     with pytest.raises(KeyboardInterrupt):
@@ -417,7 +417,7 @@ def test_an_interrupted_second_fit_does_not_mix_two_models(model, monkeypatch):
     def split(*_args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(leaves.Leaves, "split", split)
+    monkeypatch.setattr(grow.Leaves, "split", split)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -445,7 +445,7 @@ def test_the_compiled_route_grows_the_same_forest(monkeypatch):
     columns, y = shop(150)
     X = pl.DataFrame(columns).with_columns(number=np.random.default_rng(0).normal(size=150))
     forest = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
-    monkeypatch.setattr(forest_estimator, "WORTH_COMPILING", 0)
+    monkeypatch.setattr("holdtrue.categories.forest.WORTH_COMPILING", 0)
     again = GingerForestClassifier(4, random_state=0).fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(again, forest)
 
@@ -487,7 +487,7 @@ def test_an_interruption_ends_the_other_processes(monkeypatch):
 
         yield tick
 
-    monkeypatch.setattr(forest_estimator, "progress_bar", one_piece)
+    monkeypatch.setattr("holdtrue.categories.forest.progress_bar", one_piece)
     columns, y = shop(150)
     forest = GingerForestClassifier(50, random_state=0, n_jobs=2)
     with pytest.raises(KeyboardInterrupt):

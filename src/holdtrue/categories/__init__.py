@@ -2,7 +2,7 @@
 
 from holdtrue.categories.audit import audit_importances, ginger_score
 from holdtrue.categories.estimator import GingerSelector
-from holdtrue.categories.forest_estimator import GingerForestClassifier, GingerForestRegressor
+from holdtrue.categories.forest import GingerForestClassifier, GingerForestRegressor
 from holdtrue.categories.one_column import OneColumnClassifier
 from holdtrue.categories.ranking import Ranking, rank_columns
 from holdtrue.categories.target_encoder import GingerEncoder

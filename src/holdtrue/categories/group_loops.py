@@ -212,7 +212,7 @@ def score_groups(
     whole: np.ndarray,
     inside: np.ndarray,
 ) -> Any:
-    """Twin of `leaves.GroupLeaves.score_columns`. Rows of a group lie together.
+    """Twin of `grow.GroupLeaves.score_columns`. Rows of a group lie together.
 
     ``whole`` and ``inside`` are all zeros before and after.
     """

@@ -1,9 +1,9 @@
-"""Compiled loops of the tree. Importing this module imports numba; `grow` does so when needed.
+"""Compiled loops of trees and their cells. Importing this module imports numba: import it late.
 
-All have twins in NumPy, in `leaves`, `leaf_terms`, `grow` and `tree`, and grow the same trees to
-the last bit (of log loss: but for the last bit of a logarithm, which rounding to ticks hides).
+All have twins in NumPy, in `tree`, `grow` and `cells`, and grow the same trees to the last bit (of
+log loss: but for the last bit of a logarithm, which rounding to ticks hides).
 
-Criteria are known by their place in `leaf_terms.CRITERIA`: 0 ginger, 1 gini, 2 majority,
+Criteria are known by their place in `tree.CRITERIA`: 0 ginger, 1 gini, 2 majority,
 3 misclassification, 4 information gain, 6 log loss, 7 squared error.
 """
 
@@ -21,9 +21,9 @@ from holdtrue.columns.loops import compiled
 
 part: Callable[..., Any] = numba.njit
 _NEAR = 16  # logarithms of counts below it are computed once per leaf; so are terms of two classes
-_COARSE = 2.0**-16  # `leaf_terms.COARSE`
+_COARSE = 2.0**-16  # `tree.COARSE`
 _BLOCK, _LINE = 32, 32  # rows fetched together; cells in a line of the cache
-_MOST_READINGS = 8  # `leaves.MOST_READINGS`
+_MOST_READINGS = 8  # `grow.MOST_READINGS`
 _START, _STOP, _DEPTH, _BORN, _CELL = range(5)  # whole numbers kept of a node
 
 
@@ -297,7 +297,7 @@ def _is_clear(
     counters: np.ndarray,
     n_errors: float,
 ) -> Any:
-    """Whether a split gains more than ``n_errors`` standard errors: `leaves.Leaves.gain`."""
+    """Whether a split gains more than ``n_errors`` standard errors: `grow.Leaves.gain`."""
     step = np.uint64(width)
     for i in rows:
         add_row(counters, np.uint64(cells[i, column]) * step, label[i], weight[i], criterion)
@@ -505,7 +505,7 @@ def grow_whole(
             if max_splits < 0:
                 least = 0.0 if in_order else np.rint((term - charged) * _COARSE)
             n_done, n_columns, enough = 0, len(columns), False
-            while not enough and n_done < n_features:  # see `leaves.FeatureDraws.batches`
+            while not enough and n_done < n_features:  # see `grow.FeatureDraws.batches`
                 if n_drawn < n_features:
                     n_columns = 0
                     for f in range(n_done, min(n_done + n_drawn, n_features)):
@@ -619,3 +619,59 @@ def mix_with_parents(counts: np.ndarray, parent: np.ndarray, shares: np.ndarray)
         above, total = parent[node], counts[node].sum() + 1.0
         for k in range(counts.shape[1]):
             shares[node, k] = (counts[node, k] + shares[above, k]) / total
+
+
+# --- cells of rows; rows lie together in memory, so all columns are gone through at once ----------
+
+
+@compiled
+def place_cells(
+    codes: np.ndarray, cell_of_code: np.ndarray, cells: np.ndarray, column: int
+) -> None:
+    """Write the cells of a column of ``cells``, shape (n_rows, n_columns), by the rows' codes."""
+    for i in range(len(codes)):
+        cells[i, column] = cell_of_code[codes[i]]
+
+
+@compiled
+def code_integers(
+    rows: np.ndarray,
+    low: np.ndarray,
+    first: np.ndarray,
+    weight: np.ndarray,
+    codes: np.ndarray,
+    counts: np.ndarray,
+) -> Any:
+    """Write ``value - low`` of each integer and add its row's weight; whether all were in range.
+
+    The counts of column j begin at ``first[j]`` and end at ``first[j + 1]``.
+    """
+    for i in range(len(rows)):
+        in_range = True
+        for j in range(rows.shape[1]):
+            code = rows[i, j] - low[j]
+            if code < 0 or code >= first[j + 1] - first[j]:
+                in_range = False
+                break
+            codes[i, j] = code
+            counts[np.uint64(first[j] + code)] += weight[i]
+        if not in_range:
+            return False
+    return True
+
+
+@compiled
+def place_codes(
+    codes: np.ndarray,
+    feature: np.ndarray,
+    first: np.ndarray,
+    cell_of_code: np.ndarray,
+    cells: np.ndarray,
+) -> None:
+    """Write the cells of all columns of ``cells``, shape (n_rows, n_columns).
+
+    ``first`` is where the part of each column begins in ``cell_of_code``, ``feature`` its feature.
+    """
+    for i in range(len(codes)):
+        for at in range(len(feature)):
+            cells[i, at] = cell_of_code[np.uint64(first[at] + codes[i, feature[at]])]

@@ -31,7 +31,7 @@ what finer values gain                   `finer_gain`: each column at the streng
 rules (4) and (5), the same errors       module `rule_estimate`
 mean of a numeric target                 module `shrunk_numeric`
 groups left out whole                    module `grouped`
-a split of a tree                        module `leaf_terms`
+a split of a tree                        module `tree`
 =======================================  ==========================================================
 
 Departures

@@ -13,8 +13,8 @@ from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.encoder import ColumnEncoder, read_groups, read_sample, read_table
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
-from holdtrue.categories.leaf_terms import SHRUNK
 from holdtrue.categories.tree import (
+    SHRUNK,
     WORTH_COMPILING,
     Sample,
     Tree,
