@@ -244,7 +244,11 @@ def _averaged(
     weights = np.exp(-n_units * (losses - losses.min()))
     weights[weights < _NEGLIGIBLE * weights.max()] = 0.0
     weights /= weights.sum()
-    return tuple(Way(*readings[at], weights[at]) for at in np.flatnonzero(weights.any(axis=1)))
+    return tuple(
+        Way(*reading, weight)
+        for reading, weight in zip(readings, weights, strict=True)
+        if weight.any()
+    )
 
 
 def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: str) -> np.ndarray:

@@ -413,8 +413,8 @@ class PoolOn:
                     scores = output.model.scores(part, self.names)
                 else:
                     scores = scored(output.model, part)
-                if np.ma.isMaskedArray(scores) and np.ma.getmaskarray(scores).any():
-                    hidden = int(np.ma.getmaskarray(scores).sum())
+                if isinstance(scores, np.ma.MaskedArray) and np.any(scores.mask):
+                    hidden = int(np.sum(scores.mask))
                     raise Refused(
                         f"returned a masked array with {hidden} hidden scores. "
                         "A source must return a score for every row."
