@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from holdtrue.sources import SourcePool, choose, ridge
+from holdtrue.sources import SourcePool, choose, rivals
 from holdtrue.sources.calibrate import thresholds
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import Problem, Search
-from holdtrue.sources.folds import Task, make_folds
+from holdtrue.sources.choose import Problem, Search, Task, make_folds
 from holdtrue.sources.pool import PoolOn
 from holdtrue.sources.scale import standardised
 
@@ -98,7 +97,7 @@ def test_honest_leave_one_out_does_not_fall_on_pure_noise():
         honest.append(outcome.path[-1] / outcome.path[0])
         fit = fit_one(X, y, np.ones(20), lam=1.0, max_selected=10)
         Z, target = (standardised(part, np.ones(20))[0] for part in (X[:, fit.order], y[:, None]))
-        left_out = ridge.ridge_leave_one_out(Z, target[:, 0], np.ones(20), [1.0])
+        left_out = rivals.ridge_leave_one_out(Z, target[:, 0], np.ones(20), [1.0])
         kept.append(np.mean((target[:, 0] - left_out[0]) ** 2))
     assert np.mean(kept) < 0.5  # with the selection kept, noise seems to predict
     assert np.mean(honest) > 0.95

@@ -25,8 +25,7 @@ from holdtrue import (
 )
 from holdtrue.datasets import make_sources
 from holdtrue.sources import DAM, AverageKT, RegularizedLeastSquares, choose
-from holdtrue.sources.choose import LAMBDAS
-from holdtrue.sources.folds import Task, make_folds
+from holdtrue.sources.choose import LAMBDAS, Task, make_folds
 
 
 @pytest.fixture(scope="module")

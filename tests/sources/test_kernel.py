@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdtrue import SourcePool
-from holdtrue.sources import draws, kernel, scale, together
-from holdtrue.sources.candidates import Candidates
+from holdtrue.sources import choose, kernel, scale
+from holdtrue.sources.candidates import CandidateDraws, Candidates, candidate_count
 from holdtrue.sources.pool import PoolOn
 
 
@@ -111,11 +111,11 @@ def test_two_columns_by_hand():
 
 
 def test_the_59_trick_by_its_formula():
-    assert draws.candidate_count() == 59  # log(.05)/log(.95) = 58.4
-    assert draws.candidate_count(0.99, 0.99) == 459
-    assert draws.candidate_count(0.5, 0.5) == 1
+    assert candidate_count() == 59  # log(.05)/log(.95) = 58.4
+    assert candidate_count(0.99, 0.99) == 459
+    assert candidate_count(0.5, 0.5) == 1
     with pytest.raises(ValueError, match=r"quantile must lie between 0 and 1\. Got 1"):
-        draws.candidate_count(quantile=1)
+        candidate_count(quantile=1)
 
 
 def test_standardised_columns_by_hand():
@@ -363,7 +363,7 @@ def test_searches_that_go_together_are_those_that_go_alone(seed, kind):
     raw, Y, weights, lams = unlike_searches(seed, kind)
     Z = scale.standardised(raw, np.ones(len(raw)))[0]
     for most, tol in ((60, 1e-4), (5, 0.0)):
-        fits = together.greedy_together(raw, Z, Y, weights, lams, most, tol)
+        fits = kernel.greedy_together(raw, Z, Y, weights, lams, most, tol)
         for f, fit in enumerate(fits):
             own = scale.standardised(raw.astype(float), weights[f])[0]
             one = kernel.greedy(own, Y[f], weights[f].sum(), lams[f], most, tol)
@@ -382,8 +382,8 @@ def test_searches_that_go_together_are_those_that_go_alone(seed, kind):
 def test_sampled_searches_pick_the_best_of_what_each_step_draws(seed, kind):
     raw, Y, weights, lams = unlike_searches(seed, kind)
     for most, tol in ((60, 1e-4), (5, 0.0)):
-        drawn = draws.CandidateDraws(np.random.RandomState(1), 60, 9)
-        fits = together.sampled_together(columns_of(raw), drawn, Y, weights, lams, most, tol)
+        drawn = CandidateDraws(np.random.RandomState(1), 60, 9)
+        fits = choose.sampled_together(columns_of(raw), drawn, Y, weights, lams, most, tol)
         for f, fit in enumerate(fits):
             own = scale.standardised(raw.astype(float), weights[f])[0]
             order, falls = sampled_picks(own, Y[f], weights[f].sum(), lams[f], most, tol, drawn)
@@ -420,10 +420,10 @@ def test_a_candidate_that_gains_less_than_tol_stays_out():
 
 
 def sampled(Z, y, size, k=10):
-    drawn = draws.CandidateDraws(np.random.RandomState(0), Z.shape[1], size)
+    drawn = CandidateDraws(np.random.RandomState(0), Z.shape[1], size)
     candidates = columns_of(Z)
     ones = np.ones((1, len(y)))
-    (fit,) = together.sampled_together(candidates, drawn, y[None], ones, [1.0], k, 0.0)
+    (fit,) = choose.sampled_together(candidates, drawn, y[None], ones, [1.0], k, 0.0)
     return fit, np.flatnonzero(candidates._slot >= 0)
 
 
@@ -451,14 +451,14 @@ def test_copies_of_a_chosen_candidate_are_not_chosen():
 
 
 def test_draws_are_uniform_distinct_and_independent_of_the_choices():
-    step = draws.CandidateDraws(np.random.RandomState(0), 20, 5).step
+    step = CandidateDraws(np.random.RandomState(0), 20, 5).step
     first, second = step(0).copy(), step(1)
     assert len(set(first.tolist())) == 5
     assert len(second) == 6
     np.testing.assert_array_equal(step(0), first)
     counts = np.zeros(20)
     for seed in range(2000):
-        counts[draws.CandidateDraws(np.random.RandomState(seed), 20, 5).step(0)] += 1
+        counts[CandidateDraws(np.random.RandomState(seed), 20, 5).step(0)] += 1
     assert np.abs(counts - 500).max() < 100
 
 
@@ -466,8 +466,7 @@ def test_the_best_of_59_is_among_the_best_five_percent_nineteen_times_in_twenty(
     values = np.random.default_rng(0).normal(size=2000)
     threshold = np.quantile(values, 0.95)
     hits = [
-        values[draws.CandidateDraws(np.random.RandomState(seed), 2000, 59).step(0)].max()
-        >= threshold
+        values[CandidateDraws(np.random.RandomState(seed), 2000, 59).step(0)].max() >= threshold
         for seed in range(600)
     ]
     assert 0.92 < np.mean(hits) < 0.98

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdtrue import SourcePool
 from holdtrue.errors import SpokenError
-from holdtrue.sources import onnx_files
+from holdtrue.sources import formats
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -161,7 +161,7 @@ def no_run_is_left():
 
 @pytest.mark.attack
 def test_a_model_that_never_ends_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_files, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(formats, "MAX_SECONDS", 0.3)
     pool = SourcePool([("endless", endless(tmp_path / "m.onnx"))])
     with pytest.raises(ValueError, match=r"source 0 \('endless'\) did not answer within 0.3 sec"):
         pool.scores(X)

@@ -15,7 +15,7 @@ from holdtrue.sources import (
     MultiKT,
     RegularizedLeastSquares,
     SourcePool,
-    ridge,
+    rivals,
 )
 from holdtrue.sources.choose import LAMBDAS
 from holdtrue.sources.scale import standardised
@@ -167,7 +167,7 @@ def test_the_hinge_loss_under_the_1_norm_is_that_of_linear_programming(seed):
         ),
         b_ub=np.append(-offset, tau),
     )
-    beta, loss = ridge.least_hinge(offset, slopes, share, tau, 1)
+    beta, loss = rivals.least_hinge(offset, slopes, share, tau, 1)
     assert np.abs(beta).sum() <= tau * (1 + 1e-9)
     assert exact.fun - 1e-9 <= loss <= exact.fun + 0.01
 
@@ -178,7 +178,7 @@ def test_the_hinge_loss_under_the_2_norm_is_that_of_a_general_solver(seed):
     angles, radii = np.meshgrid(np.linspace(0, 2 * np.pi, 721), np.linspace(0, 0.7, 141))
     grid = np.stack([radii * np.cos(angles), radii * np.sin(angles)], axis=-1)
     least = (np.maximum(offset - grid @ slopes.T, 0) @ share).min()
-    beta, loss = ridge.least_hinge(offset, slopes, share, 0.7, 2)
+    beta, loss = rivals.least_hinge(offset, slopes, share, 0.7, 2)
     assert np.linalg.norm(beta) <= 0.7 * (1 + 1e-9)
     assert loss == pytest.approx(least, abs=0.01)
 
@@ -187,20 +187,20 @@ def test_projections_are_the_nearest_points():
     rng = np.random.default_rng(0)
     for norm in (1, 2):
         beta = rng.normal(size=4)
-        made = ridge.projected(beta, 1.0, norm)
+        made = rivals.projected(beta, 1.0, norm)
         assert np.linalg.norm(made, norm) == pytest.approx(1)
         bound = {"type": "ineq", "fun": lambda b, norm=norm: 1 - np.linalg.norm(b, norm)}
         exact = minimize(
             lambda b, beta=beta: np.sum((b - beta) ** 2), np.zeros(4), constraints=bound
         )
         np.testing.assert_allclose(made, exact.x, atol=1e-3)
-        np.testing.assert_array_equal(ridge.projected(0.01 * beta, 1.0, norm), 0.01 * beta)
+        np.testing.assert_array_equal(rivals.projected(0.01 * beta, 1.0, norm), 0.01 * beta)
 
 
 def test_left_out_residuals_of_multikt_are_those_of_refitting(task, signs):
     rng = np.random.default_rng(0)
     F, weight = rng.normal(size=(14, 3)), rng.uniform(0.5, 2, size=14)
-    P = ridge.rows_inverse(F, weight, 0.3)
+    P = rivals.rows_inverse(F, weight, 0.3)
     got = (P @ signs) / P.diagonal()
     for i in range(14):
         rest = np.arange(14) != i
@@ -229,7 +229,7 @@ def test_the_formula_for_a_kept_selection_is_refitting_without_the_row(lam):
     Z = standardised(rng.normal(size=(9, 4)), weight)[0]
     y = standardised(rng.normal(size=(9, 1)), weight)[0]
     y = y[:, 0]
-    got = ridge.ridge_leave_one_out(Z, y, weight, [lam])[0]
+    got = rivals.ridge_leave_one_out(Z, y, weight, [lam])[0]
     root = np.sqrt(weight)
     for i in range(9):
         rest = np.arange(9) != i

@@ -1,6 +1,6 @@
 """Which trained models help a new task? (Kuzborskij, Orabona & Caputo 2017)."""
 
-from holdtrue.sources.draws import candidate_count
+from holdtrue.sources.candidates import candidate_count
 from holdtrue.sources.estimator import GreedyTLClassifier, GreedyTLRegressor
 from holdtrue.sources.pool import SourcePool
 from holdtrue.sources.rivals import (

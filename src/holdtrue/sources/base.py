@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.path import ShowsPath
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.folds import Task
+from holdtrue.sources.choose import Task
 from holdtrue.sources.pool import PoolOn, SourcePool
 from holdtrue.validation import (
     check_groups,

@@ -9,24 +9,128 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdtrue.progress import progress_bar
 from holdtrue.sources.calibrate import thresholds, truncate
-from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.draws import CandidateDraws
-from holdtrue.sources.folds import Fold, Task, make_folds, one_at_a_time
-from holdtrue.sources.kernel import GreedyFit, greedy, greedy_from_gram
+from holdtrue.sources.candidates import CandidateDraws, Candidates
+from holdtrue.sources.kernel import (
+    GreedyFit,
+    greedy,
+    greedy_from_gram,
+    greedy_together,
+    reached,
+    searches_by_precision,
+)
 from holdtrue.sources.scale import standardised
-from holdtrue.sources.together import STEPS, batches, greedy_together, sampled_together
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Columns of so few values can be equal by chance.
 _BY_CHANCE = 3
 # A Gram matrix of more candidates than this (512 MB) is not formed.
 _MOST_IN_GRAM = 8_000
+# Scores of this many pairs of search and column are held at a time: more would leave the cache.
+_MOST_PAIRS = 2**19
+# Columns are read for this many steps of GreedyTL-59 at a time.
+_STEPS = 16
+# Up to this many rows, copies counted, or groups, one is left out at a time; above, a tenth.
+MOST_LEFT_OUT = 50
+_N_PARTS = 10
+
+
+# --- the task and its folds ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be predicted, and how rows count."""
+
+    targets: np.ndarray  # numbers, or ±1 for each class against the rest; (n_rows, n_targets)
+    weight: np.ndarray  # of each row, positive; weights are repetitions
+    balanced: bool = False  # both sides of a target get the same sum of weights
+    row_factor: np.ndarray | None = None  # weight of each row's class, where the caller gave them
+    groups: np.ndarray | None = None  # rows of one number are left out together
+    truncated: bool = False  # targets are ±1: a score beyond them is judged as ±1
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets."""
+        return self.targets.shape[1]
+
+    @cached_property
+    def full_weights(self) -> list[np.ndarray]:
+        """Weights of all rows, for each target."""
+        return [self.class_weights(self.weight, t) for t in range(self.n_targets)]
+
+    def class_weights(self, weight: np.ndarray, t: int) -> np.ndarray:
+        """Weights of the rows for target t, with the sum of those given."""
+        total = weight.sum()
+        if self.row_factor is not None:
+            factored = weight * self.row_factor
+            return factored * (total / factored.sum()) if factored.sum() > 0 else weight
+        if not self.balanced or not total:
+            return weight
+        positive = self.targets[:, t] > 0
+        sides = [weight @ ~positive, weight @ positive]
+        present = sum(side > 0 for side in sides)
+        share = [total / (present * side) if side else 0.0 for side in sides]
+        return weight * np.where(positive, share[1], share[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Weights of the rows to fit with, and of those left out; shape (n_rows,) each."""
+
+    train: np.ndarray
+    left_out: np.ndarray
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows that are left out."""
+        return np.flatnonzero(self.left_out)
+
+
+def one_at_a_time(weight: np.ndarray) -> bool:
+    """Whether rows are so few that copies of a row are left out one at a time."""
+    return bool(weight.sum() <= MOST_LEFT_OUT)
+
+
+def make_folds(task: Task, *, in_parts: bool = False) -> list[Fold]:
+    """Folds that leave out every row once: one copy of a row, a group, or a tenth of them.
+
+    With ``in_parts`` a tenth is left out however few the rows are.
+    """
+    weight = task.weight
+    if task.groups is None and one_at_a_time(weight) and not (in_parts and len(weight) > _N_PARTS):
+        folds = []
+        for i in range(len(weight)):
+            left_out = np.zeros(len(weight))
+            left_out[i] = weight[i]
+            train = weight.copy()
+            train[i] = max(weight[i] - 1, 0)
+            folds.append(Fold(train, left_out))
+        return folds
+    # Dealt in order of the target, so that every part has its share of each class.
+    by_target = np.lexsort(task.targets.T)
+    if task.groups is None:
+        part = np.empty(len(weight), dtype=np.intp)
+        part[by_target] = np.arange(len(weight)) % _N_PARTS
+    else:
+        n_groups = int(task.groups.max()) + 1
+        place = np.empty(len(weight))
+        place[by_target] = np.arange(len(weight))
+        mean_place = np.bincount(task.groups, place) / np.bincount(task.groups)
+        part_of_group = np.empty(n_groups, dtype=np.intp)
+        n_parts = n_groups if n_groups <= MOST_LEFT_OUT and not in_parts else _N_PARTS
+        part_of_group[np.argsort(mean_place, kind="stable")] = np.arange(n_groups) % n_parts
+        part = part_of_group[task.groups]
+    return [
+        Fold(np.where(part == f, 0, weight), np.where(part == f, weight, 0))
+        for f in range(int(part.max()) + 1)
+    ]
 
 
 # --- one fit ------------------------------------------------------------------------------------
@@ -172,8 +276,8 @@ def fit_each(
     limits = (search.max_selected, search.tol)
     n_columns = len(search.searched)
     if search.draws is not None:
-        n_columns = min(n_columns, 2 * STEPS * search.draws.size)
-    for part in batches(len(problems), n_columns):
+        n_columns = min(n_columns, 2 * _STEPS * search.draws.size)
+    for part in _batches(len(problems), n_columns):
         together = problems[part]
         # Rows of weight 0 become zeros, which is cheaper than to copy the others.
         scaled = [standardised(y[:, None].astype(np.float64), w) for y, w, _ in together]
@@ -193,6 +297,45 @@ def fit_each(
             order = search.searched[fit.order]
             _, mean, scale = standardised(candidates.columns(order), problem.weight)
             yield TargetFit(fit, order, mean, scale, float(y_mean[0]), float(y_scale[0]))
+
+
+def _batches(n_searches: int, n_columns: int) -> list[slice]:
+    """Searches to run together."""
+    size = max(_MOST_PAIRS // max(n_columns, 1), 1)
+    return [slice(start, start + size) for start in range(0, n_searches, size)]
+
+
+def sampled_together(
+    candidates: Candidates,
+    draws: CandidateDraws,
+    Y: np.ndarray,
+    weights: np.ndarray,
+    lams: Sequence[float],
+    max_selected: int,
+    tol: float,
+) -> list[GreedyFit]:
+    """GreedyTL-59: `greedy_together` where a step looks at the candidates drawn for it alone.
+
+    Columns are read for a few steps at a time; those that no step draws are never read.
+    """
+    fits: dict[int, GreedyFit] = {}
+    most = min(max_selected, draws.n_total)
+    for searches in searches_by_precision(Y, weights, lams):
+        for t in range(most):
+            if t % _STEPS == 0:
+                steps = draws.steps(t, min(t + _STEPS, most), searches.order[:, :t])
+                drawn = np.unique(np.concatenate(steps))
+                first_equal = candidates.compared(drawn)
+                looked_at = np.unique(first_equal)
+                raw = candidates.columns(looked_at)
+                searches.look_at(looked_at, raw, standardised(raw, np.ones(len(raw)))[0])
+                searches.exclude(candidates.equal_to)
+            places = np.searchsorted(looked_at, candidates.equal_to[steps[t % _STEPS]])
+            fits.update(searches.step(tol, places, draws.size))
+            if not len(searches.number):
+                break
+        fits.update(searches.rest(reached(max_selected, draws.n_total)))
+    return [fits[number] for number in range(len(Y))]
 
 
 def _target_fit(

@@ -29,11 +29,11 @@ from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import (
     LAMBDAS,
     Choice,
+    Task,
     choose,
     make_search,
     shared_weights,
 )
-from holdtrue.sources.folds import Task
 from holdtrue.sources.scale import standardised
 from holdtrue.validation import check_magnitude
 
