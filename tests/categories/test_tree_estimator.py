@@ -25,8 +25,8 @@ from holdtrue import (
     TreeDisplay,
     export_text,
 )
-from holdtrue.categories import encoder, grow
-from holdtrue.categories.encoder import ColumnEncoder
+from holdtrue.categories import grow
+from holdtrue.categories.cells import ColumnEncoder, IntegerRows
 from holdtrue.categories.kernel import TERMS
 
 
@@ -153,8 +153,8 @@ def test_arrays_of_integers_are_encoded_in_one_pass_as_column_by_column(
         axis=1,
     )
     X, weight = X.astype(dtype), rng.integers(0, 3, 400)
-    monkeypatch.setattr(encoder, "WORTH_COMPILING", 0)
-    integers = encoder.IntegerRows.of(X, weight)
+    monkeypatch.setattr("holdtrue.categories.cells.WORTH_COMPILING", 0)
+    integers = IntegerRows.of(X, weight)
     tables = integers, {f"x{j}": pa.array(X[:, j]) for j in range(3)}
     (one, cells), (two, expected) = (
         ((encoded := ColumnEncoder(list(tables[1]), np.zeros(3, dtype=bool), 16)),
@@ -165,10 +165,10 @@ def test_arrays_of_integers_are_encoded_in_one_pass_as_column_by_column(
     np.testing.assert_array_equal(one.offsets, two.offsets)
     assert [c.describe(0) for c in one.columns] == [c.describe(0) for c in two.columns]
     # Integers beyond what the first rows show, or too far apart, are left to the columns' route.
-    monkeypatch.setattr(encoder, "_BLOCK", 100)
+    monkeypatch.setattr("holdtrue.categories.cells._BLOCK", 100)
     X[-1, 0] = 50
-    assert encoder.IntegerRows.of(X, weight) is None
-    assert encoder.IntegerRows.of(np.array([[0], [1 << 40]]), np.ones(2, dtype=int)) is None
+    assert IntegerRows.of(X, weight) is None
+    assert IntegerRows.of(np.array([[0], [1 << 40]]), np.ones(2, dtype=int)) is None
 
 
 def test_edges_are_values_of_the_data_and_bins_have_equal_weight():

@@ -1,457 +1,494 @@
-"""From tables to whole numbers: every value or bin of a column becomes a cell.
-
-Columns are read as the selector reads them (`holdtrue.columns.bins`), with two exceptions. For a
-tree, integers with no more values than bins are read by value alone, because every further reading
-is one more column to try at every node. For a forest, numbers are cut in two: 18 tables, 300 and
-1,000 rows, a mean log loss of .418 where bins have .445; a single tree, which cannot afford many
-splits, errs less with bins.
-"""
+"""GingerEncoder: each column becomes what its value says about the target."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from holdtrue.categories.score import categorical_mask, check_classes, check_group_count
-from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
-from holdtrue.columns.bins import Reading, cuts, has_bins, readings
-from holdtrue.columns.counting import Target, label_order, table_of, whole_weights
-from holdtrue.columns.distinct import distinct, joined
-from holdtrue.columns.values import (
-    array_column,
-    column_kind,
-    columns_of,
-    frame_of,
-    python_values,
+from holdtrue.categories.cells import read_rows
+from holdtrue.categories.encoding import (
+    Counted,
+    Encoding,
+    Rows,
+    Settings,
+    check_folds,
+    count_by_fold,
+    encode_out_of_fold,
+    folds_of,
+    learn,
+    no_column_loss,
 )
-from holdtrue.errors import InputError
-from holdtrue.validation import check_groups, check_row_count, mixed_rows, target_rows
+from holdtrue.categories.pairs import (
+    Half,
+    best_pairs,
+    count_pair,
+    joint_column,
+    pair_out_of_fold,
+)
+from holdtrue.categories.ranking import warn_of_groups
+from holdtrue.categories.score import (
+    FEWEST_GROUPS,
+    FEWEST_ROWS,
+    check_classes,
+    check_group_count,
+    kinds_of,
+    looks_like_group,
+)
+from holdtrue.columns.counting import Target, present_values, whole_weights
+from holdtrue.columns.distinct import distinct
+from holdtrue.columns.parts import whole_part
+from holdtrue.columns.values import array_column, column_kind, columns_of
+from holdtrue.errors import InputError, caution, check_choice, shown, speaks
+from holdtrue.path import SelectionPath, ShowsPath, fits_whole
+from holdtrue.sums import Profile
+from holdtrue.targets import TARGET_TYPES, target_kind
+from holdtrue.validation import check_count, check_groups, check_row_count, target_rows
 
-_BLOCK = 1 << 13
-_COPIED = 1 << 10
+__all__ = ["GingerEncoder"]
 
-
-# --- rows in ------------------------------------------------------------------------------------
-
-
-def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """X as a frame or array with the columns of the fit."""
-    frame_of(X)  # refuses repeated names
-    return mixed_rows(estimator, X, reset=reset)
-
-
-def read_table(estimator: Any, X: Any) -> dict[str, Any]:
-    """Columns of X by name, those of the fit."""
-    return _columns(read_rows(estimator, X, reset=False))
-
-
-def _columns(rows: Any) -> dict[str, Any]:
-    if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype != object:
-        rows = _by_column(rows)
-    return columns_of(rows)
-
-
-def _by_column(rows: np.ndarray) -> np.ndarray:
-    """The array with its columns in one piece each, copied in blocks that stay in the cache."""
-    if rows.flags.f_contiguous:
-        return rows
-    columns = _room(rows.shape[1], len(rows), rows.dtype).T
-    for start in range(0, len(rows), _COPIED):
-        columns[start : start + _COPIED] = rows[start : start + _COPIED]
-    return columns
+_LOSSES = {"log_loss": "log loss", "brier": "Brier loss", "squared_error": "squared error"}
+_OUTPUTS = ("auto", "log_odds", "probability", "mean")
 
 
-def _room(n_rows: int, n_columns: int, dtype: Any) -> np.ndarray:
-    """Array of arbitrary content; a large one in memory that was in use, or pages are cleared."""
-    if n_rows * n_columns < WORTH_COMPILING:
-        return np.empty((n_rows, n_columns), dtype=dtype)
-    from holdtrue.columns.loops import room  # imports numba
+class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
+    """Encode each column by what its value says about the target, shrunk to what all rows say.
 
-    return room(n_rows, n_columns, dtype)
+    A value with class counts c becomes ``(c + a π)/(n + a)``, π being the shares of all rows, as
+    log odds, probability or, for a numeric target, as a mean. The strength a of each column is
+    the one that errs least on rows left out, in closed form; a column that says nothing gets an
+    infinite one and becomes a constant. Numbers and dates are cut into bins by the same rule, so
+    that text, categories, numbers and missing values go in together.
 
+    ``fit_transform`` encodes every row from the other folds, as a fit on them would: what follows
+    in a pipeline never sees a number that contains the row's own target. ``transform`` uses
+    all rows of the fit; the two differ by design.
 
-class IntegerRows(NamedTuple):
-    """Codes of a large array of integers that lie close together, from one pass over it."""
-
-    codes: np.ndarray  # shape (n_rows, n_columns): ``value - low``
-    low: np.ndarray  # shape (n_columns,)
-    counts: list[np.ndarray]  # weight of each integer from ``low`` on, column by column
-
-    @classmethod
-    def of(cls, rows: Any, weight: np.ndarray) -> IntegerRows | None:
-        """Codes of such an array; None for others."""
-        if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.size < WORTH_COMPILING:
-            return None
-        if not rows.flags.c_contiguous or rows.dtype.kind not in "iu":
-            return None
-        # The first rows show where the others lie: there, or as far again to either side.
-        low, high = (end(rows[:_BLOCK], axis=0).astype(float) for end in (np.min, np.max))
-        spans = high - low + 1
-        if 3 * spans.max() > 1 << 16 or max(-low.min(), high.max()) > 1 << 53:
-            return None
-        from holdtrue.categories.loops import code_integers
-
-        least = (low - spans).astype(np.int64)
-        first = np.append(0, np.cumsum(3 * spans)).astype(np.int64)
-        codes = _room(len(rows), len(low), np.uint16)
-        counts = np.zeros(first[-1], dtype=np.int64)
-        if not code_integers(rows, least, first, weight, codes, counts):
-            return None
-        return cls(codes, least, np.split(counts, first[1:-1]))
-
-
-def class_labels(y: Any) -> np.ndarray:
-    """Labels of a classifier as an array; numbers with fractions are refused."""
-    labels = target_rows(y)
-    column = array_column(labels) if labels.dtype == object else pa.array(labels)
-    is_float = hasattr(column, "type") and (
-        pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
-    )
-    if is_float:
-        numbers = np.asarray(column.cast(pa.float64()))
-        if (np.isfinite(numbers) & (numbers != np.floor(numbers))).any():
-            raise InputError(
-                "y must hold classes. Unknown label type: continuous. "
-                "Cut y into classes, or take a regressor."
-            )
-    return labels
-
-
-# --- cells of one column ------------------------------------------------------------------------
-
-
-class Cells(NamedTuple):
-    """Cells of a column in one reading: its values, or its bins."""
-
-    name: str  # of the column, for the messages
-    dtype: Any  # Arrow's type of the values at fit; None for Python objects
-    values: Any  # the value of each cell; None where there are bins
-    # shape (n_bins - 1,): upper ends of all bins but the last, values of the fit as numbers; None
-    # where there are no bins
-    edges: np.ndarray | None
-    n_cells: int  # a last cell may hold missing values
-
-    @classmethod
-    def from_reading(cls, name: str, values: Any, reading: Reading) -> Cells:
-        """Cells of a column whose values are in order, missing last, in one reading."""
-        edges = _as_numbers(values)[reading.ends[:-1]] if reading.n_bins else None
-        kept = None if reading.n_bins else values
-        return cls(name, getattr(values, "type", None), kept, edges, len(reading.table))
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether the last cell is for missing values."""
-        if self.edges is not None:
-            return self.n_cells > len(self.edges) + 1
-        return python_values(self.values[-1:])[0] is None
-
-    def of_values(self, values: Any) -> np.ndarray:
-        """Cell of each of some distinct values, from 0 to ``n_cells - 1``; -1 if never seen."""
-        if self.edges is None:
-            every = joined(self.name, [self.values, self._as_at_fit(values)])
-            cells = np.full(len(every.values), -1)
-            cells[every.codes[: self.n_cells]] = np.arange(self.n_cells)
-            return cells[every.codes[self.n_cells :]]
-        self._check_type(getattr(values, "type", None))
-        cells = np.full(len(values), self.n_cells - 1 if self.has_missing else -1)
-        if not pa.types.is_null(values.type):
-            cells[np.asarray(values.is_valid())] = self._bins(values)
-        return cells
-
-    def _bins(self, values: Any) -> np.ndarray:
-        """Bin of each value that is not missing."""
-        assert self.edges is not None
-        edges, numbers = self.edges, _as_numbers(values)
-        # In the coarser of two units of time, which cannot overflow; rounded so that no value
-        # changes its side of an edge.
-        at_fit, now = _ticks_per_second(self.dtype), _ticks_per_second(values.type)
-        if at_fit > now:
-            edges = edges // (at_fit // now)
-        elif at_fit < now:
-            step = now // at_fit
-            numbers = numbers // step + (numbers % step > 0)
-        return np.searchsorted(edges, numbers)
-
-    def _as_at_fit(self, values: Any) -> Any:
-        """Values in a type that compares with that at fit; 3 and 3.0 are the same value."""
-        dtype = getattr(values, "type", None)
-        if self.dtype is None or dtype is None or pa.types.is_null(self.dtype):
-            return values
-        self._check_type(dtype)
-        if pa.types.is_timestamp(dtype) and dtype.tz != self.dtype.tz:
-            return values.cast(pa.timestamp(dtype.unit, self.dtype.tz))
-        return values
-
-    def _check_type(self, dtype: Any) -> None:
-        """Refuse a type that does not compare with that at fit; a column of nulls does."""
-        if dtype is None or not (
-            pa.types.is_null(dtype) or _comparable(self.dtype) == _comparable(dtype)
-        ):
-            raise InputError(
-                f"column {self.name!r} was {self.dtype} at fit. "
-                f"Got {'several types' if dtype is None else dtype}. Convert it to what it was."
-            )
-
-    def describe(self, cell: int) -> str:
-        """A cell in words, such as ``"= 'red'"`` or ``"> 3"``."""
-        if self.has_missing and cell == self.n_cells - 1:
-            return "is missing"
-        if self.edges is None:
-            return f"= {python_values(self.values[cell : cell + 1])[0]!r}"
-        ends = [self._edge(k) for k in (cell - 1, cell) if 0 <= k < len(self.edges)]
-        if cell == 0:
-            return f"≤ {ends[0]}" if ends else "is present"
-        return f"in ({ends[0]}, {ends[1]}]" if len(ends) == 2 else f"> {ends[0]}"
-
-    def _edge(self, k: int) -> str:
-        assert self.edges is not None
-        if pa.types.is_temporal(self.dtype):
-            number = pa.array(self.edges[k : k + 1]).cast(f"int{self.dtype.bit_width}")
-            return str(number.view(self.dtype)[0])
-        return f"{self.edges[k]:g}"
-
-
-def in_order(values: Any) -> np.ndarray:
-    """Indices that sort the values, the missing one last."""
-    if isinstance(values, np.ndarray):
-        missing = np.array([value is None for value in values])
-        present = np.flatnonzero(~missing)
-        order = present[label_order(values[present].tolist())]
-        return np.append(order, np.flatnonzero(missing))
-    if pa.types.is_null(values.type):
-        return np.arange(len(values))
-    return np.asarray(pc.array_sort_indices(values))
-
-
-def _as_numbers(values: Any) -> np.ndarray:
-    """Values that are not missing, as numbers; times in their own unit."""
-    if pa.types.is_temporal(values.type):
-        values = values.view(f"int{values.type.bit_width}")
-    elif pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    return values.drop_null().to_numpy(zero_copy_only=False)
-
-
-def _comparable(dtype: Any) -> Any:
-    """The same for types whose values compare: numbers of any width."""
-    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
-        return "number"
-    return dtype.id
-
-
-def _ticks_per_second(dtype: Any) -> int:
-    """Ticks of a type in a second; 1 for a type without a unit."""
-    return {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(dtype, "unit", "s")]
-
-
-# --- cells of a table ---------------------------------------------------------------------------
-
-
-def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Write the cell of each row, given per column the rows' codes and the cell of each code."""
-    place_cells: Any = None
-    if cells.size >= WORTH_COMPILING:
-        from holdtrue.categories.loops import place_cells
-    # Rows lie together in memory: in blocks of them that stay in the cache.
-    for start in range(0, len(cells), _BLOCK):
-        block = cells[start : start + _BLOCK]
-        for at, (codes, cell_of_code) in enumerate(cell_of):
-            part = codes[start : start + _BLOCK]
-            if place_cells is not None:
-                place_cells(part, cell_of_code, block, at)
-            else:
-                block[:, at] = cell_of_code[part]
-
-
-def _coded_columns(
-    table: dict[str, Any] | IntegerRows, weight: np.ndarray, used: np.ndarray
-) -> Iterator[tuple[str, Any, np.ndarray, np.ndarray]]:
-    """Kind, values and their weight of each column, and the codes of the rows used.
-
-    `IntegerRows` have no codes: an empty array.
-    """
-    if isinstance(table, IntegerRows):
-        for low, counts in zip(table.low, table.counts, strict=True):
-            yield "integer", pa.array(low + np.arange(len(counts))), counts, weight[:0]
-        return
-    repeats = None if (weight == 1).all() else weight
-    everything = Target(np.zeros(len(weight), dtype=np.uint8), (0,), repeats)
-    all_used = bool(used.all())
-    for name, column in table.items():
-        values, codes = distinct(name, column)
-        rows = table_of(codes, len(values), everything)[:, 0]
-        yield column_kind(column), values, rows, codes if all_used else codes[used]
-
-
-class ColumnEncoder:
-    """Cells of tables, learned from the rows of a fit.
+    Not to be used where columns matter only jointly (see ``pairs``), nor where few numeric columns
+    act smoothly: bins are coarse, and the numbers themselves serve a model better.
 
     Parameters
     ----------
-    names : list of str
-        The features' names.
-    by_value : ndarray of bool, shape (n_features,)
-        Features to be taken by value whatever their type.
+    criterion : {"log_loss", "brier"}
+        Left-out loss that chooses strengths and bins. A numeric target always has squared error.
+    output : {"auto", "log_odds", "probability", "mean"}
+        ``"auto"`` is log odds for classes and the mean for a numeric target.
+    average : bool
+        Average over all strengths and numbers of bins, weighed by the likelihood of the rows left
+        out, instead of choosing one of each; between the middles of bins the numbers are
+        interpolated. A linear model after it errs less on small samples. ``strengths_``,
+        ``scores_`` and ``n_bins_`` are still those of the best.
+    pairs : int
+        Add up to this many joint columns of two: those that gain most over the better of the two.
+        All pairs are tried, so that time grows with the square of the number of columns.
+    cv : int, splitter or iterable of (train, test)
+        Folds of ``fit_transform``; fewer where there are fewer rows or groups. Classes are spread
+        evenly over a number of folds. Otherwise every row must be in one test part.
+    drop_useless : bool
+        Leave out columns that say nothing about new rows, instead of a constant.
+    target_type : {"auto", "classes", "numeric"}
+        As in `GingerSelector`, as are the next two.
+    categorical_features : "from_dtype" or array-like
     max_bins : int
-    in_two : bool
-        Cut numbers in two, at the ends of ``max_bins // 4`` bins, instead of reading bins.
+    random_state : int, RandomState instance or None
+        For the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), or None for a numeric target
+    target_type_ : {"classes", "numeric"}
+    strengths_ : ndarray of shape (n_features,)
+        Rows that the prior counts for; infinite where the column says nothing.
+    scores_ : ndarray of shape (n_features,)
+        Left-out loss of each column's encoding; lower is better.
+    n_bins_ : ndarray of shape (n_features,)
+        Bins that a column is read in; 0 where it is read by value.
+    pairs_ : list of pairs of int
+        Columns of the joint columns, the one that gains most first.
+    support_ : ndarray of shape (n_features,)
+        Mask of the columns that say something.
+    ranking_ : ndarray of shape (n_features,)
+        1 for the column of least loss.
+    path_ : SelectionPath
+        Columns by their left-out loss.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    GingerSelector : Keeps columns as they are.
+    sklearn.preprocessing.TargetEncoder : One strength by an estimate of variances; no groups in
+        the strength, no bins, no pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from holdtrue import GingerEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> colour = rng.choice(["red", "blue", "green"], 300)
+    >>> X = pd.DataFrame({"id": [f"u{i}" for i in range(300)], "colour": colour})
+    >>> y = (colour == "red") ^ (rng.random(300) < 0.1)
+    >>> encoder = GingerEncoder(output="probability", drop_useless=True).fit(X, y)
+    >>> encoder.get_feature_names_out()
+    array(['colour'], dtype=object)
+    >>> new = pd.DataFrame({"id": ["new", "new"], "colour": ["red", "violet"]})
+    >>> encoder.transform(new).round(2)
+    array([[0.9 ],
+           [0.34]])
+    >>> model = make_pipeline(GingerEncoder(random_state=0), LogisticRegression()).fit(X, y)
+    >>> model.predict(new)
+    array([ True, False])
     """
 
-    columns: list[Cells]  # by feature; where several readings compete, the coarsest first
-    offsets: np.ndarray  # shape (n_columns + 1,): see `tree.Sample`
-    feature: np.ndarray  # shape (n_columns,): the feature of each column
+    feature_names_in_: np.ndarray
+    _encodings: list[Encoding]
 
     def __init__(
-        self, names: list[str], by_value: np.ndarray, max_bins: int, *, in_two: bool = False
+        self,
+        criterion: str = "log_loss",
+        *,
+        output: str = "auto",
+        average: bool = False,
+        pairs: int = 0,
+        cv: int = 5,
+        drop_useless: bool = False,
+        target_type: str = "auto",
+        categorical_features: Any = "from_dtype",
+        max_bins: int = 64,
+        random_state: Any = None,
     ):
-        self.names = names
-        self.by_value = by_value
+        self.criterion = criterion
+        self.output = output
+        self.average = average
+        self.pairs = pairs
+        self.cv = cv
+        self.drop_useless = drop_useless
+        self.target_type = target_type
+        self.categorical_features = categorical_features
         self.max_bins = max_bins
-        self.in_two = in_two
+        self.random_state = random_state
 
-    def fit_transform(self, table: dict[str, Any] | IntegerRows, weight: np.ndarray) -> np.ndarray:
-        """Learn the cells, and give those of the rows with a positive weight."""
-        used = weight > 0
-        self.columns = []
-        feature: list[int] = []
-        row_codes: list[np.ndarray] = []
-        groups: list[np.ndarray] = []
-        for j, (kind, values, rows, codes) in enumerate(_coded_columns(table, weight, used)):
-            order = in_order(values)
-            order = order[rows[order] > 0]
-            values = values.take(order)
-            place = np.zeros(len(rows), dtype=np.int32)
-            place[order] = np.arange(len(order))
-            for reading in self._readings(j, kind, values, rows[order]):
-                self.columns.append(Cells.from_reading(self.names[j], values, reading))
-                feature.append(j)
-                row_codes.append(codes)
-                groups.append(reading.groups(values)[place])
-        sizes = [column.n_cells for column in self.columns]
-        self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.feature = np.array(feature, dtype=np.int64)
-        cells = self._empty(int(used.sum()))
-        cell_of = [
-            (first + group).astype(cells.dtype)
-            for first, group in zip(self.offsets, groups, strict=False)
-        ]
-        if isinstance(table, IntegerRows):
-            self._place(table, used, cell_of, cells)
-        else:
-            _fill(cells, list(zip(row_codes, cell_of, strict=True)))
-        return cells
+    @fits_whole
+    def fit(
+        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+    ) -> GingerEncoder:
+        """Learn the encodings from all rows.
 
-    def _place(
-        self, table: IntegerRows, used: np.ndarray, cell_of: list[np.ndarray], cells: np.ndarray
-    ) -> None:
-        """Write the cells of the rows used, given the cell of each code, column by column."""
-        from holdtrue.categories.loops import place_codes
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes, or numbers.
+        groups : array-like of shape (n_samples,), optional
+            What will be new, such as patients: strengths and bins are chosen by the loss on groups
+            left out whole.
+        sample_weight : array-like of shape (n_samples,), optional
+            Whole numbers: weights are repetitions.
 
-        codes = table.codes if used.all() else table.codes[used]
-        ends = np.array([np.flatnonzero(counts)[[0, -1]] for counts in table.counts])
-        n_cells = [0 if column.edges is not None else column.n_cells for column in self.columns]
-        if np.array_equal(n_cells, ends[:, 1] - ends[:, 0] + 1):
-            # By value and without gaps: a cell is the code and a number, modulo 2^16 or 2^32.
-            np.add(codes, (self.offsets[:-1] - ends[:, 0]).astype(cells.dtype), out=cells)
-            return
-        first = np.cumsum([0, *map(len, cell_of[:-1])])
-        place_codes(codes, self.feature, first, np.concatenate(cell_of), cells)
+        Returns
+        -------
+        self : GingerEncoder
+        """
+        table, rows = self._read(X, y, groups, sample_weight)
+        self._learn(table, rows)
+        return self
 
-    def _readings(self, j: int, kind: str, values: Any, rows: np.ndarray) -> list[Reading]:
-        """Ways to read a feature, bins first; each cuts it differently."""
-        ways: list[Reading] = []
-        if self.in_two and has_bins(kind) and not self.by_value[j] and len(values) > 2:
-            *ways, finest = readings(kind, values, rows[:, None], max(self.max_bins // 4, 2))
-            if finest.n_bins > 1:
-                return cuts(finest) + [way for way in ways if not way.n_bins]
-        if self.by_value[j] or (kind == "integer" and len(values) <= self.max_bins):
-            kind = "category"
-        ways = []
-        for reading in readings(kind, values, rows[:, None], self.max_bins):
-            if not (ways and np.array_equal(reading.ends, ways[-1].ends)):
-                ways.append(reading)
-        return sorted(ways, key=lambda reading: not reading.n_bins)
+    @fits_whole
+    def fit_transform(
+        self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
+        """Learn the encodings, and encode each row from the folds that it is not in.
 
-    def _empty(self, n_rows: int) -> np.ndarray:
-        # One more number than there are cells is needed, for values never seen.
-        return _room(n_rows, len(self.columns), cell_type(self.offsets + 1))
+        Which columns say nothing, and which pairs are joined, is decided on all rows.
 
-    def transform(self, table: dict[str, Any]) -> np.ndarray:
-        """Cells of each row, shape (n_rows, n_columns); ``offsets[-1]`` for values never seen."""
-        coded = [distinct(name, column) for name, column in table.items()]
-        cells = self._empty(len(coded[0].codes))
-        cell_of = []
-        for column, j, first in zip(self.columns, self.feature, self.offsets, strict=False):
-            codes = column.of_values(coded[j].values)
-            codes = np.where(codes < 0, self.offsets[-1], first + codes)
-            cell_of.append((coded[j].codes, codes.astype(cells.dtype)))
-        _fill(cells, cell_of)
-        return cells
+        X, y and weights are those of `fit`; rows of a group are in one fold.
+        """
+        table, rows = self._read(X, y, groups, sample_weight)
+        rng = check_random_state(self.random_state)
+        folds = folds_of(self.cv, rows.target, rows.group, rng)
+        encoded = self._learn(table, rows._replace(folds=folds))
+        assert encoded is not None
+        return encoded
 
-    def describe(self, at: int, cell: int) -> str:
-        """The cell of a column in words, such as ``"= 'red'"`` or ``"> 3"``."""
-        return self.columns[at].describe(int(cell - self.offsets[at]))
+    @speaks
+    def transform(self, X: Any) -> np.ndarray:
+        """Encode rows by all rows of the fit; a value not seen gets what all rows say.
 
+        What comes back has the shape (n_samples, n_outputs).
+        """
+        check_is_fitted(self, "strengths_")
+        table = columns_of(read_rows(self, X, reset=False))
+        n_outputs = self._encodings[0].numbers.shape[1]
+        out = _Output(len(next(iter(table.values()))), len(self._kept), n_outputs, _dtype(table))
+        joined = {half for pair in self.pairs_ for half in pair}
+        cells: dict[int, np.ndarray] = {}  # of the rows, for pairs
+        for j, (name, column) in enumerate(table.items()):
+            if j not in self._kept and j not in joined:
+                continue
+            encoding = self._encodings[j]
+            values, codes = distinct(name, column)
+            cell = encoding.cells.of_values(values)
+            if j in self._kept:
+                out.add(encoding.numbers[cell], codes)
+            if j in joined:
+                cells[j] = encoding.joined(cell)[codes]
+        for (i, j), encoding in zip(self.pairs_, self._encodings[len(table) :], strict=True):
+            column = joint_column(cells[i], cells[j], self._encodings[j].n_joined)
+            values, codes = distinct(encoding.cells.name, column)
+            out.add(encoding.numbers[encoding.cells.of_values(values)], codes)
+        return out.numbers
 
-def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
-    """Group of each row with a positive weight, from 0; None for None, and for a group per row."""
-    if groups is None:
-        return None
-    labels = check_groups(groups, len(target_rows(y)))
-    weight = whole_weights(sample_weight, len(labels))
-    names, codes = np.unique(labels if weight is None else labels[weight > 0], return_inverse=True)
-    check_group_count(names)
-    n_units = len(labels) if weight is None else int(weight.sum())
-    return None if len(names) == n_units else np.asarray(codes.ravel())
+    @speaks
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns out: of the column, ``a&b`` for a pair, ``<column>_<class>``.
 
+        ``input_features`` names the columns in, where the fit saw no names.
+        """
+        check_is_fitted(self, "strengths_")
+        return self._names_out([str(n) for n in _check_feature_names_in(self, input_features)])
 
-class Unit(NamedTuple):
-    """How a numeric target was standardised."""
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        # fit_transform is out of fold: it differs from fit().transform() by design.
+        tags.non_deterministic = True
+        return tags
 
-    origin: float
-    scale: float
-    dtype: Any  # of the target: float32 stays float32
+    def __getstate__(self) -> dict[str, Any]:
+        # Arrow's arrays are kept as bytes: skops cannot write them, and could not trust them.
+        state = dict(super().__getstate__())
+        if "_encodings" in state:
+            state["_settings"] = tuple(self._settings)
+            state["_encodings"] = [
+                encoding if encoding.cells.dtype is None else encoding.to_bytes()
+                for encoding in self._encodings
+            ]
+        return state
 
-    def back(self, numbers: np.ndarray) -> np.ndarray:
-        """Standardised numbers in the target's unit."""
-        return (self.origin + self.scale * numbers).astype(self.dtype)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_encodings" in state:
+            self._settings = Settings(*state["_settings"])
+            self._encodings = [
+                Encoding.from_bytes(each) if isinstance(each, bytes) else each
+                for each in state["_encodings"]
+            ]
 
+    # --- checks, all before any work ---
 
-def read_sample(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, is_numeric: bool
-) -> tuple[ColumnEncoder, Sample, Any]:
-    """Encoder, sample, and classes or `Unit`, of the rows with a positive weight."""
-    labels = target_rows(y)  # before the attributes of an earlier fit go
-    rows = read_rows(estimator, X, reset=True)
-    labels = labels if is_numeric else class_labels(y)
-    check_row_count(labels, len(rows))
-    target = Target.from_column(labels, is_numeric, sample_weight)
-    weight = np.ones(len(labels), dtype=np.int64) if target.weight is None else target.weight
-    if weight.sum() >= 2**31:
-        raise InputError(
-            f"the sum of sample_weight must be below 2^31, because weights are "
-            f"repetitions of rows. Got {weight.sum():g}. Divide them by a common factor."
+    def _check_parameters(self) -> None:
+        check_choice("criterion", self.criterion, ("log_loss", "brier"))
+        check_choice("output", self.output, _OUTPUTS)
+        check_choice("target_type", self.target_type, TARGET_TYPES)
+        for name, least in (("pairs", 0), ("max_bins", 2)):
+            check_count(name, getattr(self, name), least)
+        check_folds(self.cv)
+        for name in ("average", "drop_useless"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False. Got {shown(getattr(self, name))}.")
+
+    def _read(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> tuple[dict[str, Any], Rows]:
+        """Columns by name and the rows' target and groups; sets what is known of the target."""
+        self._check_parameters()
+        labels = target_rows(y)
+        table = columns_of(read_rows(self, X, reset=True))
+        n_rows = len(next(iter(table.values())))
+        check_row_count(labels, n_rows)
+        weight = whole_weights(sample_weight, n_rows)
+        is_numeric = target_kind(labels, self.target_type, weight).is_numeric
+        target = Target.from_column(labels, is_numeric, weight)
+        check_classes(target.classes, target.n_samples)
+        self._settings = Settings(
+            "squared_error" if is_numeric else self.criterion,
+            int(self.max_bins),
+            self._output(is_numeric),
+            bool(self.average),
         )
-    check_classes(target.classes, int(weight.sum()))
-    table: dict[str, Any] | IntegerRows = IntegerRows.of(rows, weight) or _columns(rows)
-    names = [f"x{j}" for j in range(estimator.n_features_in_)]
-    if not isinstance(table, IntegerRows):
+        group = None if groups is None else _group_codes(groups, target)
+        self.target_type_ = "numeric" if is_numeric else "classes"
+        self.classes_ = (
+            None if target.classes is None else np.array(target.classes, dtype=labels.dtype)
+        )
+        return table, Rows(target, group, None)
+
+    def _output(self, is_numeric: bool) -> str:
+        if self.output == "auto":
+            return "mean" if is_numeric else "log_odds"
+        if is_numeric and self.output != "mean":
+            raise InputError(
+                f"output={self.output!r} needs classes, and the target is numeric. Pass "
+                "output='mean', or target_type='classes'."
+            )
+        if not is_numeric and self.output == "mean":
+            raise InputError(
+                "output='mean' needs a numeric target. Got classes. Pass output='probability', or "
+                "target_type='numeric'."
+            )
+        return self.output
+
+    def _names_out(self, names: list[str]) -> np.ndarray:
+        inputs = [names[j] for j in self._kept if j < len(names)]
+        inputs += [f"{names[i]}&{names[j]}" for i, j in self.pairs_]
+        if self.classes_ is not None and len(self.classes_) > 2:
+            inputs = [f"{name}_{label}" for name in inputs for label in self.classes_.tolist()]
+        return np.array(inputs, dtype=object)
+
+    def _check_names(self, names_out: np.ndarray, what_is_new: str) -> None:
+        """Refuse names out that come twice; warn where there are none."""
+        twice = [name for name, n_times in Counter(names_out.tolist()).items() if n_times > 1]
+        if twice:
+            raise InputError(
+                f"columns out must have different names. Got {', '.join(map(repr, twice))} more "
+                "than once. Rename the columns or classes."
+            )
+        if not len(names_out):
+            caution(
+                f"GingerEncoder: no column says anything about {what_is_new}, and "
+                "drop_useless=True leaves none. Pass drop_useless=False for constants."
+            )
+
+    # --- pieces of fit ---
+
+    def _learn(self, table: Mapping[str, Any], rows: Rows) -> np.ndarray | None:
+        """Learn every encoding; with folds, give the rows' numbers out of fold."""
+        settings = self._settings
         names = list(table)
-    by_value = categorical_mask(estimator.categorical_features, names)
-    in_two = estimator._cuts_numbers
-    encoder = ColumnEncoder(names, by_value, int(estimator.max_bins), in_two=in_two)
-    cells = encoder.fit_transform(table, weight)
-    kept, repeats = target.codes[weight > 0], weight[weight > 0]
-    if target.classes is not None:
-        n_classes = len(target.classes)
-        sample = Sample(cells, encoder.offsets, kept.astype(np.int64), repeats, n_classes)
-        return encoder, sample, np.array(target.classes, dtype=labels.dtype)
-    origin = float(np.average(kept, weights=repeats))
-    scale = math.sqrt(float(np.average(np.square(kept - origin), weights=repeats))) or 1.0
-    unit = Unit(origin, scale, np.float32 if labels.dtype == np.float32 else np.float64)
-    return encoder, Sample(cells, encoder.offsets, (kept - origin) / scale, repeats, 0), unit
+        kinds = kinds_of(self.categorical_features, names, map(column_kind, table.values()))
+        n_classes = 0 if self.classes_ is None else len(self.classes_)
+        n_outputs = n_classes if n_classes > 2 else 1
+        out = None
+        if rows.folds is not None:
+            n_pairs = len(names) * (len(names) - 1) // 2
+            n_columns = len(names) + min(int(self.pairs), n_pairs)
+            out = _Output(len(rows.target.codes), n_columns, n_outputs, _dtype(table))
+        self._encodings = []
+        self._kept: list[int] = []
+        halves: list[Half] = []
+        alike: list[str] = []
+        no_column = np.nan
+        what_is_new = "new rows" if rows.group is None else "new groups"
+        for j, (name, column) in enumerate(table.items()):
+            counted = count_by_fold(name, kinds[j], column, rows)
+            encoding, place = learn(counted, settings)
+            if j == 0:
+                no_column = no_column_loss(counted, settings.loss)
+            self._encodings.append(encoding)
+            if rows.group is None and _looks_like_group(counted, rows.target):
+                alike.append(name)
+            if self.pairs:
+                halves.append(Half(counted, encoding, place[counted.codes]))
+            if encoding.is_useless and self.drop_useless:
+                continue
+            self._kept.append(j)
+            if out is None:
+                continue
+            if encoding.is_useless:
+                out.add_columns(encoding.numbers[-1])
+            else:
+                out.add(encode_out_of_fold(counted, settings), counted.cell)
+        self.pairs_ = best_pairs(halves, rows, settings, int(self.pairs))
+        for i, j in self.pairs_:
+            counted = count_pair(halves[i], halves[j], rows)
+            self._encodings.append(learn(counted, settings)[0])
+            if out is not None:
+                out.add_columns(pair_out_of_fold(halves[i], halves[j], rows, settings).T)
+        self._kept += range(len(names), len(self._encodings))
+        self._check_names(self._names_out(names), what_is_new)
+        warn_of_groups("GingerEncoder", alike, by_name=False)
+        self._keep_results(names, no_column, what_is_new)
+        return None if out is None else out.numbers
+
+    def _keep_results(self, names: list[str], no_column: float, what_is_new: str) -> None:
+        """Set the attributes of the fit."""
+        singles = self._encodings[: len(names)]
+        self.strengths_ = np.array([encoding.strength for encoding in singles])
+        self.scores_ = np.array([encoding.score for encoding in singles])
+        self.n_bins_ = np.array([encoding.n_bins for encoding in singles])
+        useless = np.isinf(self.strengths_)
+        self.scores_[useless] = no_column
+        order = np.lexsort((self.scores_, useless))
+        size = int(np.count_nonzero(~useless))
+        self.path_ = SelectionPath(
+            order=order,
+            names=tuple(names[j] for j in order),
+            scores=np.append(no_column, self.scores_[order]),
+            chosen_size=size,
+            reason=f"{size} of {len(names)} columns say something about {what_is_new}",
+            unit=f"{_LOSSES[self._settings.loss]} on {what_is_new}",
+        )
+        self.support_ = self.path_.support(len(names))
+        self.ranking_ = self.path_.ranking(len(names))
+
+
+class _Output:
+    """Numbers out, filled column by column.
+
+    Parameters
+    ----------
+    n_rows, n_columns, n_outputs : int
+        ``n_outputs`` numbers for each of at most ``n_columns`` columns.
+    dtype : type
+    """
+
+    def __init__(self, n_rows: int, n_columns: int, n_outputs: int, dtype: type):
+        # Column by column in memory: rows of few numbers would be written with gaps.
+        self._numbers: np.ndarray = np.empty(
+            (n_rows, n_columns * n_outputs), dtype=dtype, order="F"
+        )
+        self._n_filled = 0
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The columns filled so far."""
+        return self._numbers[:, : self._n_filled]
+
+    def _next(self) -> np.ndarray:
+        self._n_filled += 1
+        return self._numbers[:, self._n_filled - 1]
+
+    def add(self, numbers: np.ndarray, codes: np.ndarray) -> None:
+        """Add columns of which every row has the numbers of its code."""
+        numbers = numbers.astype(self._numbers.dtype)
+        for column in numbers.T:
+            # Codes are within bounds; mode="clip" saves NumPy the check.
+            np.take(np.ascontiguousarray(column), codes, out=self._next(), mode="clip")
+
+    def add_columns(self, columns: np.ndarray) -> None:
+        """Add columns, given as rows of numbers or as one number each."""
+        for column in columns:
+            self._next()[:] = column
+
+
+def _dtype(table: Mapping[str, Any]) -> type:
+    """float32 where every column is, else float64."""
+    types = {str(getattr(column, "type", "object")) for column in table.values()}
+    return np.float32 if types == {"float"} else np.float64
+
+
+def _looks_like_group(counted: Counted, target: Target) -> bool:
+    """Whether rows of one value look like one subject's, where the column has many values."""
+    n_values = len(counted.values)
+    if counted.kind == "number" or not FEWEST_GROUPS <= n_values <= target.n_samples / FEWEST_ROWS:
+        return False
+    part = whole_part("category", *present_values(counted.values, counted.total))
+    profile = Profile.from_parts("category", [part], target.n_samples, target.classes)
+    return looks_like_group(profile)
+
+
+def _group_codes(groups: Any, target: Target) -> np.ndarray:
+    """Codes of the groups; refuses fewer than two with a weight."""
+    labels = check_groups(groups, len(target.codes))
+    values, codes = distinct("groups", array_column(labels))
+    used = np.unique(codes if target.weight is None else codes[target.weight > 0])
+    check_group_count(values.take(used))
+    return codes

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.categories.encoder import read_rows
+from holdtrue.categories.cells import read_rows
 from holdtrue.categories.forward import Way, column_ways, forward_path
 from holdtrue.categories.on_engine import engine_columns
 from holdtrue.categories.ranking import MOST_SHAPES, Ranking, column_path, warn_of_groups

@@ -45,7 +45,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.categories.encoder import read_table
+from holdtrue.categories.cells import read_table
 from holdtrue.categories.grow import FeatureDraws, grow_tree
 from holdtrue.categories.shrunk import prior
 from holdtrue.categories.tree import (

@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories import kernel, shrunk
+from holdtrue.categories.cells import Cells, class_labels, in_order, read_rows
 from holdtrue.categories.criteria import CRITERIA
-from holdtrue.categories.encoder import Cells, class_labels, in_order, read_rows
 from holdtrue.categories.score import (
     Scoring,
     check_classes,

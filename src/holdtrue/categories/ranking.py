@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from holdtrue.categories.display import shape_chart
 from holdtrue.categories.on_engine import engine_columns
-from holdtrue.categories.redundancy import same_columns
+from holdtrue.categories.pairs import same_columns
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,

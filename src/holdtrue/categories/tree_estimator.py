@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from holdtrue.categories.cells import ColumnEncoder, read_groups, read_sample, read_table
 from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
-from holdtrue.categories.encoder import ColumnEncoder, read_groups, read_sample, read_table
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
 from holdtrue.categories.tree import (
@@ -37,7 +37,7 @@ class Grown(ShowsPath, BaseEstimator):
 
     _encoder: ColumnEncoder
     _criteria: tuple[str, ...] = OF_CLASSES
-    _cuts_numbers = False  # see `encoder`
+    _cuts_numbers = False  # see `cells`
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:

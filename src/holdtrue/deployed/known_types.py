@@ -13,7 +13,7 @@ _BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
 _NO_CHILD = -1  # of a leaf in scikit-learn's trees
 _TYPES = {  # by module
     "builtins": "bytes dict list str tuple",
-    "holdtrue.categories.target_encoder": "GingerEncoder",
+    "holdtrue.categories.encoder": "GingerEncoder",
     "holdtrue.compare.average": "DomainAverageClassifier DomainAverageRegressor",
     "holdtrue.deployed.model": "SavedModel",
     "holdtrue.deployed.promise": "Promise",

@@ -1,33 +1,37 @@
-"""Columns that tell the same about the target: what one adds to the other.
+"""Two columns together: their values joined, and columns that tell the same about the target.
 
-Each column is encoded out of fold by `encoding`. With f_i and f_j the encodings of two columns, g
-their products with the target and G those with each other, ``R²_i = g_i²/(G_ii y'y)`` is what a
-column explains alone and R²_ij what both do in a sum. A column adds ``(R²_ij - R²_i)/R²_j`` of its
-own to a better one. Where that is little, beyond chance, the joint column must not gain either: two
-columns may work together without adding up.
+With f_i and f_j two columns encoded out of fold (`encoding`), g their products with the target and
+G those with each other, ``R²_i = g_i²/(G_ii y'y)`` is what a column explains alone and R²_ij what
+both do in a sum. A column adds ``(R²_ij - R²_i)/R²_j`` of its own to a better one. Where that is
+little, beyond chance, the joint column must not gain either: two columns may work together without
+adding up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from holdtrue.categories.encoding import (
+    Counted,
+    Encoding,
     Rows,
     Settings,
+    choose,
     count_by_fold,
+    deal_folds,
     encode_out_of_fold,
     learn,
     no_column_loss,
 )
-from holdtrue.categories.encoding_pairs import Half, joint_gain
-from holdtrue.categories.folds import deal_folds
 from holdtrue.categories.score import ColumnEstimate, score_order
 from holdtrue.columns.bins import has_bins
 from holdtrue.columns.counting import Groups, Target, is_present
+from holdtrue.columns.distinct import distinct
 from holdtrue.evidence import SAME
 from holdtrue.tables import Table
 
@@ -36,6 +40,70 @@ _MOST_ROWS = 10_000
 # Chance may hide what a column adds: the upper end of its interval is below this share.
 _AT_MOST = 0.5
 _FOLDS = 2
+
+
+# --- joint columns --------------------------------------------------------------------------------
+
+
+def joint_column(first: np.ndarray, second: np.ndarray, n_second: int) -> Any:
+    """Column of the pairs of cells of two columns; null where one is -1."""
+    return pa.array(first.astype(np.int64) * n_second + second, mask=(first < 0) | (second < 0))
+
+
+class Half(NamedTuple):
+    """A column that may be joined: its counts, its encoding and the cell of each row."""
+
+    counted: Counted
+    encoding: Encoding
+    cell: np.ndarray
+
+
+def count_pair(first: Half, second: Half, rows: Rows) -> Counted:
+    """Tables of a joint column by value, from all rows."""
+    column = joint_column(first.cell, second.cell, second.encoding.n_joined)
+    name = f"{first.counted.name}&{second.counted.name}"
+    return count_by_fold(name, "category", column, rows._replace(folds=None))
+
+
+def best_pairs(
+    halves: list[Half], rows: Rows, settings: Settings, n_pairs: int
+) -> list[tuple[int, int]]:
+    """Pairs whose joint column gains most over the better of the two; none that does not gain."""
+    gains = {
+        (i, j): joint_gain(halves[i], halves[j], rows, settings)
+        for i, j in combinations(range(len(halves)), 2)
+    }
+    gaining = [pair for pair in gains if gains[pair] > 0]
+    return sorted(gaining, key=lambda pair: -gains[pair])[:n_pairs]
+
+
+def joint_gain(first: Half, second: Half, rows: Rows, settings: Settings) -> float:
+    """Loss that the joint column of two takes off the better one; 0 where it takes nothing."""
+    chosen = choose(count_pair(first, second, rows), -1, settings._replace(average=False))
+    gain = min(first.encoding.score, second.encoding.score) - chosen.score
+    return gain if gain > 1e-12 * abs(chosen.score) and np.isfinite(chosen.strength) else 0.0
+
+
+def pair_out_of_fold(first: Half, second: Half, rows: Rows, settings: Settings) -> np.ndarray:
+    """Numbers of every row from the other folds, whose halves too are read as those would."""
+    assert rows.folds is not None
+    halves = (first.counted, second.counted)
+    numbers = np.empty((len(rows.folds.fold), first.encoding.numbers.shape[1]))
+    for fold in range(rows.folds.n_folds):
+        left, right = (choose(half, fold, settings) for half in halves)
+        column = joint_column(
+            left.place[halves[0].codes], right.place[halves[1].codes], len(right.table)
+        )
+        held_out = rows.folds.fold == fold
+        others = np.flatnonzero(~held_out)
+        counted = count_by_fold("pair", "category", column.take(others), rows.at(others))
+        encoding, _ = learn(counted, settings)
+        values, codes = distinct("pair", column.filter(held_out))
+        numbers[held_out] = encoding.numbers[encoding.cells.of_values(values)][codes]
+    return numbers
+
+
+# --- columns that tell the same -------------------------------------------------------------------
 
 
 def same_columns(

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from holdtrue import GingerEncoder
-from holdtrue.categories.folds import deal_folds
+from holdtrue.categories.encoding import deal_folds
 from holdtrue.categories.shrunk import STRENGTHS, prior
 from holdtrue.columns.counting import Target
 
@@ -794,7 +794,7 @@ def test_an_interrupted_fit_leaves_a_path_that_says_so(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdtrue.categories.target_encoder.learn", interrupt)
+    monkeypatch.setattr("holdtrue.categories.encoder.learn", interrupt)
     X, targets = customers(40)
     encoder = GingerEncoder()
     with pytest.raises(KeyboardInterrupt):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from holdtrue import rank_columns
-from holdtrue.categories import redundancy
+from holdtrue.categories import pairs
 
 
 def twins(ranking):
@@ -99,7 +99,7 @@ def test_groups_weights_and_missing_values_are_heeded():
 def test_of_many_rows_some_are_compared(monkeypatch):
     frame, level, rng = table(6000)
     y = level + rng.logistic(size=6000) > 0
-    monkeypatch.setattr(redundancy, "_MOST_ROWS", 1500)
+    monkeypatch.setattr(pairs, "_MOST_ROWS", 1500)
     assert len(twins(rank_columns(frame, y))) == 2
 
 
