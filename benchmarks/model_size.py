@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
-from holdtrue.model_size import families, kernel
+from holdtrue.model_size import bases, kernel
 
 RESULTS = Path(__file__).parent / "results" / "model_size"
 N_TERMS = 40
@@ -41,7 +41,7 @@ DEFAULT_SIZES = (20, 50, 100)
 def plain(x: np.ndarray, y: np.ndarray, unlabelled: np.ndarray) -> dict:
     """Every criterion of every size, each from its own definition."""
     n = len(y)
-    terms, other = families.cosine(x, N_TERMS), families.cosine(unlabelled, N_TERMS)
+    terms, other = bases.cosine(x, N_TERMS), bases.cosine(unlabelled, N_TERMS)
     C = other.T @ other / len(other)
     d = np.arange(1, N_TERMS + 1)
     remp, trace, press = np.empty(N_TERMS), np.empty(N_TERMS), np.empty(N_TERMS)
@@ -79,7 +79,7 @@ def plain(x: np.ndarray, y: np.ndarray, unlabelled: np.ndarray) -> dict:
 
 def plain_cv(x: np.ndarray, y: np.ndarray, fold: np.ndarray) -> dict:
     """Five-fold cross-validation of every size by scikit-learn."""
-    terms = families.cosine(x, N_TERMS)
+    terms = bases.cosine(x, N_TERMS)
     model = LinearRegression(fit_intercept=False)
     scores = [
         -cross_val_score(

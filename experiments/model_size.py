@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
-from holdtrue.model_size import families
+from holdtrue.model_size import bases
 
 RESULTS = Path(__file__).parent / "results" / "model_size"
 N_UNLABELED = 1000
@@ -76,7 +76,7 @@ class FourierTruth:
         # Midpoints: the step's jump at 0 lies between two of them.
         x = (np.arange(20_000) + 0.5) / 20_000 * 2 * np.pi - np.pi
         values = curve(x)
-        self.coefficients = families.fourier(x, n_terms).T @ values / len(x)
+        self.coefficients = bases.fourier(x, n_terms).T @ values / len(x)
         self.tail = np.mean(values**2) - np.sum(self.coefficients**2)
 
     def risk(self, coefficient_path: np.ndarray, noise: float) -> np.ndarray:
@@ -225,7 +225,7 @@ def target_trials(name: str, n: int, seeds: range) -> list[dict[str, float]]:
             "cosine", criterion="dee", predict="chosen", interval=(0, 1), random_state=rng
         )
         model.fit(u[:, None], y, X_unlabeled=unlabeled)
-        values = families.cosine(grid, len(model.coef_path_)) @ model.coef_path_.T
+        values = bases.cosine(grid, len(model.coef_path_)) @ model.coef_path_.T
         risk = noise + np.mean((values - curve(grid)[:, None]) ** 2, axis=0)
         trials.append({k: risk[size - 1] / risk.min() for k, size in model.choices_.items()})
     return trials

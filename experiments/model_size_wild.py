@@ -24,7 +24,7 @@ from experiments.records import progress, write_csv
 
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
-from holdtrue.model_size import outliers
+from holdtrue.model_size import cautions
 
 Curve = Callable[[np.ndarray], np.ndarray]
 KINDS = (
@@ -94,7 +94,7 @@ def run(draws: int, seed: int) -> Iterator[dict[str, Any]]:
                         n_fits += 1
                         error, aside = fitted_error(x, y, new, truth(new))
                         if aside:
-                            with patch.object(outliers, "beyond_doubt", lambda *_: False):
+                            with patch.object(cautions, "beyond_doubt", lambda *_: False):
                                 errors.append((error, fitted_error(x, y, new, truth(new))[0]))
         aside, followed = np.array(errors).reshape(-1, 2).T
         ratio = np.exp(np.mean(np.log(aside / followed))) if errors else np.nan

@@ -11,9 +11,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
 from holdtrue.model_size import average as module
-from holdtrue.model_size import outliers
 from holdtrue.model_size.bases import Rows
 from holdtrue.model_size.bayes import Grid, Sample, posterior
+from holdtrue.model_size.cautions import far_targets
 from holdtrue.model_size.kernel import joint_triangle
 from holdtrue.model_size.table import CRITERIA
 
@@ -391,13 +391,13 @@ def test_targets_beside_equal_ones_and_repeated_ones_are_kept():
     fitted = np.sin(5 * x[:, 0])
     weight = np.ones(40)
     rows = Rows(x, y, weight, np.empty((0, 1)))
-    assert outliers.wild_targets(rows, fitted)[1].tolist() == (np.arange(40) == 20).tolist()
+    assert far_targets(rows, fitted)[1].tolist() == (np.arange(40) == 20).tolist()
     weight[20] = 5.0  # five copies
-    wild, alone = outliers.wild_targets(rows, fitted)
+    wild, alone = far_targets(rows, fitted)
     assert wild[20]
     assert not alone.any()
     event = rows._replace(y=np.where(np.arange(40) == 20, 10.0, 0.0), weight=np.ones(40))
-    wild, alone = outliers.wild_targets(event, np.zeros(40))
+    wild, alone = far_targets(event, np.zeros(40))
     assert wild[20]
     assert not alone.any()
 

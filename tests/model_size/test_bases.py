@@ -6,7 +6,7 @@ from sklearn.linear_model import lars_path, orthogonal_mp
 from sklearn.preprocessing import PolynomialFeatures
 
 from holdtrue import SelectionPath
-from holdtrue.model_size import bases, families
+from holdtrue.model_size import bases
 
 
 def rows(n=30, p=1, seed=0, unlabeled=0):
@@ -25,14 +25,14 @@ def made(name, sample, max_terms=8, interval=None):
 def test_fourier_is_as_printed():
     u = np.array([0.3, -1.0])
     expected = [np.ones(2), np.cos(u), np.sin(u), np.cos(2 * u), np.sin(2 * u)]
-    got = families.fourier(u, 5)
+    got = bases.fourier(u, 5)
     np.testing.assert_allclose(got[:, 0], 1)
     np.testing.assert_allclose(got[:, 1:], np.sqrt(2) * np.array(expected[1:]).T)
 
 
 @pytest.mark.parametrize("name", ["fourier", "cosine", "legendre"])
 def test_functions_are_orthonormal_on_their_interval(name):
-    family = families.FAMILIES[name]
+    family = bases.FAMILIES[name]
     points, weights = np.polynomial.legendre.leggauss(200)
     u = family.low + (family.high - family.low) * (points + 1) / 2
     values = family.evaluate(u, 9)
@@ -45,7 +45,7 @@ def test_splines_of_every_size_are_the_whole_space_of_their_knots():
     for k in range(len(knots) + 1):
         powers = np.column_stack([u**j for j in range(4)])
         truncated = np.column_stack([powers, *(np.maximum(u - t, 0) ** 3 for t in knots[:k])])
-        values = families.bspline(u, 4 + k)
+        values = bases.bspline(u, 4 + k)
         assert np.linalg.matrix_rank(values) == 4 + k
         both = np.column_stack([values, truncated])
         assert np.linalg.matrix_rank(both, tol=1e-9) == 4 + k
@@ -53,13 +53,13 @@ def test_splines_of_every_size_are_the_whole_space_of_their_knots():
 
 def test_functions_of_a_size_are_the_first_of_every_larger_one():
     u = np.linspace(0, 1, 50)
-    for family in families.FAMILIES.values():
+    for family in bases.FAMILIES.values():
         at = family.low + (family.high - family.low) * u
         np.testing.assert_allclose(family.evaluate(at, 12)[:, :5], family.evaluate(at, 5))
 
 
 def test_products_come_in_order_of_total_degree():
-    products = families.total_degree_terms(2, 1, 10)
+    products = bases.total_degree_terms(2, 1, 10)
     degrees = [sum(k for _, k in product) for product in products]
     assert degrees == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
     assert len(set(products)) == 10
@@ -68,7 +68,7 @@ def test_products_come_in_order_of_total_degree():
 
 
 def test_fourier_products_pair_cosine_and_sine():
-    products = families.total_degree_terms(2, 2, 13)
+    products = bases.total_degree_terms(2, 2, 13)
     # Degree 1: cos and sin of each input; degree 2: of 2x0, the four products, of 2x1.
     assert products[1:5] == [((0, 1),), ((0, 2),), ((1, 1),), ((1, 2),)]
     assert products[5:7] == [((0, 3),), ((0, 4),)]

@@ -3,8 +3,8 @@ import pytest
 
 from holdtrue.model_size import bayes as module
 from holdtrue.model_size import kernel
+from holdtrue.model_size.bases import cosine
 from holdtrue.model_size.bayes import Grid, bayes, prior_grid
-from holdtrue.model_size.families import cosine
 
 
 def problem(n=20, n_terms=8, seed=0):

@@ -19,7 +19,7 @@ from sklearn.preprocessing import (
 
 from holdtrue import NestedRegressor, SelectionPath
 from holdtrue.datasets import make_curve
-from holdtrue.model_size import bases, families, kernel
+from holdtrue.model_size import bases, kernel
 from holdtrue.model_size.table import CRITERIA, UNITS
 
 PAPER = {"basis": "cosine", "criterion": "dee", "predict": "chosen"}
@@ -150,7 +150,7 @@ def test_rows_of_weight_zero_influence_nothing(basis, cv):
 
 def test_predictions_outside_the_range_are_those_at_its_end():
     data = make_curve(random_state=0)
-    for basis in families.FAMILIES:
+    for basis in bases.FAMILIES:
         model = NestedRegressor(basis, random_state=0).fit(data.X, data.y)
         ends = np.array([data.X.min(axis=0), data.X.max(axis=0)])
         np.testing.assert_array_equal(

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdtrue.model_size.inputs import InputMap, even_map, fences, quantiles
+from holdtrue.model_size.bases import InputMap, even_map, fences, quantiles
 
 
 def test_quantiles_by_hand_and_weights_are_repetitions():

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import gaussian_kde
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.families import fourier, legendre
+from holdtrue.model_size.bases import fourier, legendre
 from holdtrue.model_size.table import CRITERIA, UNITS, criteria
 
 

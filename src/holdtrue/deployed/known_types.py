@@ -20,11 +20,10 @@ _TYPES = {  # by module
     "holdtrue.domains.estimator": "TGreedyClassifier TGreedyRegressor",
     "holdtrue.domains.steady_estimator": "SteadyRidgeClassifier SteadyRidgeRegressor",
     "holdtrue.model_size.average": "Average Curve",
-    "holdtrue.model_size.bases": "ColumnBasis GaussianBasis IntervalBasis PrincipalComponents "
-    "RadialBasis",
+    "holdtrue.model_size.bases": "ColumnBasis GaussianBasis InputMap IntervalBasis "
+    "PrincipalComponents RadialBasis",
     "holdtrue.model_size.bayes": "Posterior",
     "holdtrue.model_size.estimator": "NestedRegressor",
-    "holdtrue.model_size.inputs": "InputMap",
     "holdtrue.sources.estimator": "GreedyTLClassifier GreedyTLRegressor",
     "holdtrue.tables.column_summary": "FeatureColumn",
     "holdtrue.tables.encoder": "TableEncoder",

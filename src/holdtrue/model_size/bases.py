@@ -7,12 +7,17 @@ inputs is drawn when no unlabelled rows are given. The first term is always the 
 
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
+from bisect import bisect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.interpolate import BSpline
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -20,8 +25,6 @@ from sklearn.linear_model import lars_path, orthogonal_mp
 from sklearn.utils.extmath import svd_flip
 
 from holdtrue.errors import InputError
-from holdtrue.model_size.families import FAMILIES, Family, Product, total_degree_terms
-from holdtrue.model_size.inputs import InputMap, even_map, fences
 from holdtrue.path import SelectionPath
 
 NAMES = ("bspline", "columns", "cosine", "fourier", "lars", "legendre", "omp", "pca", "rbf")
@@ -31,6 +34,185 @@ _WIDTHS = (2, 4, 8, 16)  # of Gaussian kernels of several inputs
 _WIDTHS_OF_ONE = (0.4, 0.8)
 _WIDE = 200  # terms of an average that has more of them than the sample could fit
 _MOST_FIRST = 1000  # of the first degree: their covariance is held
+# A value this many times farther from the median than nine tenths of the values is wild.
+_WILD = 25.0
+# Fewer values than these have no tails to speak of.
+_FEW = 10
+# Of the distance between the outer tenths; a sample of an even input reaches about 0.15 by chance.
+_SKEWED = 0.2
+
+
+# --- functions of one variable on a fixed interval, and products of them ---
+
+
+@dataclass(frozen=True)
+class Family:
+    """Functions of one variable: ``evaluate(u, n)`` gives the first n of them, shape (len(u), n).
+
+    ``per_degree`` functions share each degree above 0; ``name(k, x)`` is function k of the
+    input called x.
+    """
+
+    low: float
+    high: float
+    per_degree: int
+    evaluate: Callable[[np.ndarray, int], np.ndarray]
+    name: Callable[[int, str], str]
+
+
+def fourier(u: np.ndarray, n_terms: int) -> np.ndarray:
+    """``1, √2 cos u, √2 sin u, √2 cos 2u, √2 sin 2u, ...`` on [-π, π] (section 4)."""
+    values = np.ones((len(u), n_terms))
+    for k in range(1, n_terms):
+        frequency = (k + 1) // 2
+        wave = np.cos if k % 2 else np.sin
+        values[:, k] = math.sqrt(2) * wave(frequency * u)
+    return values
+
+
+def cosine(u: np.ndarray, n_terms: int) -> np.ndarray:
+    """``1, √2 cos πu, √2 cos 2πu, ...`` on [0, 1]."""
+    values = math.sqrt(2) * np.cos(np.pi * np.arange(n_terms) * u[:, None])
+    values[:, 0] = 1.0
+    return values
+
+
+def legendre(u: np.ndarray, n_terms: int) -> np.ndarray:
+    """``√(2k+1) P_k(u)`` on [-1, 1]: polynomials of mean square 1."""
+    return np.polynomial.legendre.legvander(u, n_terms - 1) * np.sqrt(2 * np.arange(n_terms) + 1)
+
+
+def bspline(u: np.ndarray, n_terms: int) -> np.ndarray:
+    """Cubic splines on [0, 1], one knot more with each term behind the fourth.
+
+    The first four terms are the cubic polynomials. Knots enter at 1/2, 1/4, 3/4, 1/8, 5/8, ...
+    (van der Corput). With each the B-spline of the knots so far that has the new one in its
+    middle is added: it alone bends there, so every size is exactly a space of splines.
+    """
+    values = np.empty((len(u), n_terms))
+    values[:, : min(4, n_terms)] = legendre(2 * u - 1, min(4, n_terms))
+    knots = [0.0] * 4 + [1.0] * 4
+    height = np.eye(7)[3]
+    for k in range(4, n_terms):
+        i = k - 3  # its binary digits, turned round behind the point, are the knot
+        knot = sum(((i >> bit) & 1) / 2 ** (bit + 1) for bit in range(i.bit_length()))
+        at = bisect(knots, knot)
+        knots.insert(at, knot)
+        # `BSpline.basis_element` of the five knots, which spends most of its time around this.
+        five = knots[at - 2 : at + 3]
+        padded = np.array([five[0] - 1] * 3 + five + [five[-1] + 1] * 3)
+        bump = BSpline.construct_fast(padded, height, 3, extrapolate=False)
+        values[:, k] = bump(u)
+    return np.nan_to_num(values, copy=False)
+
+
+FAMILIES = {
+    "fourier": Family(
+        -math.pi,
+        math.pi,
+        2,
+        fourier,
+        lambda k, x: f"{'cos' if k % 2 else 'sin'}({(k + 1) // 2} {x})",
+    ),
+    "cosine": Family(0.0, 1.0, 1, cosine, lambda k, x: f"cos({k}π {x})"),
+    "legendre": Family(-1.0, 1.0, 1, legendre, lambda k, x: f"P{k}({x})"),
+    "bspline": Family(
+        0.0, 1.0, 1, bspline, lambda k, x: f"P{k}({x})" if k < 4 else f"spline{k - 3}({x})"
+    ),
+}
+
+
+# ((input, function), ...); the constant is ().
+Product = tuple[tuple[int, int], ...]
+
+
+def total_degree_terms(n_inputs: int, per_degree: int, n_terms: int) -> list[Product]:
+    """The first n_terms products of functions of single inputs, in order of total degree.
+
+    ``per_degree`` functions of one input share a degree (2 for Fourier's cosine and sine).
+    """
+
+    def products() -> Iterator[Product]:
+        yield ()
+        for degree in itertools.count(1):
+            for inputs in itertools.combinations_with_replacement(range(n_inputs), degree):
+                powers = [(j, len(list(run))) for j, run in itertools.groupby(inputs)]
+                # Degree g of one input has the functions per_degree (g-1) + 1, ..., per_degree g.
+                choices = [
+                    [(j, per_degree * (g - 1) + 1 + phase) for phase in range(per_degree)]
+                    for j, g in powers
+                ]
+                yield from itertools.product(*choices)
+
+    return list(itertools.islice(products(), n_terms))
+
+
+# --- maps of one input to [0, 1] ---
+#
+# A basis on an interval treats all parts of the interval alike. An input whose values crowd at one
+# end of the range leaves most of the interval empty; a logarithm spreads them out.
+
+
+@dataclass(frozen=True)
+class InputMap:
+    """Map of one input from [low, high] to [0, 1], held at the ends.
+
+    With a ``shift`` it is ``log(shift + distance)``, the distance counted from ``low``, or from
+    ``high`` if ``reverse``; without one it is linear.
+    """
+
+    low: float
+    high: float
+    shift: float | None = None
+    reverse: bool = False
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """The values on [0, 1]."""
+        held = np.clip(values, self.low, self.high)
+        width = self.high - self.low
+        if self.shift is None:
+            return np.asarray((held - self.low) / width)
+        distance = self.high - held if self.reverse else held - self.low
+        unit = np.log1p(distance / self.shift) / np.log1p(width / self.shift)
+        return 1 - unit if self.reverse else unit
+
+
+def quantiles(values: np.ndarray, weight: np.ndarray, at: tuple[float, ...]) -> list[float]:
+    """Values below which those shares of the weight lie; a weight of 2 is two values."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weight[order]) / weight.sum()
+    places = np.searchsorted(share, np.asarray(at) - 1e-12)
+    return [float(values[order[min(place, len(values) - 1)]]) for place in places]
+
+
+def fences(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Ends beyond which a value is wild: it would take nearly all of the range for itself."""
+    low, middle, high = quantiles(values, weight, (0.1, 0.5, 0.9))
+    reach = _WILD * max(high - middle, middle - low)
+    if reach == 0 or weight.sum() < _FEW:
+        return -np.inf, np.inf
+    return middle - reach, middle + reach
+
+
+def even_map(values: np.ndarray, weight: np.ndarray, low: float, high: float) -> InputMap:
+    """Map by the logarithm that puts the median midway between the tenths at both ends.
+
+    ``(q₁ + c)(q₉ + c) = (q₅ + c)²`` gives the shift c of a logarithm under which the quantiles
+    .1, .5 and .9 are evenly spaced. The map of an input that is nearly even already is linear.
+    """
+    q1, q5, q9 = quantiles(values, weight, (0.1, 0.5, 0.9))
+    reverse = q9 - q5 < q5 - q1
+    # Distances from the end where the values crowd.
+    a, b, c = (high - q9, high - q5, high - q1) if reverse else (q1 - low, q5 - low, q9 - low)
+    skew = a + c - 2 * b
+    if skew <= _SKEWED * (c - a):
+        return InputMap(low, high)
+    # Below a twentieth of the median's distance the crowded end itself would be torn apart.
+    shift = max((b * b - a * c) / skew, 0.05 * b, 1e-12 * (high - low), 1e-300)
+    return InputMap(low, high, shift, reverse)
+
+
+# --- bases ---
 
 
 class Rows(NamedTuple):

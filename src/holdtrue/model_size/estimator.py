@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,23 +13,28 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.errors import InputError, caution, speaks
+from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.evidence import SizeEvidence
-from holdtrue.model_size import bases, cautions, checks, kernel, outliers
+from holdtrue.model_size import bases, cautions, kernel
 from holdtrue.model_size.average import average_curves, fit_candidates
 from holdtrue.model_size.folds import Fold, held_out_error, split_rows
 from holdtrue.model_size.table import CRITERIA, UNITS, criteria, empty_score, reason_of
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.validation import (
+    check_count,
+    check_groups,
     check_magnitude,
     check_weights,
     feature_names,
+    is_number,
     numeric_rows,
     unlabeled_rows,
 )
 
 _BATCH = 10_000
 _BAYES_TERMS = 60
+_BASES = ("auto", *bases.NAMES)
+_MIN_ROWS = 3
 
 
 class _MethodBesideParameter:
@@ -235,16 +241,16 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         """
         X, y = numeric_rows(self, X, y, reset=True)
         predict = vars(self)["predict"]
-        checks.check_parameters(self, predict, self.n_features_in_)
+        _check_parameters(self, predict, self.n_features_in_)
         X, y = X.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
         weight = check_weights(sample_weight, len(X))
         unlabeled = unlabeled_rows(self, X_unlabeled)
         for name, values in (("X", X), ("X_unlabeled", unlabeled), ("y", y[:, None])):
             check_magnitude(name, values)
         used = weight > 0
-        labels = checks.grouped_rows(groups, used, self.criterion, predict)
+        labels = _grouped_rows(groups, used, self.criterion, predict)
         rows = bases.Rows(X[used], y[used], weight[used], unlabeled)
-        max_terms = checks.largest_size(self.max_terms, rows)
+        max_terms = _largest_size(self.max_terms, rows)
         rng = check_random_state(self.random_state)
         folds = split_rows(self.cv, X, y, weight, labels, rng)
 
@@ -254,7 +260,7 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         if isinstance(self.basis_, bases.TransformerBasis):
             texts = []
         if not texts:  # the target of a wild input is far from the others for that reason
-            wild, alone = outliers.wild_targets(rows, self._curve(rows.X))
+            wild, alone = cautions.far_targets(rows, self._curve(rows.X))
             if self._set_aside(alone, rows, folds, max_terms, rng):
                 places = np.flatnonzero(used)[alone]
                 texts.append(cautions.targets_aside(places, rows.y[alone]))
@@ -433,12 +439,114 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
             return False
         rest = bases.Rows(rows.X[kept], rows.y[kept], rows.weight[kept], rows.unlabeled)
         others = copy.copy(self)
-        n_terms = min(max_terms, checks.largest_size(None, rest))
+        n_terms = min(max_terms, _largest_size(None, rest))
         others._fit(rest, folds, n_terms, rng, grouped=False)
         without = others._average
-        if without is None or not outliers.beyond_doubt(rows, alone, average, without):
+        if without is None or not cautions.beyond_doubt(rows, alone, average, without):
             return False
         self.__dict__.update(vars(others))
         clause = f"{alone.sum()} wild target{'s' if alone.sum() > 1 else ''} set aside"
         self.path_ = replace(self.path_, reason=f"{self.path_.reason}; {clause}")
         return True
+
+
+# --- what is refused before any work ---
+
+
+def _check_parameters(model: Any, predict: Any, n_features: int) -> None:
+    """Refuse wrong parameters of `NestedRegressor`."""
+    check_choice("criterion", model.criterion, CRITERIA)
+    check_choice("predict", predict, ("average", "chosen"))
+    basis = model.basis
+    if isinstance(basis, str):
+        check_choice("basis", basis, _BASES)
+    elif not isinstance(basis, SelectionPath) and (
+        isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform"))
+    ):
+        raise InputError(
+            f"basis must be one of {', '.join(map(repr, _BASES))}, a transformer "
+            f"or a SelectionPath. Got {basis!r}."
+        )
+    elif isinstance(basis, SelectionPath) and basis.n_steps and basis.order.max() >= n_features:
+        raise InputError(
+            f"the path given as basis must name columns of X, 0 to {n_features - 1}. "
+            f"Got column {basis.order.max()}."
+        )
+    if model.interval is not None:
+        _check_interval(basis, model.interval, n_features)
+    if model.max_terms is not None:
+        check_count("max_terms", model.max_terms, 1)
+    noise = model.noise_variance
+    if noise is not None and not (is_number(noise) and noise >= 0):
+        raise InputError(
+            "noise_variance must be a number of at least 0, or None to estimate it. "
+            f"Got {shown(noise)}."
+        )
+    if isinstance(model.cv, numbers.Integral) and (isinstance(model.cv, bool) or model.cv < 2):
+        raise InputError(f"cv must be at least 2 folds. Got cv={shown(model.cv)}.")
+
+
+def _check_interval(basis: Any, interval: Any, n_features: int) -> None:
+    if not (isinstance(basis, str) and (basis == "auto" or basis in bases.FAMILIES)):
+        raise InputError(
+            f"interval is for the bases 'auto', {', '.join(map(repr, bases.FAMILIES))}. "
+            f"Got interval={shown(interval)} with basis={basis!r}. Pass interval=None."
+        )
+    try:
+        ends = np.asarray(interval, dtype=np.float64)
+    except (TypeError, ValueError):
+        ends = np.empty(0)
+    fits = ends.shape in ((2,), (n_features, 2)) and np.isfinite(ends).all()
+    if not fits or not (ends[..., 0] < ends[..., 1]).all():
+        raise InputError(
+            "interval must be (low, high) with low < high, or one such pair per feature, shape "
+            f"({n_features}, 2). Got {shown(interval)}."
+        )
+
+
+def _grouped_rows(groups: Any, used: np.ndarray, criterion: str, predict: str) -> Any:
+    """Group of each row, or None; refused where rows are taken for independent."""
+    if groups is None:
+        return None
+    labels = check_groups(groups, len(used))
+    if criterion != "cv" or predict != "chosen":
+        what = f"criterion={criterion!r}" if criterion != "cv" else "predict='average'"
+        raise InputError(
+            f"with groups, new data are new groups; {what} assumes that all rows are "
+            "independent. Pass criterion='cv' and predict='chosen', which leave out whole groups."
+        )
+    names = np.unique(labels[used])
+    if len(names) < 2:
+        raise InputError(
+            f"needs at least 2 groups, got 1 ({shown(names[0])} in every row of positive "
+            "weight). Pass the group of each row as fit(X, y, groups=...), or leave groups out."
+        )
+    return labels
+
+
+def _largest_size(max_terms: int | None, rows: bases.Rows) -> int:
+    """The largest number of terms to consider."""
+    n, n_rows = float(rows.weight.sum()), len(rows.y)
+    if n_rows < _MIN_ROWS or n < _MIN_ROWS:
+        hint = (
+            f"sample_weight sums to {n:g}: weights are repetitions, so do not scale them to 1."
+            if n < _MIN_ROWS <= n_rows
+            else "Two points fit every line."
+        )
+        raise InputError(
+            f"needs at least {_MIN_ROWS} rows to tell one size from another. "
+            f"Got {n_rows} sample{'s' if n_rows != 1 else ''}. {hint}"
+        )
+    # As many terms as different rows fit them all exactly, however often each is repeated.
+    different = len(np.unique(np.column_stack([rows.X, rows.y]), axis=0))
+    limit = min(n, different)
+    if max_terms is None:
+        return max(1, min(int(3 * limit // 4), 200))
+    if max_terms >= limit:
+        what = "rows" if different >= n else "different rows"
+        raise InputError(
+            f"max_terms must be below the number of rows. "
+            f"Got max_terms={max_terms} with {limit:g} {what}. "
+            f"Pass max_terms={max(1, int(np.ceil(limit)) - 1)} or less, or None."
+        )
+    return int(max_terms)
