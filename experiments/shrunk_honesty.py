@@ -29,7 +29,7 @@ from experiments.records import (
     write_csv,
 )
 
-from holdtrue.categories import grouped, kernel, left_out, rule_estimate, shrunk
+from holdtrue.categories import grouped, kernel, left_out, shrunk
 
 RESULTS = results("categories")
 SIZES = (500, 2_000, 10_000)
@@ -213,9 +213,7 @@ def judged(problem: Problem, n_rows: int, draw: int) -> Rows:
         for criterion in CRITERIA:
             rule = criterion in ("ginger", "majority")
             if problem.group is None:
-                estimate = (rule_estimate.estimate_rule if rule else shrunk.estimate)(
-                    criterion, seen
-                )
+                estimate = (left_out.estimate_rule if rule else shrunk.estimate)(criterion, seen)
             else:
                 estimate = (grouped.estimate_rule_groups if rule else grouped.estimate_groups)(
                     criterion, met

@@ -11,8 +11,8 @@ from hypothesis import given
 
 from holdtrue import Counts, GingerSelector
 from holdtrue.categories import kernel
-from holdtrue.categories.criteria import CRITERIA
 from holdtrue.categories.score import (
+    CRITERIA,
     Scoring,
     categorical_mask,
     check_classes,

@@ -17,8 +17,16 @@ from sklearn.model_selection import check_cv
 from holdtrue.categories.cells import Cells, in_order
 from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet
 from holdtrue.categories.left_out import clearly_least
-from holdtrue.categories.shrunk import STRENGTHS, best_readings, least, shares, strength_scores
-from holdtrue.categories.shrunk_numeric import count_sums, mean_scores, shrunk_means
+from holdtrue.categories.shrunk import (
+    STRENGTHS,
+    best_readings,
+    count_sums,
+    least,
+    mean_scores,
+    shares,
+    shrunk_means,
+    strength_scores,
+)
 from holdtrue.columns.bins import Reading, has_bins, readings
 from holdtrue.columns.counting import (
     Target,

@@ -42,19 +42,18 @@ import numpy as np
 
 from holdtrue.categories.group_pairs import rule_pairs, shrunk_pairs
 from holdtrue.categories.kernel import majority_rule, row_sums
-from holdtrue.categories.left_out import Estimate
-from holdtrue.categories.rule_estimate import estimate_rule
+from holdtrue.categories.left_out import Estimate, column_total, estimate_rule
 from holdtrue.categories.shrunk import (
     CHOSEN_BY,
     STRENGTHS,
-    column_total,
+    count_sums,
     estimate,
+    estimate_mean,
     least,
     pair,
     prior,
     together,
 )
-from holdtrue.categories.shrunk_numeric import count_sums, estimate_mean
 from holdtrue.columns.counting import N_MOMENTS, distinct_keys, grouped_moments
 from holdtrue.sums.group_profile import GroupTable, sums_by_value
 

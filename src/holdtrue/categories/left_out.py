@@ -1,10 +1,15 @@
-"""A mean left-out loss, how far it may be off, and what belongs beside it.
+"""Left-out losses: cells of a profile, rules (4) and (5), and how far a mean of losses may be off.
+
+The scores of the rules are those of `kernel.criterion_value`. Their standard errors are those of
+the rows' own left-out errors, where `kernel.jackknife` has intervals for rule (5) that leave [0, 1]
+by far: one row changes who has the majority.
 
 Notation
 --------
 =========  =========================================================================================
 N, l_i     rows; left-out loss of row i
 c_k, n     class counts of a value, and their sum
+cell       rows of one value and class; they have one left-out loss
 q, S_r     shares of the classes; ``Σ_k q_k^r``
 d          rows and strength that the left-out shares of a value rest on, ``n - 1 + a``
 b_ij       what row j being in the sample changes about l_i, beyond what it changes on average
@@ -26,15 +31,18 @@ Departures
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
+from holdtrue.categories.kernel import row_sums, unseen_cost
+
 # Largest value of a loss where it is not 1; the least is 0.
 LARGEST = dict.fromkeys(("log_loss", "squared_error", "information_gain"), math.inf)
 LARGEST["brier"] = 2.0
+BLOCK = 1 << 17  # numbers in one temporary array
 
 
 class Estimate(NamedTuple):
@@ -102,6 +110,50 @@ def clearly_least(scores: Sequence[float] | np.ndarray) -> int:
         if score < scores[best] - 1e-12 * abs(scores[best]):
             best = at
     return best
+
+
+# --- cells --------------------------------------------------------------------------------------
+
+
+class ClassCells(NamedTuple):
+    """Cells with rows: a row of the profile, or of a part of it, and a class."""
+
+    counts: np.ndarray  # shape (n_rows, n_classes): the rows, as floats
+    repeats: np.ndarray | None  # shape (n_rows,): how many values have each row
+    # row, label, shape (n_cells,)
+    row: np.ndarray
+    label: np.ndarray
+    # c, n, shape (n_cells,): rows of the value in the cell; rows of the value
+    c: np.ndarray
+    n: np.ndarray
+    weight: np.ndarray  # shape (n_cells,): rows of the sample in the cell, over all such values
+
+
+def cells_of(counts: np.ndarray, repeats: np.ndarray | None = None) -> ClassCells:
+    """The cells of a profile that have rows."""
+    counts = np.ascontiguousarray(counts, dtype=np.float64)
+    place = np.flatnonzero(counts)
+    row = place // counts.shape[1]
+    label = place - row * counts.shape[1]
+    c = counts.ravel()[place]
+    weight = c if repeats is None else c * repeats[row]
+    return ClassCells(counts, repeats, row, label, c, row_sums(counts)[row], weight)
+
+
+def parts_of(
+    counts: np.ndarray, repeats: np.ndarray | None = None, n_strengths: int = 1
+) -> Iterator[ClassCells]:
+    """Cells of a profile, in parts whose arrays over all strengths stay in the cache."""
+    n_rows = max(BLOCK // (n_strengths * counts.shape[1]), 1)
+    for start in range(0, len(counts), n_rows):
+        part = slice(start, start + n_rows)
+        yield cells_of(counts[part], None if repeats is None else repeats[part])
+
+
+def column_total(counts: np.ndarray, repeats: np.ndarray | None = None) -> np.ndarray:
+    """``N_k``, rows of each class, as floats."""
+    total = np.einsum("vk->k", counts) if repeats is None else repeats @ counts
+    return total.astype(np.float64)
 
 
 # --- squares of rows ---------------------------------------------------------------------------
@@ -196,3 +248,69 @@ def tie_pairs(
     lead, divisor = (0, 4) if shared else (1, 2)
     inner = np.where(behind <= lead, first * second / 2, first * (first - 1) / divisor)
     return np.where(behind <= 2, inner, 0.0)
+
+
+# --- rules (4) and (5) --------------------------------------------------------------------------
+
+
+def rule_losses(criterion: str, cells: ClassCells, cost: np.ndarray) -> np.ndarray:
+    """Left-out error of rule (4) or (5) for a row of each cell, shape (n_cells,).
+
+    Rule (4): ``1 - (c_j - 1)/(n - 1)``. Rule (5): 1 if another class leads without the row,
+    ``1 - 1/t`` if t classes lead together, the row's among them, else 0.
+
+    ``cost`` is that of a row whose value no other row has, by class (`kernel.unseen_cost`).
+    """
+    alone = cells.n == 1
+    if criterion == "ginger":
+        losses = (cells.n - cells.c) / np.where(alone, 1.0, cells.n - 1)
+    else:
+        n_classes = cells.counts.shape[1]
+        two = np.partition(cells.counts, n_classes - 2, axis=1)[:, -2:]
+        second, most = two[cells.row, 0], two[cells.row, 1]
+        rival = np.where(cells.c == most, second, most)  # the largest count of another class
+        level = np.count_nonzero(cells.counts == two[:, :1], axis=1)[cells.row]
+        ties = 1 - 1 / (1 + level)  # rival is the second count where the row's class leads by one
+        losses = np.where(cells.c - 1 > rival, 0.0, np.where(cells.c - 1 == rival, ties, 1.0))
+    return np.where(alone, cost[cells.label], losses)
+
+
+def estimate_rule(
+    criterion: str,
+    counts: np.ndarray,
+    repeats: np.ndarray | None = None,
+    *,
+    unseen: str = "uniform",
+) -> Estimate:
+    """`ginger` or `majority` with the standard error of the rows' own left-out errors.
+
+    At least 2 rows and 2 classes.
+    """
+    total = column_total(counts, repeats)
+    N = float(total.sum())
+    cost = unseen_cost(criterion, total, unseen)
+    whole = cells_of(total[None])
+    base = np.zeros(len(total))
+    base[whole.label] = rule_losses(criterion, whole, cost)
+    chance = 1 - 1 / len(total)
+    if total @ base > chance * N * (1 + 1e-12):  # `kernel`, departure 6
+        base[:] = chance
+    parts, pairs = [], 0.0
+    for cells in parts_of(counts, repeats):
+        losses = rule_losses(criterion, cells, cost)
+        parts.append(spread(cells.weight, losses, base[cells.label]))
+        pairs += _value_pairs(criterion, cells)
+    return joined(criterion, parts, pairs, float(total @ base) / N, math.nan)
+
+
+def _value_pairs(criterion: str, cells: ClassCells) -> float:
+    """Sum of ``b_ij b_ji`` over rows of the same value."""
+    counts, n = cells.counts, row_sums(cells.counts)
+    if criterion == "ginger":
+        several = np.maximum(n, 2)
+        terms = several / (several - 1) * share_pairs("ginger", counts / several[:, None])
+        terms = np.where(n >= 2, terms, 0.0)
+    else:
+        two = np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:]
+        terms = tie_pairs(two[:, 1], two[:, 0], two[:, 1] - two[:, 0], shared=True)
+    return float(terms.sum() if cells.repeats is None else cells.repeats @ terms)

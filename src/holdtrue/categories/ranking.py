@@ -15,7 +15,6 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from holdtrue.categories.display import shape_chart
-from holdtrue.categories.on_engine import engine_columns
 from holdtrue.categories.pairs import same_columns
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
@@ -37,6 +36,7 @@ from holdtrue.columns.counting import Groups, Target, count_groups
 from holdtrue.columns.outline import Outline
 from holdtrue.columns.parts import column_parts, count_in_parts
 from holdtrue.engine import engine_of
+from holdtrue.engine.table import EngineTable
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath, data_frame
@@ -393,6 +393,42 @@ def rank_columns(
         twins = same_columns(table, names, rows, subjects, estimates, max_bins)
         path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), **twins))
     return Ranking(path)
+
+
+def engine_columns(
+    table: EngineTable,
+    target: Any,
+    *,
+    criterion: str,
+    target_type: str,
+    groups: Any,
+    categorical_features: Any,
+    max_bins: int,
+    **only_here: Any,
+) -> tuple[list[str], tuple[Any, ...] | None, Iterator[Profile | GroupProfile]]:
+    """Names of the columns beside target and groups, classes, and profiles in that order.
+
+    ``only_here`` are options that need the rows: they must be None.
+    """
+    for option, value in only_here.items():
+        if value is not None:
+            raise InputError(
+                f"{option} is for data on this machine. Leave it out with a table that lives "
+                "elsewhere."
+            )
+    roles = {"target": target} | ({} if groups is None else {"groups": groups})
+    table.check_names(**roles)
+    names = [name for name in table.names if name not in roles.values()]
+    if not names:
+        raise InputError("there is no column to rank beside the target.")
+    kinds = kinds_of(categorical_features, names, (table.kinds[name] for name in names))
+    read = table.target(target, target_type, groups)
+    check_classes(read.classes, read.n_samples)
+    judged_by = criterion_for(criterion, read.classes)
+    if groups is not None:
+        judged_by.check_groups()
+    profiles = table.profiles(dict(zip(names, kinds, strict=True)), read, groups, max_bins)
+    return names, read.classes, (profile for _, profile in profiles)
 
 
 def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[ColumnEstimate]:
