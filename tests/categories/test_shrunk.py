@@ -613,7 +613,7 @@ def test_no_strength_is_better_and_intervals_stay_in_range(counts, loss):
         assert result.score == pytest.approx(scores.min(), abs=1e-14)
         assert result.score <= result.no_column
         assert result.skill >= -1e-12
-    tied = np.flatnonzero(scores <= scores.min() * (1 + 1e-13))
+    tied = np.flatnonzero(scores <= scores.min() + 1e-13 * abs(scores.min()))
     assert result.strength >= STRENGTHS[tied[-1]]
     low, high = result.interval()
     assert 0 <= low <= result.score <= high <= left_out.LARGEST.get(loss, 1.0)
