@@ -23,7 +23,7 @@ _MAX_BYTES, _SMALL, _MAX_RATIO = 1 << 32, 1 << 26, 50
 # How the parts of a file are put together; others call functions and methods that it names.
 _LOADERS = {
     "BytesNode", "ConstructorFromReduceNode", "DictNode", "JsonNode", "ListNode", "LossNode",
-    "NdArrayNode", "ObjectNode", "TupleNode", "TypeNode",
+    "NdArrayNode", "ObjectNode", "TreeNode", "TupleNode", "TypeNode",
 }  # fmt: skip
 
 

@@ -86,5 +86,7 @@ def _trees(model: Any) -> Iterator[tuple[np.ndarray, ...]]:
         if tree is not None:
             if grown.n_features_in_ != model.n_features_in_:
                 raise InputError("the model is damaged: its trees are of other columns.")
+            if tree.node_count != tree.capacity:  # the views below have the length that it names
+                raise InputError("the model is damaged: a tree leads out of itself.")
             left = tree.children_left
             yield left, tree.children_right, tree.feature, left != _NO_CHILD
