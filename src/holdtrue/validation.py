@@ -141,15 +141,7 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
     try:
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
-            home = type(X).__module__.split(".")[0]
-            verb = {"dask": "compute", "pyspark": "toPandas"}.get(home, "collect")
-            advice = ""
-            if verb != "collect":
-                advice = " Moments.from_engine(X, target=...) sums where the rows are."
-            raise InputError(
-                f"{what} is a query of {home} that has not been run. Call its .{verb}() first."
-                + advice
-            )
+            raise _not_run(what, X, "Moments.from_engine(X, target=...) sums where the rows are.")
         if not isinstance(frame, nw.DataFrame):
             return None
         schema = frame.schema
@@ -164,6 +156,16 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
                 f"Got {dtype} in column {column!r}. Encode it or leave it out."
             )
     return list(frame.columns)
+
+
+def _not_run(what: str, X: Any, on_engine: str) -> ValueError:
+    """Error for a query; ``on_engine`` says what works on the cluster of one."""
+    home = type(X).__module__.split(".")[0]
+    verb = {"dask": "compute", "pyspark": "toPandas"}.get(home, "collect")
+    advice = "" if verb == "collect" else f" {on_engine}"
+    return InputError(
+        f"{what} is a query of {home} that has not been run. Call its .{verb}() first.{advice}"
+    )
 
 
 def _in_words(error: ValueError) -> ValueError:
@@ -218,7 +220,11 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
     The columns' names and number are kept at fit and compared later, as scikit-learn does.
     """
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(X, pa.RecordBatch):  # narwhals takes Arrow tables only
+        X = pa.Table.from_batches([X])
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise _not_run("X", X, "rank_columns(X, target) counts where the rows are.")
     if isinstance(frame, nw.DataFrame):
         # scikit-learn below 1.9 reads names by a protocol that newer Polars has dropped
         named = X if hasattr(X, "__dataframe__") else pa.table({n: [] for n in frame.columns})

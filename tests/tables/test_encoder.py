@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from holdtrue import TableEncoder
 from holdtrue.tables import open_table, rows_of
@@ -44,6 +46,41 @@ def test_every_kind_of_frame_gives_the_same(rows, frame):
     expected = TableEncoder().fit(rows).transform(rows.head(9))
     encoder = TableEncoder().fit(frame(rows))
     np.testing.assert_allclose(encoder.transform(frame(rows.head(9))), expected)
+
+
+def with_views(rows):
+    """Text as views, as Polars writes it to Arrow files; one column as codes of views."""
+    table = pa.Table.from_pandas(rows)
+    codes = table["plan"].dictionary_encode()
+    views = pa.dictionary(codes.type.index_type, pa.string_view())
+    return table.set_column(1, "plan", codes.cast(views)).set_column(
+        4, "id", table["id"].cast(pa.string_view())
+    )
+
+
+def test_text_in_views_is_text(rows, tmp_path):
+    rows["id"] = rows["id"].str[-1]
+    expected = TableEncoder().fit_transform(rows)
+    table = with_views(rows)
+    np.testing.assert_allclose(TableEncoder().fit_transform(table), expected)
+    feather.write_feather(table, tmp_path / "views.arrow")
+    with pa.OSFile(str(tmp_path / "views.arrows"), "wb") as file:
+        with pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+    pq.write_table(table.drop_columns("plan"), tmp_path / "views.parquet")
+    for name in ("views.arrow", "views.arrows", "views.parquet"):
+        frame = rows if name != "views.parquet" else rows.drop(columns="plan")
+        read = rows_of(open_table(tmp_path / name), "smoker", "id")
+        np.testing.assert_allclose(read.X, rows_of(open_table(frame), "smoker", "id").X)
+
+
+def test_a_record_batch_is_a_table_and_a_query_is_refused(rows):
+    batch = pa.RecordBatch.from_pandas(rows)
+    expected = TableEncoder().fit_transform(rows)
+    np.testing.assert_allclose(TableEncoder().fit_transform(batch), expected)
+    query = pl.from_pandas(rows).lazy()
+    with pytest.raises(ValueError, match=r"X is a query of polars that has not been run.*collect"):
+        TableEncoder().fit(query)
 
 
 def test_new_values_and_missing_columns_of_values_are_encoded_too(rows):

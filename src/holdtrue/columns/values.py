@@ -158,8 +158,9 @@ def type_kind(kind: Any) -> str:
 
 
 def value_type(kind: Any) -> Any:
-    """Type of the values, where an Arrow type keeps codes of them."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    """Type of the values, where an Arrow type keeps codes or views of them."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.large_string() if pa.types.is_string_view(kind) else kind  # Polars writes views
 
 
 def is_plain(kind: Any) -> bool:

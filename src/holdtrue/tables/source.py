@@ -89,6 +89,9 @@ def batch_of(columns: list[Any], kinds: Mapping[str, Any]) -> pa.RecordBatch:
 
 def widened(column: Any, kind: Any) -> Any:
     """A column in a type that holds its values; whole numbers become the nearest float."""
+    stored = column.type
+    if pa.types.is_dictionary(stored) and pa.types.is_string_view(stored.value_type):
+        column = column.cast(pa.dictionary(stored.index_type, pa.large_string()))
     return column if column.type == kind else column.cast(kind, safe=False)
 
 
