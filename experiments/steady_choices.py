@@ -41,7 +41,7 @@ from experiments.records import (
 )
 
 from holdtrue import Moments
-from holdtrue.domains import plan, steady, steady_choose
+from holdtrue.domains import plan, steady
 
 RESULTS = Path(__file__).parent / "results" / "domains"
 N_DOMAINS = (3, 5, 10, 50)
@@ -144,7 +144,7 @@ RULES: dict[str, Rule] = {
 }
 SECOND_ROUND = {"one penalty, spreads L^-12": common_penalty(12)}
 REFERENCE = {"plain ridge": plain_ridge}
-SPREADS = [(A, R) for R in steady_choose.SLOPE_SPREADS for A in steady_choose.INTERCEPT_SPREADS]
+SPREADS = [(A, R) for R in steady.SLOPE_SPREADS for A in steady.INTERCEPT_SPREADS]
 
 
 def compared(train: Moments, test: Moments) -> dict[str, float]:
@@ -153,9 +153,9 @@ def compared(train: Moments, test: Moments) -> dict[str, float]:
     n_domains = len(sums.n_samples)
     part_of, omega = plan.held_out_parts(n_domains), np.ones(n_domains)
     fits = []
-    for R in steady_choose.SLOPE_SPREADS:
-        fits += steady_choose.held_out_fits(
-            sums, part_of, omega, steady_choose.INTERCEPT_SPREADS, R, nested=False
+    for R in steady.SLOPE_SPREADS:
+        fits += steady.held_out_fits(
+            sums, part_of, omega, steady.INTERCEPT_SPREADS, R, nested=False
         )
     losses = np.array([one.losses for one in fits])
     errors = {}

@@ -46,7 +46,6 @@ FILES = {
     "sums/moments.py": "sums",
     "sums/profile.py": "sums",
     "sums/group_profile.py": "sums/test_profile.py categories/test_losses.py",
-    "sums/scatter.py": "sums",
     "report/answers/select.py": "report/test_answers.py",
     "report/answers/size.py": "report/test_answers.py",
 }

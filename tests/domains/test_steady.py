@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from holdtrue import Moments
-from holdtrue.domains import plan, steady, steady_choose
+from holdtrue.domains import plan, steady
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 
-SPREADS = [(A, R) for R in steady_choose.SLOPE_SPREADS for A in steady_choose.INTERCEPT_SPREADS]
+SPREADS = [(A, R) for R in steady.SLOPE_SPREADS for A in steady.INTERCEPT_SPREADS]
 
 
 def rows_of(n_domains=5, p=4, seed=0, n_targets=1, least=3, most=12):
@@ -36,11 +36,11 @@ def fitted_from(moments, *, nested=True, centre=True):
     sums = steady.standardised(moments, centre=centre)
     n_domains = len(sums.n_samples)
     part_of, omega = plan.held_out_parts(n_domains), np.ones(n_domains)
-    intercepts = steady_choose.INTERCEPT_SPREADS if centre else (math.inf,)
+    intercepts = steady.INTERCEPT_SPREADS if centre else (math.inf,)
     fits = []
-    for R in steady_choose.SLOPE_SPREADS:
-        fits += steady_choose.held_out_fits(sums, part_of, omega, intercepts, R, nested=nested)
-    return sums, fits, steady_choose.combined(sums, part_of, omega, fits)
+    for R in steady.SLOPE_SPREADS:
+        fits += steady.held_out_fits(sums, part_of, omega, intercepts, R, nested=nested)
+    return sums, fits, steady.combined(sums, part_of, omega, fits)
 
 
 def by_hand(X, y, groups, A, R, *, like, multiple):
@@ -69,7 +69,7 @@ def by_hand(X, y, groups, A, R, *, like, multiple):
 
 
 @pytest.mark.parametrize("A", [0.0, 1.0])
-@pytest.mark.parametrize("R", steady_choose.SLOPE_SPREADS)
+@pytest.mark.parametrize("R", steady.SLOPE_SPREADS)
 def test_with_known_variances_it_is_generalised_least_squares(A, R):
     X, y, groups = rows_of(n_targets=2)
     sums, fits, _ = fitted(X, y, groups)
@@ -108,7 +108,7 @@ def test_with_its_variances_and_no_ridge_it_is_statsmodels_mixed_model(a, r, eff
     np.testing.assert_allclose(solution + [y.mean(), 0, 0, 0], effects, rtol=1e-10)
 
 
-@pytest.mark.parametrize("R", steady_choose.SLOPE_SPREADS)
+@pytest.mark.parametrize("R", steady.SLOPE_SPREADS)
 def test_centred_within_domains_is_the_limit_of_a_large_spread_of_intercepts(R):
     X, y, groups = rows_of()
     sums, fits, _ = fitted(X, y, groups)
@@ -135,7 +135,7 @@ def test_slopes_of_domains_are_the_expected_ones():
         for d in range(5):
             u = T @ Z[groups == d].T @ left[groups == d]
             expected[d] += weight * (solution + u)[1:]
-    slopes = steady_choose.domain_slopes(sums, SPREADS, fits, weights)
+    slopes = steady.domain_slopes(sums, SPREADS, fits, weights)
     np.testing.assert_allclose(slopes, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -187,12 +187,12 @@ def test_nested_errors_choose_anew_without_the_domain():
                 # The equations of the three domains that are left; their T is that of all five.
                 (equations,) = steady.part_equations(sums, np.arange(5), [A], R)
                 left = np.isin(np.arange(5), kept).astype(float)
-                (coef,), (intercept,) = steady_choose.fits_to(equations, left[None], sums)
+                (coef,), (intercept,) = steady.fits_to(equations, left[None], sums)
                 rows = (X[groups == other] - sums.centre_x) @ sums.back
                 target = y[groups == other] - sums.centre_y
                 predicted = np.einsum("ij,cjk->cik", rows, coef) + intercept[:, None]
                 losses[s] += ((target - predicted) ** 2).mean(axis=(1, 2)) / 4
-        weights = steady_choose.candidate_weights(losses)
+        weights = steady.candidate_weights(losses)
         coef = sum(np.tensordot(w, one.coef[d], 1) for w, one in zip(weights, fits, strict=True))
         b = sum(np.tensordot(w, one.intercept[d], 1) for w, one in zip(weights, fits, strict=True))
         rows = (X[groups == d] - sums.centre_x) @ sums.back
@@ -404,10 +404,10 @@ def test_weights_of_candidates_by_hand():
     # Each spread at its least loss, 1 and 2, of equal ones at the first: 1 and 2^-12.
     losses = np.array([[3.0, 1.0, 1.0], [4.0, 5.0, 2.0]])
     expected = np.array([[0, 1, 0], [0, 0, 2.0**-12]]) / (1 + 2.0**-12)
-    np.testing.assert_allclose(steady_choose.candidate_weights(losses), expected)
+    np.testing.assert_allclose(steady.candidate_weights(losses), expected)
     # A perfect candidate takes all.
     perfect = [[0, 1, 0], [0, 0, 0]]
-    np.testing.assert_array_equal(steady_choose.candidate_weights(losses - 1), perfect)
+    np.testing.assert_array_equal(steady.candidate_weights(losses - 1), perfect)
 
 
 def test_the_interval_of_one_new_domain_by_hand():

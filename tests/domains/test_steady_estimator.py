@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
 from holdtrue import Moments, SteadyRidgeClassifier, SteadyRidgeRegressor
-from holdtrue.domains import steady_choose
+from holdtrue.domains import steady
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 
 
@@ -236,7 +236,7 @@ def test_an_interruption_leaves_a_path_that_says_so(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(steady_choose, "held_out_fits", interrupted)
+    monkeypatch.setattr(steady, "held_out_fits", interrupted)
     model = SteadyRidgeRegressor()
     X, y, groups = rows_of()
     with pytest.raises(KeyboardInterrupt):

@@ -19,8 +19,7 @@ from holdtrue.domains.base import distinct_rows
 from holdtrue.domains.kernel import Domains
 from holdtrue.errors import InputError
 from holdtrue.sums import Moments
-from holdtrue.sums.moments import moments_by_code
-from holdtrue.sums.scatter import without_rounding
+from holdtrue.sums.moments import moments_by_code, without_rounding
 from holdtrue.validation import check_magnitude
 
 _FIRST, _SPARE, _MOST = 32, 20, 256  # columns computed at once: see `RowColumns`

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
-from holdtrue.domains import kernel, plan, result
-from holdtrue.domains.base import working_memory
+from holdtrue.domains import kernel, plan
+from holdtrue.domains.base import WalksDomains, working_memory
 from holdtrue.domains.covariances import RowColumns, StoredColumns, domains_from_rows
 from holdtrue.errors import InputError, plain, shown, speaks
 from holdtrue.path import fits_whole
@@ -23,7 +23,7 @@ from holdtrue.validation import check_magnitude, is_number, numeric_rows
 _ALPHA = 0.05
 
 
-class SimilarityLearner(TransformerMixin, result.WalksDomains, BaseEstimator):
+class SimilarityLearner(TransformerMixin, WalksDomains, BaseEstimator):
     """Learn ``s(x, x') = Σ w_i x_i x'_i``: +1 for rows of one class, -1 for rows of two.
 
     For classes that were not seen (zero-shot): the features are those whose products tell same from

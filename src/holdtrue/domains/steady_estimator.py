@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
 
-from holdtrue.domains import steady_choose
+from holdtrue.domains import steady
 from holdtrue.domains.base import (
     ONE_SIDED_ERRORS,
     SINGLE_ROWS,
@@ -28,7 +28,7 @@ from holdtrue.domains.base import (
 )
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.plan import MAX_SINGLE, N_PARTS, held_out_parts
-from holdtrue.domains.steady import PENALTIES, standardised
+from holdtrue.domains.steady import PENALTIES
 from holdtrue.errors import InputError, caution, shown
 from holdtrue.evidence import PenaltyEvidence
 from holdtrue.path import SelectionPath, fits_whole
@@ -199,7 +199,7 @@ class SteadyRidgeBase(DomainEstimator):
         ``grouped``: whether the sums are those of domains, not of parts of the rows;
         ``single_rows``: whether every domain has a single row.
         """
-        sums = standardised(moments, centre=bool(self.fit_intercept))
+        sums = steady.standardised(moments, centre=bool(self.fit_intercept))
         n_domains = len(sums.n_samples)
         intercepts, slopes = _spreads(bool(self.fit_intercept), grouped)
         spreads = [(A, R) for R in slopes for A in intercepts]
@@ -207,13 +207,11 @@ class SteadyRidgeBase(DomainEstimator):
         weight = np.ones(n_domains) if grouped else sums.n_samples
         nested = grouped and n_domains >= _NESTED_FROM
         by_slope = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(steady_choose.held_out_fits)(
-                sums, part_of, weight, intercepts, R, nested=nested
-            )
+            delayed(steady.held_out_fits)(sums, part_of, weight, intercepts, R, nested=nested)
             for R in slopes
         )
         fits = [fit for of_slope in by_slope for fit in of_slope]
-        fit = steady_choose.combined(sums, part_of, weight, fits)
+        fit = steady.combined(sums, part_of, weight, fits)
         if classes is not None:
             self.classes_ = classes
         self._keep_path(fit, spreads, weight, int(part_of.max()) + 1, grouped=grouped)
@@ -225,7 +223,7 @@ class SteadyRidgeBase(DomainEstimator):
             return self
         self.n_domains_ = n_domains
         self.domains_ = check_moments(moments)
-        slopes_at = steady_choose.domain_slopes(sums, spreads, fits, fit.weights)
+        slopes_at = steady.domain_slopes(sums, spreads, fits, fit.weights)
         effects = np.einsum("jq,dqk->kjd", sums.back, slopes_at)
         self.domain_effects_ = effects[0] if len(effects) == 1 else effects
         empty = float(fit.curve[0].mean())
@@ -245,7 +243,7 @@ class SteadyRidgeBase(DomainEstimator):
 
     def _keep_path(
         self,
-        fit: steady_choose.SteadyFit,
+        fit: steady.SteadyFit,
         spreads: list[tuple[float, float]],
         weight: np.ndarray,
         n_parts: int,
@@ -375,10 +373,10 @@ class SteadyRidgeClassifier(PredictsClasses, SteadyRidgeBase):
 def _spreads(fit_intercept: bool, grouped: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Spreads of intercepts and of slopes to choose from."""
     if not fit_intercept:  # nothing is centred, within domains either
-        return (math.inf,), steady_choose.SLOPE_SPREADS if grouped else (0.0,)
+        return (math.inf,), steady.SLOPE_SPREADS if grouped else (0.0,)
     if not grouped:
         return (0.0,), (0.0,)
-    return steady_choose.INTERCEPT_SPREADS, steady_choose.SLOPE_SPREADS
+    return steady.INTERCEPT_SPREADS, steady.SLOPE_SPREADS
 
 
 def _check_columns_fit(X: Any, names: Any) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from holdtrue.domains import covariances, plan, result
+from holdtrue.domains import covariances, plan
 from holdtrue.domains.base import (
     DomainEstimator,
+    Walked,
+    WalksDomains,
     check_domain_count,
     check_moments,
     coded_targets,
@@ -24,7 +26,7 @@ from holdtrue.sums import Moments
 from holdtrue.validation import check_columns, check_level, unlabeled_rows
 
 
-class TGreedyBase(result.WalksDomains, DomainEstimator):
+class TGreedyBase(WalksDomains, DomainEstimator):
     """What the selector and the predictors share: parameters, checks and the fit."""
 
     def __init__(
@@ -214,7 +216,7 @@ class TGreedyBase(result.WalksDomains, DomainEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _keep(self, walked: result.Walked, labels: np.ndarray | None) -> None:
+    def _keep(self, walked: Walked, labels: np.ndarray | None) -> None:
         """Fitted attributes."""
         walk, selection, expected = walked
         path: Any = self.path_
