@@ -346,7 +346,7 @@ def test_a_second_reading_is_needed_only_where_values_turn_into_text(tmp_path, m
     monkeypatch.setattr(
         delimited,
         "Spill",
-        lambda: passes.append(1) or pytest.importorskip("holdtrue.tables.spill").Spill(),
+        lambda: passes.append(1) or pytest.importorskip("holdtrue.tables.source").Spill(),
     )
     column_of(tmp_path, ["", "1", "2.5", "NA"], 1)
     column_of(tmp_path, ["2024-01-01", "2024-01-01 10:00"], 1)

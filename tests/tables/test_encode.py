@@ -9,8 +9,8 @@ import pytest
 
 from holdtrue import Moments, TGreedyClassifier, TGreedyRegressor
 from holdtrue.tables import column_summary, open_table
-from holdtrue.tables import encode as features
-from holdtrue.tables.encode import moments_of, rows_of
+from holdtrue.tables import encoder as features
+from holdtrue.tables.encoder import moments_of, rows_of
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from holdtrue.tables import open_table, spill
+from holdtrue.tables import open_table
 from holdtrue.tables.text import Block
 
 # What ranking 50 MB may take above ranking three rows; the columns alone are 60 MB in memory, and
@@ -78,8 +78,8 @@ def test_an_interruption_leaves_no_file_behind(tmp_path, how):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     code = (
-        "import sys\nfrom holdtrue.tables import open_table, spill\nspill._PART = 1 << 20\n"
-        "spill.IN_MEMORY = 0\nprint('ready', flush=True)\n"
+        "import sys\nfrom holdtrue.tables import open_table, source\nsource._PART = 1 << 20\n"
+        "source.IN_MEMORY = 0\nprint('ready', flush=True)\n"
         "while True: open_table(sys.argv[1])"
     )
     started = subprocess.Popen(
@@ -107,7 +107,7 @@ def test_arrow_reads_from_memory_that_its_threads_can_free_without_python(tmp_pa
         "ParquetFile",
         lambda source, **given: sources.append(source) or parquet_file(source, **given),
     )
-    monkeypatch.setattr(spill, "IN_MEMORY", 0)
+    monkeypatch.setattr("holdtrue.tables.source.IN_MEMORY", 0)
     write_file(tmp_path / "a.csv", 20_000)
     table = open_table(tmp_path / "a.csv")
     assert len(table.column("score")) == 20_000

@@ -543,7 +543,7 @@ def test_a_gzip_file_that_unpacks_to_far_too_much_is_refused(tmp_path, monkeypat
 
 
 def test_a_limit_that_is_not_a_number_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("holdtrue.tables.spill.IN_MEMORY", 0)
+    monkeypatch.setattr("holdtrue.tables.source.IN_MEMORY", 0)
     monkeypatch.setenv("HOLDTRUE_MAX_SPILL", "much")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="HOLDTRUE_MAX_SPILL must be a number of bytes"):

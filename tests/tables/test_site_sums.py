@@ -11,9 +11,8 @@ from holdtrue import SteadyRidgeClassifier, SteadyRidgeRegressor, TGreedyClassif
 from holdtrue.sums.packing import pack, unpack
 from holdtrue.tables import open_table
 from holdtrue.tables import site_sums as site_module
-from holdtrue.tables.encode import moments_of
-from holdtrue.tables.joined_sums import joined
-from holdtrue.tables.site_sums import SiteSums, site_sums
+from holdtrue.tables.encoder import moments_of
+from holdtrue.tables.site_sums import SiteSums, joined, site_sums
 
 FIELDS = ("n_samples", "mean_x", "scatter_xx", "mean_y", "scatter_xy", "scatter_yy")
 

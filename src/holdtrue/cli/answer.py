@@ -24,7 +24,7 @@ from holdtrue.deployed.build import promise_of, saved_model, target_labels
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
 from holdtrue.tables.column_summary import feature_columns
-from holdtrue.tables.encode import TableRows, rows_of
+from holdtrue.tables.encoder import TableRows, rows_of
 
 
 class Answer(NamedTuple):

@@ -29,7 +29,7 @@ from holdtrue.deployed import Promise, SavedModel
 from holdtrue.deployed.slim import on_needed_columns, slim
 from holdtrue.errors import InputError
 from holdtrue.report.answers import columns_notes, compare_summary
-from holdtrue.tables.encode import TableRows, rows_of
+from holdtrue.tables.encoder import TableRows, rows_of
 
 
 def answer(

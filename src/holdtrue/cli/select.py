@@ -45,8 +45,8 @@ from holdtrue.evidence import DomainEvidence, PenaltyEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers import columns_notes, select_summary
 from holdtrue.report.answers.words import an
-from holdtrue.tables.encode import TableMoments, TableRows, moments_of
-from holdtrue.tables.joined_sums import joined
+from holdtrue.tables.encoder import TableMoments, TableRows, moments_of
+from holdtrue.tables.site_sums import joined
 
 
 def answer(

@@ -21,8 +21,7 @@ import pyarrow as pa
 from holdtrue.errors import InputError, first_line
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns
-from holdtrue.tables.source import one_array
-from holdtrue.tables.spill import Spill
+from holdtrue.tables.source import Spill, one_array
 from holdtrue.tables.text import BLOCK, Block, TextFile, columns_at, likely_zeros
 
 # Changes of kind after which the values that were kept can still be used.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdtrue.errors import InputError, MissingFileError, named
-from holdtrue.tables.spill import LIMIT_VARIABLE, spill_limit
+from holdtrue.tables.source import LIMIT_VARIABLE, spill_limit
 
 FILES = (
     "a CSV, Parquet, Feather (Arrow), JSON, Excel or DuckDB file, a folder of Parquet files, or a "

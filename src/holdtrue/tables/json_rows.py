@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from holdtrue.errors import InputError, first_line
 from holdtrue.tables.files import check_same_columns
-from holdtrue.tables.spill import Spill
+from holdtrue.tables.source import Spill
 from holdtrue.tables.text import BLOCK, MAX_RECORD, Block, TextFile
 
 _SHAPES = "Expected one object a line, or an array of objects: [{...}, {...}]."

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.values import columns_of
 from holdtrue.errors import InputError, SpokenError, check_choice, first_line, speaks
 from holdtrue.tables import text_types
 from holdtrue.tables.columnar import ArrowFiles, ParquetFiles, read_arrow_stream
+from holdtrue.tables.computed import Reading, as_written
 from holdtrue.tables.delimited import Delimited
-from holdtrue.tables.duck import read_duckdb
-from holdtrue.tables.excel import sheet_as_csv
 from holdtrue.tables.files import (
     STANDARD_INPUT,
     Files,
@@ -25,10 +22,10 @@ from holdtrue.tables.files import (
     found_files,
 )
 from holdtrue.tables.json_rows import JsonRows, looks_like_json
-from holdtrue.tables.source import Place, Source, batch_of
+from holdtrue.tables.multi_table import read_duckdb, sheet_as_csv
+from holdtrue.tables.source import Frame, Place, Source
 from holdtrue.tables.table import Table
 from holdtrue.tables.text import TextFile
-from holdtrue.tables.written import Reading, as_written
 
 
 @speaks
@@ -90,7 +87,7 @@ def open_table(
     else:
         _only_for("table", table, "DuckDB files")
         _only_for("encoding", encoding, "text files")
-        frame = _Frame(source)
+        frame = Frame(source)
         description = f"{type(source).__module__.split('.')[0]} {type(source).__name__}"
         opened = Table(frame, description, None, _known(wanted, frame.types))
     for name in wanted:
@@ -201,24 +198,3 @@ def _only_for(name: str, value: Any, what: str) -> None:
 
 def _known(wanted: Mapping[str, str], types: Mapping[str, Any]) -> dict[str, str]:
     return {name: kind for name, kind in wanted.items() if name in types}
-
-
-class _Frame:
-    """Columns of a frame that is in memory."""
-
-    def __init__(self, data: Any):
-        self._columns = columns_of(data)
-        self.types = {
-            name: pa.string() if isinstance(column, np.ndarray) else column.type
-            for name, column in self._columns.items()
-        }
-        self.n_rows = len(next(iter(self._columns.values()), ()))
-        if not self.n_rows:
-            raise InputError(f"the table has {len(self.types)} columns and no rows.")
-
-    def column(self, name: str) -> Any:
-        return self._columns[name]
-
-    def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
-        for start in range(0, self.n_rows, rows):
-            yield batch_of([self._columns[name][start : start + rows] for name in kinds], kinds)

@@ -21,10 +21,9 @@ from holdtrue.columns.values import (
     value_type,
 )
 from holdtrue.errors import InputError, did_you_mean, speaking_as, speaks
-from holdtrue.tables.date_parts import date_parts
+from holdtrue.tables.computed import ComputedColumns, date_parts, wanted_columns
 from holdtrue.tables.files import Files
-from holdtrue.tables.source import ComputedColumns, Place, Source, batch_of
-from holdtrue.tables.wanted import wanted_columns
+from holdtrue.tables.source import Place, Source, batch_of
 
 # Of larger files the fingerprint covers the size, the beginning and the end.
 WHOLE = 1 << 30
