@@ -23,8 +23,8 @@ LAYERS = [
     ["categories", "domains", "model_size", "sources"],
     ["tables", "datasets"],
     ["engine", "columns", "sums"],
-    ["display", "path"],
-    ["charts", "evidence", "files", "progress", "skops_files", "targets", "validation"],
+    ["path"],
+    ["charts", "evidence", "files", "progress", "targets", "validation"],
     ["errors", "records"],
 ]
 WIDTH, GAP, LAYER_GAP = 1080, 18, 46

@@ -27,7 +27,6 @@ _NAMES = {
         "compare_models",
     ),
     "holdtrue.deployed": ("SavedModel", "deploy", "load_model"),
-    "holdtrue.display": ("PathDisplay",),
     "holdtrue.domains": (
         "SimilarityLearner",
         "SteadyRidgeClassifier",
@@ -39,7 +38,7 @@ _NAMES = {
     "holdtrue.domains.display": ("DomainsDisplay",),
     "holdtrue.model_size": ("NestedRegressor",),
     "holdtrue.model_size.display": ("CriteriaDisplay", "compare_criteria"),
-    "holdtrue.path": ("SelectionPath",),
+    "holdtrue.path": ("PathDisplay", "SelectionPath"),
     "holdtrue.sources": ("GreedyTLClassifier", "GreedyTLRegressor", "SourcePool"),
     "holdtrue.sources.display": ("TransferDisplay", "transfer_matrix"),
     "holdtrue.sums": ("Counts", "Moments", "Profile"),
@@ -55,7 +54,6 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table above
     from holdtrue.categories.display import *  # noqa: F403
     from holdtrue.compare import *  # noqa: F403
     from holdtrue.deployed import *  # noqa: F403
-    from holdtrue.display import *  # noqa: F403
     from holdtrue.domains import *  # noqa: F403
     from holdtrue.domains.display import *  # noqa: F403
     from holdtrue.model_size import *  # noqa: F403

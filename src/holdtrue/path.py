@@ -1,10 +1,10 @@
-"""The result that every family returns: candidates in order of entry, and where to stop."""
+"""The result that every family returns: candidates in order of entry, where to stop, a picture."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdtrue.charts import Lines, Series, svg
+from holdtrue.charts.axes import draw, new_axes
 from holdtrue.errors import (
     InputError,
     InputTypeError,
@@ -27,6 +28,7 @@ from holdtrue.records import Document
 
 _Evidence = TypeVar("_Evidence", bound=Evidence)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_Self = TypeVar("_Self", bound="Display")
 _FRAMES = ("pandas", "polars", "pyarrow")
 
 
@@ -329,3 +331,93 @@ def _frozen(name: str, given: np.ndarray, dtype: type) -> np.ndarray:
 
 
 _INTERRUPTED = SelectionPath((), (), (np.nan,), 0, "interrupted")
+
+
+# --- displays -------------------------------------------------------------------------------------
+
+
+class Display:
+    """A plot of a path and its evidence, drawn when asked; a child says in `plot` what is drawn.
+
+    Parameters
+    ----------
+    path : SelectionPath
+    """
+
+    _evidence: ClassVar[type[Evidence] | None] = None
+
+    @speaks
+    def __init__(self, path: SelectionPath):
+        if not isinstance(path, SelectionPath):
+            raise InputTypeError(
+                f"expected a SelectionPath. Got {type(path).__name__}. "
+                f"For a fitted estimator call {type(self).__name__}.from_estimator."
+            )
+        if self._evidence is not None:
+            path.evidence_as(self._evidence)
+        self.path = path
+
+    @classmethod
+    @speaks
+    def from_estimator(cls: type[_Self], estimator: Any, **options: Any) -> _Self:
+        """Draw the ``path_`` of a fitted estimator; options are those of `plot`."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(estimator)
+        path = getattr(estimator, "path_", None)
+        if path is None:
+            raise InputTypeError(
+                f"expected an estimator with path_. Got {type(estimator).__name__}."
+            )
+        return cls.from_path(path, **options)
+
+    @classmethod
+    @speaks
+    def from_path(cls: type[_Self], path: SelectionPath, **options: Any) -> _Self:
+        """Draw a path; options are those of `plot`."""
+        return cls(path).plot(**options)
+
+    def plot(self: _Self) -> _Self:
+        """Draw the path."""
+        raise NotImplementedError
+
+
+class PathDisplay(Display):
+    """Plot of a path: the estimated error on unseen data against the number of steps.
+
+    Build one with `from_estimator` or `from_path`; call `plot` to draw it again.
+
+    Parameters
+    ----------
+    path : SelectionPath
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+        The estimates.
+
+    See Also
+    --------
+    RankingDisplay, DomainsDisplay, CriteriaDisplay, TransferDisplay : What a family's path rests
+        on.
+
+    Examples
+    --------
+    >>> from holdtrue import PathDisplay, SelectionPath
+    >>> path = SelectionPath([0, 1], ["dose", "age"], [1.0, 0.4, 0.5], 1, "least at 1 feature")
+    >>> display = PathDisplay.from_path(path)  # doctest: +SKIP
+    """
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+
+    @speaks
+    def plot(self, ax: Any = None) -> PathDisplay:
+        """Draw the path, on ``ax`` if given."""
+        ax = new_axes(size=(7, 4.2)) if ax is None else ax
+        self.line_ = draw(replace(self.path.chart(), title=self.path.reason), ax)[-1]
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -19,9 +19,8 @@ from sklearn.pipeline import make_pipeline
 from holdtrue import NestedRegressor, SavedModel, SteadyRidgeRegressor, deploy, load_model
 from holdtrue.compare import DomainAverageClassifier
 from holdtrue.compare.field import default_models
-from holdtrue.deployed.known_types import KNOWN_TYPES
-from holdtrue.deployed.slim import slim
-from holdtrue.skops_files import UnfitFile, _types, dump_skops, load_skops
+from holdtrue.deployed.contents import KNOWN_TYPES, slim
+from holdtrue.files import UnfitFile, _types, dump_skops, load_skops
 from holdtrue.tables import TableEncoder
 
 pytestmark = pytest.mark.skipif(not importlib.util.find_spec("skops"), reason="skops is missing")

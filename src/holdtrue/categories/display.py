@@ -10,12 +10,11 @@ import numpy as np
 
 from holdtrue.charts import Dot, Dots, Lines, Series, number
 from holdtrue.charts.axes import draw, new_axes, plain_text
+from holdtrue.charts.chart import shortened
 from holdtrue.charts.layout import CATEGORIES
-from holdtrue.charts.words import shortened
-from holdtrue.display import Display
 from holdtrue.errors import InputError, speaks
 from holdtrue.evidence import ColumnEvidence, Shape
-from holdtrue.path import SelectionPath
+from holdtrue.path import Display, SelectionPath
 
 __all__ = ["RankingDisplay", "TreeDisplay", "export_text", "ranking_chart", "shape_chart"]
 

@@ -8,8 +8,7 @@ import textwrap
 from typing import Any
 
 from holdtrue.charts import layout
-from holdtrue.charts.chart import Chart, Dots, Heat, Lines
-from holdtrue.charts.words import printable, shortened
+from holdtrue.charts.chart import Chart, Dots, Heat, Lines, printable, shortened
 from holdtrue.errors import MissingPackageError
 
 _LABEL = 40  # longest name, in letters

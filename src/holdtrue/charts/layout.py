@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from holdtrue.charts.chart import Dot, Dots, Heat, Lines, Series
-from holdtrue.charts.words import number
+from holdtrue.charts.chart import Dot, Dots, Heat, Lines, Series, number
 
 # Colours that stay apart for colour-blind readers (Okabe & Ito 2008, and one violet, since their
 # sky blue is the blue of a dark page): blue for +, orange for −.

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from holdtrue.charts import layout
-from holdtrue.charts.chart import Chart, Dots, Heat, Lines, Series
+from holdtrue.charts.chart import Chart, Dots, Heat, Lines, Series, number, printable, shortened
 from holdtrue.charts.layout import Style
-from holdtrue.charts.words import number, printable, shortened
 
 _WIDTH = 720
 _NARROW = 480  # a narrower chart is lower, and gives names less room

@@ -1,33 +1,41 @@
-"""`holdtrue compare`: models on the same left-out domains, or rows."""
+"""`holdtrue compare`: models, the user's own too, on the same left-out domains, or rows."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 
 from holdtrue.cli.answer import (
     Answer,
+    Name,
     answered,
+    call,
     encoded_rows,
     kept_model,
     kept_warnings,
+    opened_lines,
+    program,
     promise_on,
     repeated,
     without_values,
 )
 from holdtrue.cli.ask import Ask, Data
-from holdtrue.cli.own_models import own_models, raw_columns, raw_frame
-from holdtrue.cli.python_lines import Name, call, opened_lines, program, without_folders
+from holdtrue.cli.write import without_folders
 from holdtrue.compare import Comparison, compare_models
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR
 from holdtrue.compare.field import fit_with_groups, named_models
 from holdtrue.deployed import Promise, SavedModel
-from holdtrue.deployed.slim import on_needed_columns, slim
-from holdtrue.errors import InputError
+from holdtrue.deployed.contents import on_needed_columns, slim
+from holdtrue.errors import InputError, MissingFileError, MissingPackageError, did_you_mean
+from holdtrue.files import UnfitFile, load_skops
 from holdtrue.report.answers import columns_notes, compare_summary
 from holdtrue.tables.encoder import TableRows, rows_of
 
@@ -56,7 +64,7 @@ def answer(
         raise InputError(f"--checkpoint must be a file. Got the folder {checkpoint!r}.")
     names = None if models is None else [name.strip() for name in models.split(",")]
     field = named_models(names, is_classes=not data.kind.is_numeric)
-    own_field = own_models(model or [], field)
+    own_field = _own_models(model or [], field)
     options: dict[str, Any] = {
         "cv": None if domain_order == "any" else "time",
         "scoring": scoring,
@@ -67,7 +75,7 @@ def answer(
         rows = encoded_rows(data)
         raw: dict[str, list[str]] = {}  # columns that models of the user read as they are
         for name, mine in own_field.items():
-            columns = raw_columns(name, mine, data, rows.feature_names)
+            columns = _raw_columns(name, mine, data, rows.feature_names)
             if columns is not None:
                 raw[name] = columns
             else:
@@ -75,7 +83,7 @@ def answer(
         judged = {"groups": rows.groups, "target_type": data.kind.target_type, **options}
         contest = compare_models(field, rows.X, rows.y, checkpoint=checkpoint, **judged)
         for name, columns in raw.items():
-            (frame,) = repeated(data, raw_frame(data, columns))
+            (frame,) = repeated(data, _raw_frame(data, columns))
             kept = None if checkpoint is None else f"{checkpoint}.{name}"
             alone = compare_models(
                 {name: own_field[name]}, frame, rows.y, checkpoint=kept, **judged
@@ -173,3 +181,73 @@ def _lines(
         *lines,
         *(f"print({contest})" for contest in contests),
     )
+
+
+# --- the user's own models ------------------------------------------------------------------------
+
+
+def _own_models(files: Sequence[str], field: Collection[str]) -> dict[str, Any]:
+    """Models by the names of their files; ``field`` are names that are taken."""
+    models: dict[str, Any] = {}
+    for file in files:
+        name = Path(file).stem
+        if name in models:
+            listed = ", ".join(files)
+            raise InputError(f"models of --model must have different names. Got {listed}.")
+        if name in field:
+            raise InputError(f"{name!r} is a model of the field (--model). Rename {file}.")
+        if not Path(file).is_file():
+            raise MissingFileError(f"no file {file!r} (--model). Pass a model in a .skops file.")
+        try:
+            models[name] = load_skops(file)
+        except UnfitFile as error:
+            raise InputError(f"{file} {error}") from error
+    return models
+
+
+def _raw_columns(name: str, model: Any, data: Data, features: Sequence[str]) -> list[str] | None:
+    """Columns of the table that a model reads as they are; None: it takes the encoded numbers.
+
+    A model that was fitted on named columns reads these. Another reads all columns if it picks some
+    by name or begins with an encoder of categories. ``features`` are names of the encoded numbers.
+    """
+    needed = [str(each) for each in getattr(model, "feature_names_in_", ())]
+    missing = [each for each in needed if not data.table.has(each)]
+    if missing and set(needed) <= set(features):
+        return None
+    parts = [model, *model.get_params().values()] if hasattr(model, "get_params") else []
+    by_name = [
+        column
+        for part in parts
+        if isinstance(part, ColumnTransformer)
+        for _, _, columns in part.transformers
+        for column in ([columns] if isinstance(columns, str) else columns)
+        if isinstance(column, str)
+    ]
+    missing = [each for each in needed or by_name if not data.table.has(each)]
+    if missing:
+        listed = ", ".join(f"{each!r}{did_you_mean(each, data.names)}" for each in missing)
+        raise InputError(
+            f"model {name!r} (--model) reads columns that {data.table.description} lacks: "
+            f"{listed}. Rename the columns, or leave the model out."
+        )
+    if data.target in needed:
+        raise InputError(f"model {name!r} (--model) was fitted on the target {data.target!r}.")
+    first = model[0] if isinstance(model, Pipeline) else model
+    takes_text = hasattr(first, "__sklearn_tags__") and (
+        (tags := first.__sklearn_tags__().input_tags).categorical or tags.string
+    )
+    if needed or by_name or takes_text:
+        return needed or [each for each in data.names if each in data.table.plain_names]
+    return None
+
+
+def _raw_frame(data: Data, names: Sequence[str]) -> Any:
+    """Columns of the table as a pandas frame, which scikit-learn's pipelines read by name."""
+    rows = pa.Table.from_batches(data.table.batches(names))
+    try:
+        return rows.to_pandas()
+    except ImportError as error:
+        raise MissingPackageError(
+            "a model that reads columns by name (--model) needs pandas. Run `pip install pandas`."
+        ) from error

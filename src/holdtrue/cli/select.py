@@ -14,17 +14,20 @@ from sklearn.base import clone
 from holdtrue.charts import number
 from holdtrue.cli.answer import (
     Answer,
+    Name,
     answered,
+    call,
     encoded_rows,
     kept_model,
     kept_warnings,
+    opened_lines,
+    program,
     promise_on,
     without_classes,
     without_examples,
     without_values,
 )
 from holdtrue.cli.ask import Ask, Data
-from holdtrue.cli.python_lines import Name, call, opened_lines, program
 from holdtrue.compare import (
     Comparison,
     DomainAverageClassifier,
@@ -33,7 +36,7 @@ from holdtrue.compare import (
 )
 from holdtrue.compare.comparison import SQUARED_ERROR
 from holdtrue.deployed import Promise, SavedModel
-from holdtrue.deployed.slim import on_needed_columns, slim
+from holdtrue.deployed.contents import on_needed_columns, slim
 from holdtrue.domains import (
     SteadyRidgeClassifier,
     SteadyRidgeRegressor,
@@ -44,7 +47,7 @@ from holdtrue.errors import InputError, did_you_mean, named
 from holdtrue.evidence import DomainEvidence, PenaltyEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers import columns_notes, select_summary
-from holdtrue.report.answers.words import an
+from holdtrue.report.summary import an
 from holdtrue.tables.encoder import TableMoments, TableRows, moments_of
 from holdtrue.tables.site_sums import joined
 

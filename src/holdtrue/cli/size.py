@@ -11,14 +11,17 @@ import numpy as np
 from holdtrue.cli.answer import (
     Answer,
     answered,
+    call,
     kept_model,
     kept_warnings,
     labelled_rows,
+    labels_line,
     number_columns,
+    opened_lines,
+    program,
     promise_on,
 )
 from holdtrue.cli.ask import MAX_REPEATED, Ask, Data
-from holdtrue.cli.python_lines import call, labels_line, opened_lines, program
 from holdtrue.deployed import SavedModel
 from holdtrue.model_size import NestedRegressor
 from holdtrue.report.answers import size_summary

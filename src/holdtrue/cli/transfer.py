@@ -10,25 +10,23 @@ import numpy as np
 
 from holdtrue.cli.answer import (
     Answer,
+    Name,
     answered,
+    call,
     kept_model,
     kept_warnings,
     labelled_rows,
+    labels_line,
     number_columns,
+    opened_lines,
+    program,
     promise_on,
     without_classes,
 )
 from holdtrue.cli.ask import Ask, Data
-from holdtrue.cli.python_lines import (
-    Name,
-    call,
-    labels_line,
-    opened_lines,
-    program,
-    without_folders,
-)
+from holdtrue.cli.write import without_folders
 from holdtrue.deployed import SavedModel
-from holdtrue.deployed.slim import on_used_sources
+from holdtrue.deployed.contents import on_used_sources
 from holdtrue.errors import InputError
 from holdtrue.evidence import SourceEvidence
 from holdtrue.report.answers import transfer_summary

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdtrue.cli.app import command, print_error
-from holdtrue.cli.options import WRITE, Encoding, File, Force, From, Quiet
+from holdtrue.cli.app import WRITE, Encoding, File, Force, From, Quiet, command, print_error
 from holdtrue.errors import InputError
 
 Model = Annotated[

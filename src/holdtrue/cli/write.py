@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from holdtrue.cli.python_lines import without_folders
 from holdtrue.errors import FileError, InputError
 from holdtrue.files import written_whole
 from holdtrue.report.render import to_csv, to_html, to_markdown
@@ -131,6 +131,21 @@ def _with_folders(summary: Summary) -> Summary:
     for typed in sys.argv[1:] if "python" in reproduce else []:
         reproduce["python"] = reproduce["python"].replace(repr(without_folders(typed)), repr(typed))
     return replace(summary, reproduce=reproduce)
+
+
+def without_folders(argument: str) -> str:
+    """An absolute path as seen from the working folder, or its name alone if it lies elsewhere.
+
+    Reports are passed on and should not show the folders of their author.
+    """
+    option, equals, path = (
+        argument.rpartition("=") if argument.startswith("-") else ("", "", argument)
+    )
+    if not Path(path).is_absolute():
+        return argument
+    inside = os.path.relpath(path)
+    shown = inside if not inside.startswith(os.pardir) else Path(path).name
+    return f"{option}{equals}{shown}"
 
 
 def check_output(name: str, *, force: bool, source: str = "") -> None:

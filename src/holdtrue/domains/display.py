@@ -8,10 +8,9 @@ import numpy as np
 
 from holdtrue.charts import Heat, Lines, Series
 from holdtrue.charts.axes import draw, new_axes
-from holdtrue.display import Display
 from holdtrue.errors import InputError, speaks
 from holdtrue.evidence import DomainEvidence, natural_order
-from holdtrue.path import SelectionPath
+from holdtrue.path import Display, SelectionPath
 
 __all__ = ["DomainsDisplay", "effects_chart", "errors_chart", "strongest_effects", "t_chart"]
 

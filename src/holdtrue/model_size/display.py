@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from holdtrue.charts import Dot, Dots, Lines, Series
 from holdtrue.charts.axes import draw, new_axes
-from holdtrue.display import Display
 from holdtrue.errors import InputError, speaks
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size.table import UNITS, agreement
-from holdtrue.path import SelectionPath
+from holdtrue.path import Display, SelectionPath
 
 __all__ = ["CriteriaDisplay", "choices_chart", "compare_criteria", "criteria_chart", "curve_chart"]
 

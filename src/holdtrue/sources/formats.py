@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import MissingPackageError, did_you_mean
-from holdtrue.skops_files import UnfitFile, load_skops
+from holdtrue.files import UnfitFile, load_skops
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 # Columns of scores of one model; the largest shelves of classes have some 20,000.

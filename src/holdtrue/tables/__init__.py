@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from holdtrue.tables.files import FILES
-from holdtrue.tables.opening import open_table
-from holdtrue.tables.table import Fingerprint, Table
+from holdtrue.tables.table import Fingerprint, Table, open_table
 
 if TYPE_CHECKING:
     from holdtrue.tables.encoder import TableEncoder, moments_of, rows_of

@@ -31,8 +31,7 @@ from holdtrue.tables.column_summary import (
     holds_quantities,
     table_encoding,
 )
-from holdtrue.tables.opening import open_table
-from holdtrue.tables.table import Table
+from holdtrue.tables.table import Table, open_table
 from holdtrue.targets import TargetKind
 from holdtrue.validation import feature_names, mixed_rows
 

@@ -11,8 +11,7 @@ from holdtrue.charts import Dot, Dots, number
 from holdtrue.deployed import Promise
 from holdtrue.deployed.model import Measured
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers.words import counted, table_skill
-from holdtrue.report.summary import Summary, Table
+from holdtrue.report.summary import Summary, Table, counted, table_skill
 
 _MOST_DRAWN = 40  # groups
 _ALL = "all rows"

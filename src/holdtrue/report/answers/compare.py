@@ -11,8 +11,7 @@ from holdtrue.charts import Chart, Heat, number
 from holdtrue.compare.comparison import contest_chart
 from holdtrue.evidence import ContestEvidence, natural_order
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers.words import an, counted
-from holdtrue.report.summary import Summary, Table
+from holdtrue.report.summary import Summary, Table, an, counted
 
 _FEW_DOMAINS = 6
 _MOST_DRAWN = 60  # domains

@@ -11,7 +11,9 @@ from holdtrue.categories.ranking import like_groups, short_verdict
 from holdtrue.charts import number
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath, skill_of
-from holdtrue.report.answers.words import (
+from holdtrue.report.summary import (
+    Summary,
+    Table,
     an,
     capitalised,
     counted,
@@ -21,7 +23,6 @@ from holdtrue.report.answers.words import (
     table_skill,
     verb,
 )
-from holdtrue.report.summary import Summary, Table
 
 _MOST_IDS = 5  # the ids that look best on these rows are worth a row of the picture
 _FEWER = 0.98  # of the rows that are wrong without any column: what counts as fewer

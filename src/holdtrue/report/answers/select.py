@@ -12,7 +12,9 @@ from holdtrue.compare.comparison import contest_chart
 from holdtrue.domains.display import effects_chart, errors_chart, strongest_effects, t_chart
 from holdtrue.evidence import ContestEvidence, DomainEvidence
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers.words import (
+from holdtrue.report.summary import (
+    Summary,
+    Table,
     an,
     counted,
     itemised,
@@ -21,7 +23,6 @@ from holdtrue.report.answers.words import (
     step_columns,
     verb,
 )
-from holdtrue.report.summary import Summary, Table
 
 _STRONG = 0.1  # an effect below this, in standard deviations, is not worth a warning
 _CHANCE = 4.0  # standard errors within which an effect has no sign

@@ -12,7 +12,9 @@ from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size.display import choices_chart, criteria_chart, curve_chart
 from holdtrue.model_size.table import UNITS, agreement
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers.words import (
+from holdtrue.report.summary import (
+    Summary,
+    Table,
     capitalised,
     counted,
     listed,
@@ -20,7 +22,6 @@ from holdtrue.report.answers.words import (
     table_skill,
     verb,
 )
-from holdtrue.report.summary import Summary, Table
 
 _FEW_UNLABELLED = 30
 _HARDLY_BETTER = 0.05  # skill against a constant

@@ -11,8 +11,7 @@ import numpy as np
 from holdtrue.charts import number
 from holdtrue.evidence import SourceEvidence
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers.words import counted, listed, skill_words, step_columns, verb
-from holdtrue.report.summary import Summary, Table
+from holdtrue.report.summary import Summary, Table, counted, listed, skill_words, step_columns, verb
 from holdtrue.sources.display import strongest_weights, weights_chart
 
 _MANY = 10
