@@ -23,7 +23,10 @@ from holdtrue.datasets import make_curve, make_customers, make_domains, make_sou
 from holdtrue.domains import TGreedyRegressor
 from holdtrue.files import written_whole
 from holdtrue.model_size import NestedRegressor
-from holdtrue.report.answers import rank_summary, select_summary, size_summary, transfer_summary
+from holdtrue.report.answers.rank import rank_summary
+from holdtrue.report.answers.select import select_summary
+from holdtrue.report.answers.size import size_summary
+from holdtrue.report.answers.transfer import transfer_summary
 from holdtrue.report.render import to_html
 from holdtrue.report.summary import Summary
 from holdtrue.report.terminal import Terminal, show

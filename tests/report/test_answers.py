@@ -21,14 +21,12 @@ from holdtrue.datasets import make_curve, make_customers, make_domains, make_sou
 from holdtrue.deployed import Promise
 from holdtrue.deployed.model import Measured, News
 from holdtrue.evidence import DomainEvidence, SizeEvidence, SourceEvidence
-from holdtrue.report.answers import (
-    compare_summary,
-    rank_summary,
-    select_summary,
-    size_summary,
-    transfer_summary,
-)
 from holdtrue.report.answers.check import check_summary
+from holdtrue.report.answers.compare import compare_summary
+from holdtrue.report.answers.rank import rank_summary
+from holdtrue.report.answers.select import select_summary
+from holdtrue.report.answers.size import size_summary
+from holdtrue.report.answers.transfer import transfer_summary
 
 
 def notes(summary):

@@ -36,7 +36,8 @@ from holdtrue.deployed import Promise, SavedModel
 from holdtrue.deployed.contents import on_needed_columns, slim
 from holdtrue.errors import InputError, MissingFileError, MissingPackageError, did_you_mean
 from holdtrue.files import UnfitFile, load_skops
-from holdtrue.report.answers import columns_notes, compare_summary
+from holdtrue.report.answers.compare import compare_summary
+from holdtrue.report.answers.select import columns_notes
 from holdtrue.tables.encoder import TableRows, rows_of
 
 

@@ -40,7 +40,7 @@ from holdtrue.engine import engine_failure, frame_engine, missing_engine
 from holdtrue.engine.table import ExchangeTable
 from holdtrue.errors import EngineError, InputError, MissingFileError, check_choice
 from holdtrue.evidence import ColumnEvidence
-from holdtrue.report.answers import rank_summary
+from holdtrue.report.answers.rank import rank_summary
 from holdtrue.tables.column_summary import feature_columns
 from holdtrue.tables.table import Fingerprint
 

@@ -46,7 +46,7 @@ from holdtrue.domains import (
 from holdtrue.errors import InputError, did_you_mean, named
 from holdtrue.evidence import DomainEvidence, PenaltyEvidence
 from holdtrue.path import SelectionPath
-from holdtrue.report.answers import columns_notes, select_summary
+from holdtrue.report.answers.select import columns_notes, select_summary
 from holdtrue.report.summary import an
 from holdtrue.tables.encoder import TableMoments, TableRows, moments_of
 from holdtrue.tables.site_sums import joined

@@ -24,7 +24,7 @@ from holdtrue.cli.answer import (
 from holdtrue.cli.ask import MAX_REPEATED, Ask, Data
 from holdtrue.deployed import SavedModel
 from holdtrue.model_size import NestedRegressor
-from holdtrue.report.answers import size_summary
+from holdtrue.report.answers.size import size_summary
 
 
 def answer(

@@ -29,7 +29,7 @@ from holdtrue.deployed import SavedModel
 from holdtrue.deployed.contents import on_used_sources
 from holdtrue.errors import InputError
 from holdtrue.evidence import SourceEvidence
-from holdtrue.report.answers import transfer_summary
+from holdtrue.report.answers.transfer import transfer_summary
 from holdtrue.sources import GreedyTLClassifier, GreedyTLRegressor, SourcePool
 
 
