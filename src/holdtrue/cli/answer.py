@@ -15,21 +15,16 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-import numpy as np
-from sklearn.utils import _safe_indexing
-
 import holdtrue
 from holdtrue import __version__
 from holdtrue.cli.ask import Data
 from holdtrue.cli.write import without_folders
 from holdtrue.deployed import Promise, SavedModel
-from holdtrue.deployed.model import promise_of, saved_model, target_labels
+from holdtrue.deployed.model import promise_of, saved_model
 from holdtrue.errors import shown
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary
 from holdtrue.tables import open_table
-from holdtrue.tables.column_summary import feature_columns
-from holdtrue.tables.encoder import TableRows, rows_of
 
 _WIDTH = 88  # of a line of Python
 # What programs may use: modules under a short name, and names by their module.
@@ -108,31 +103,6 @@ def kept_warnings() -> Iterator[list[tuple[str, str]]]:
             notes += [("A warning of the fit", str(warning.message)) for warning in caught]
 
 
-def repeated(data: Data, *rows: Any) -> list[Any]:
-    """Arrays with each row as often as its weight says; None stays None."""
-    repetitions = data.repetitions()
-    if repetitions is None:
-        return list(rows)
-    places = np.repeat(np.arange(len(repetitions)), repetitions)
-    return [None if each is None else _safe_indexing(each, places) for each in rows]
-
-
-def labelled_rows(data: Data, X: Any) -> tuple[Any, Any, Any]:
-    """X, target and groups as a model is saved on them, each row as often as its weight says."""
-    y = target_labels(data.table.column(data.target), is_numeric=data.kind.is_numeric)
-    labels = None if data.groups is None else target_labels(data.table.column(data.groups))
-    X, y, labels = repeated(data, X, y, labels)
-    return X, y, labels
-
-
-def encoded_rows(data: Data) -> TableRows:
-    """Rows of the table as numbers, each as often as its weight says; domains stay whole."""
-    reading: Any = {"target_type": data.kind.target_type, "leave_out": data.dropped}
-    rows = rows_of(data.table, data.target, data.groups, **reading)
-    X, y, groups = repeated(data, rows.X, rows.y, rows.groups)
-    return replace(rows, X=X, y=y, groups=groups)
-
-
 def promise_on(data: Data, model: Any, X: Any, y: Any, labels: Any) -> Promise:
     """What a model promises, from fits without parts of these rows or groups."""
     return promise_of(model, X, y, labels, data.groups, random_state=data.ask.seed)
@@ -171,14 +141,6 @@ def without_classes(path: SelectionPath, target: str) -> SelectionPath:
 def without_examples(note: str) -> str:
     """A note of a fit without the class that it names as an example."""
     return re.sub(r" a class, such as .*\. Their effects", " a class. Their effects", note)
-
-
-def number_columns(data: Data, names: Sequence[str]) -> list[Any]:
-    """Columns read as numbers, missing values not filled in."""
-    return [
-        replace(column, features=(column.name,), fill=float("nan"), note="number")
-        for column in feature_columns(data.table.only(names))
-    ]
 
 
 # --- the same in Python ---------------------------------------------------------------------------

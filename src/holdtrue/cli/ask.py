@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from sklearn.utils import _safe_indexing
 
 from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import FileError, InputError, MissingFileError, check_choice
 from holdtrue.tables import Fingerprint, Table, open_table
-from holdtrue.tables.column_summary import as_numbers
+from holdtrue.tables.column_summary import FeatureColumn, as_numbers, feature_columns
+from holdtrue.tables.encoder import TableRows, rows_of
 from holdtrue.tables.site_sums import SiteSums
 from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
 
@@ -132,6 +134,38 @@ class Data:
                 f"{MAX_REPEATED:,}. Divide them by a common factor."
             )
         return None if weights is None else weights.astype(int)
+
+    def repeated(self, *rows: Any) -> list[Any]:
+        """Arrays with each row as often as its weight says; None stays None."""
+        repetitions = self.repetitions()
+        if repetitions is None:
+            return list(rows)
+        places = np.repeat(np.arange(len(repetitions)), repetitions)
+        return [None if each is None else _safe_indexing(each, places) for each in rows]
+
+    def labelled_rows(self, X: Any) -> list[Any]:
+        """X, target and groups as a model is saved on them, each row as often as its weight."""
+
+        def as_texts(name: str) -> np.ndarray:
+            return np.array([str(value) for value in python_values(self.table.column(name))])
+
+        target, is_numeric = self.target, self.kind.is_numeric
+        y = as_numbers(self.table.column(target)) if is_numeric else as_texts(target)
+        return self.repeated(X, y, None if self.groups is None else as_texts(self.groups))
+
+    def encoded_rows(self) -> TableRows:
+        """Rows of the table as numbers, each as often as its weight says; domains stay whole."""
+        reading: Any = {"target_type": self.kind.target_type, "leave_out": self.dropped}
+        rows = rows_of(self.table, self.target, self.groups, **reading)
+        X, y, groups = self.repeated(rows.X, rows.y, rows.groups)
+        return replace(rows, X=X, y=y, groups=groups)
+
+    def number_columns(self, names: Sequence[str]) -> list[FeatureColumn]:
+        """Columns read as numbers, missing values not filled in."""
+        return [
+            replace(column, features=(column.name,), fill=float("nan"), note="number")
+            for column in feature_columns(self.table.only(names))
+        ]
 
     def check_names(self) -> None:
         """Refuse to choose from no column."""

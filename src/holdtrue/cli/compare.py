@@ -18,13 +18,11 @@ from holdtrue.cli.answer import (
     Name,
     answered,
     call,
-    encoded_rows,
     kept_model,
     kept_warnings,
     opened_lines,
     program,
     promise_on,
-    repeated,
     without_values,
 )
 from holdtrue.cli.ask import Ask, Data
@@ -73,7 +71,7 @@ def answer(
         "random_state": ask.seed,
     }
     with kept_warnings() as notes:
-        rows = encoded_rows(data)
+        rows = data.encoded_rows()
         raw: dict[str, list[str]] = {}  # columns that models of the user read as they are
         for name, mine in own_field.items():
             columns = _raw_columns(name, mine, data, rows.feature_names)
@@ -84,7 +82,7 @@ def answer(
         judged = {"groups": rows.groups, "target_type": data.kind.target_type, **options}
         contest = compare_models(field, rows.X, rows.y, checkpoint=checkpoint, **judged)
         for name, columns in raw.items():
-            (frame,) = repeated(data, _raw_frame(data, columns))
+            (frame,) = data.repeated(_raw_frame(data, columns))
             kept = None if checkpoint is None else f"{checkpoint}.{name}"
             alone = compare_models(
                 {name: own_field[name]}, frame, rows.y, checkpoint=kept, **judged

@@ -26,7 +26,6 @@ from holdtrue.cli.answer import (
     call,
     kept_model,
     kept_warnings,
-    labelled_rows,
     opened_lines,
     program,
     promise_on,
@@ -116,7 +115,7 @@ def _model(data: Data, **settings: Any) -> SavedModel:
         GingerEncoder(target_type=data.kind.target_type, random_state=data.ask.seed),
         linear,
     )
-    rows, y, labels = labelled_rows(data, rows)
+    rows, y, labels = data.labelled_rows(rows)
     promise = promise_on(data, model, rows, y, labels)
     selector, encoder, estimator = fit_with_groups(model, rows, y, labels)
     kept = selector.get_feature_names_out().tolist()

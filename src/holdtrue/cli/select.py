@@ -17,7 +17,6 @@ from holdtrue.cli.answer import (
     Name,
     answered,
     call,
-    encoded_rows,
     kept_model,
     kept_warnings,
     opened_lines,
@@ -95,7 +94,7 @@ def answer(
     notes = [*data.time_notes(domain_order), *notes]
     in_time = domain_order == "time"
     settings |= {"average": average, "in_time": in_time, "target_type": target_type}
-    rows = encoded_rows(data) if average or in_time else None
+    rows = data.encoded_rows() if average or in_time else None
     return _selected(data, encoded, notes, rows, **settings)
 
 
@@ -292,7 +291,7 @@ def _model(
     name = "T-Greedy" if contest is None else contest.recommended
     model = models[name]
     if contest is None or (not data.kind.is_numeric and contest.scoring == SQUARED_ERROR):
-        rows = encoded_rows(data)
+        rows = data.encoded_rows()
         promise = promise_on(data, model, rows.X, rows.y, rows.groups)
     else:
         promise = Promise.from_contest(contest, name, data.groups)

@@ -14,9 +14,7 @@ from holdtrue.cli.answer import (
     call,
     kept_model,
     kept_warnings,
-    labelled_rows,
     labels_line,
-    number_columns,
     opened_lines,
     program,
     promise_on,
@@ -108,8 +106,8 @@ def _model(data: Data, x: list[str], model: Any, X: np.ndarray, labelled: np.nda
     table, _ = data.table.complete([*x, data.target])
     weights = None if data.weights is None else data.weights[labelled]
     data = replace(data, table=table, weights=weights)
-    promise = promise_on(data, model, *labelled_rows(data, X))
-    return kept_model(data, "NestedRegressor", model, number_columns(data, x), promise)
+    promise = promise_on(data, model, *data.labelled_rows(X))
+    return kept_model(data, "NestedRegressor", model, data.number_columns(x), promise)
 
 
 def _lines(data: Data, x: list[str], model: Any, *, unlabelled: bool) -> str:

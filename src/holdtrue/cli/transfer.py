@@ -15,9 +15,7 @@ from holdtrue.cli.answer import (
     call,
     kept_model,
     kept_warnings,
-    labelled_rows,
     labels_line,
-    number_columns,
     opened_lines,
     program,
     promise_on,
@@ -115,8 +113,8 @@ def _number(option: str, text: str) -> float:
 def _model(data: Data, model: Any, X: np.ndarray) -> SavedModel:
     """GreedyTL with the files of the sources that it uses."""
     slimmed, files = on_used_sources(model)
-    promise = promise_on(data, model, *labelled_rows(data, X))
-    columns = number_columns(data, data.names)
+    promise = promise_on(data, model, *data.labelled_rows(X))
+    columns = data.number_columns(data.names)
     sources = {file.name: file.read_bytes() for file in files}
     return kept_model(data, "GreedyTL", slimmed, columns, promise, sources=sources)
 

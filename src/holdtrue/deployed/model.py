@@ -522,10 +522,3 @@ def saved_model(
         made_by={},
         sources=dict(sources or {}),
     )
-
-
-def target_labels(column: Any, *, is_numeric: bool = False) -> np.ndarray:
-    """A column without missing values as numbers, or as text."""
-    if is_numeric:
-        return as_numbers(column)
-    return np.array([str(value) for value in python_values(column)])
