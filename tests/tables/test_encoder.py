@@ -64,9 +64,11 @@ def test_text_in_views_is_text(rows, tmp_path):
     table = with_views(rows)
     np.testing.assert_allclose(TableEncoder().fit_transform(table), expected)
     feather.write_feather(table, tmp_path / "views.arrow")
-    with pa.OSFile(str(tmp_path / "views.arrows"), "wb") as file:
-        with pa.ipc.new_stream(file, table.schema) as stream:
-            stream.write_table(table)
+    with (
+        pa.OSFile(str(tmp_path / "views.arrows"), "wb") as file,
+        pa.ipc.new_stream(file, table.schema) as stream,
+    ):
+        stream.write_table(table)
     pq.write_table(table.drop_columns("plan"), tmp_path / "views.parquet")
     for name in ("views.arrow", "views.arrows", "views.parquet"):
         frame = rows if name != "views.parquet" else rows.drop(columns="plan")
