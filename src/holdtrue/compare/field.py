@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,19 +9,17 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.model_selection import GroupKFold
-from sklearn.model_selection._search import BaseSearchCV
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
+from holdtrue.compare.tuned import GroupTuned, PathElasticNet, SplitRidge, taken_by
+from holdtrue.domains.base import DomainEstimator
 from holdtrue.errors import InputError, InputTypeError, did_you_mean, named, speaks
 from holdtrue.validation import check_weights
 
 __all__ = [
     "NULL",
-    "GroupTuned",
     "Rows",
     "default_models",
     "features_used",
@@ -31,7 +28,6 @@ __all__ = [
     "null_model",
 ]
 
-_TUNING_PARTS = 5
 # Few leaves, so that a saved forest of a large table stays small.
 _FOREST: dict[str, Any] = {"min_samples_leaf": 3, "max_leaf_nodes": 256, "random_state": 0}
 NULL = "(no model)"  # name of the null model beside those of the field
@@ -52,7 +48,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         RandomForestClassifier,
         RandomForestRegressor,
     )
-    from sklearn.linear_model import ElasticNetCV, LogisticRegression, RidgeCV
+    from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -70,12 +66,12 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
             "t_greedy": domains.TGreedyClassifier(),
             "steady_ridge": domains.SteadyRidgeClassifier(),
         }
-    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17)))
-    elastic = make_pipeline(StandardScaler(), ElasticNetCV(l1_ratio=[0.2, 0.8], max_iter=5000))
+    ridge = make_pipeline(StandardScaler(), SplitRidge(np.logspace(-3, 5, 17)))
+    elastic = make_pipeline(StandardScaler(), PathElasticNet(l1_ratio=[0.2, 0.8], max_iter=5000))
     return {
         "mean": null_model(is_classes=False),
-        "ridge": GroupTuned(ridge, "ridgecv__cv"),
-        "elastic_net": GroupTuned(elastic, "elasticnetcv__cv"),
+        "ridge": GroupTuned(ridge, "splitridge__cv"),
+        "elastic_net": GroupTuned(elastic, "pathelasticnet__cv"),
         "boosting": HistGradientBoostingRegressor(random_state=0),
         "forest": RandomForestRegressor(max_features=1 / 3, **_FOREST),
         "t_greedy": domains.TGreedyRegressor(),
@@ -92,48 +88,6 @@ def log_share(model: Any, X: Any, y: np.ndarray) -> float:
     seen = np.flatnonzero(model.classes_[place] == y)
     shares = model.predict_proba(X)[seen, place[seen]]
     return float(np.log(np.maximum(shares, np.finfo(np.float64).tiny)).sum()) / len(y)
-
-
-class GroupTuned(BaseEstimator):
-    """A model that cross-validates itself, with whole groups left out where there are any.
-
-    Parameters
-    ----------
-    estimator : estimator
-    cv_parameter : str
-        Its parameter that takes the splits, such as ``"ridgecv__cv"`` of a pipeline.
-    """
-
-    def __init__(self, estimator: Any, cv_parameter: str = "cv"):
-        self.estimator = estimator
-        self.cv_parameter = cv_parameter
-
-    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> GroupTuned:
-        """Fit the model on splits by group."""
-        n_parts = _TUNING_PARTS if groups is None else min(_TUNING_PARTS, len(np.unique(groups)))
-        splits: Any = n_parts
-        if groups is not None and n_parts >= 2:
-            splits = list(GroupKFold(n_parts).split(X, y, groups))
-            if is_classifier(self.estimator):  # one class alone cannot be fitted
-                splits = [s for s in splits if (y[s[0]] != y[s[0][0]]).any()] or n_parts
-        self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
-        self.estimator_.fit(X, y, **taken_by(self.estimator_, sample_weight=sample_weight))
-        if is_classifier(self.estimator_):
-            self.classes_ = self.estimator_.classes_
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions of the tuned model."""
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Shares of the classes by the tuned model."""
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
-
-    def __sklearn_tags__(self) -> Any:
-        return self.estimator.__sklearn_tags__()
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,17 +173,27 @@ def named_models(models: Any, *, is_classes: bool) -> dict[str, Any]:
 
 
 def fit_with_groups(
-    model: Any, X: Any, y: Any, groups: Any, name: str | None = None, sample_weight: Any = None
+    model: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    name: str | None = None,
+    sample_weight: Any = None,
+    *,
+    scored: bool = True,
 ) -> Any:
     """A fresh copy of the model, fitted; groups and weights go to the steps that take them.
 
     Weights are refused where the model, or the last step of a pipeline, does not take them. Errors
-    call the model by its ``name``, or its type.
+    call the model by its ``name``, or its type. Not ``scored``: it need only predict.
     """
     model = clone(model)
     # Where parts are left out of two or three domains, one may be left: its rows are all there is.
     if groups is not None and len(np.unique(groups)) < 2:
         groups = None
+    # A subclass of these may have a fit of its own.
+    is_ours = isinstance(model, DomainEstimator) and type(model).__module__.startswith("holdtrue.")
+    fit = model._fit_unscored if is_ours and not scored else model.fit
     given = taken_by(model, groups=groups, sample_weight=sample_weight)
     last = model[-1] if isinstance(model, Pipeline) else model
     if sample_weight is not None and not taken_by(last, sample_weight=sample_weight):
@@ -241,7 +205,7 @@ def fit_with_groups(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return model.fit(X, y, **given)
+            return fit(X, y, **given)
         except (ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             raise InputError(
@@ -261,22 +225,6 @@ def _text_in(X: Any) -> str:
         if not (dtype.is_numeric() or dtype == nw.Boolean)
     ]
     return f" Not numbers: {named(text)}. Encode them, or leave them out." if text else ""
-
-
-def taken_by(model: Any, **arguments: Any) -> dict[str, Any]:
-    """Arguments, but for None, that ``fit`` takes: the model's, or that of a pipeline's steps."""
-    if isinstance(model, Pipeline):
-        return {
-            f"{name}__{key}": value
-            for name, step in model.steps
-            for key, value in taken_by(step, **arguments).items()
-        }
-    if isinstance(model, BaseSearchCV):  # its splitter takes the groups, what it tunes the rest
-        groups = arguments.pop("groups", None)
-        given = taken_by(model.estimator, **arguments)
-        return given if groups is None else {**given, "groups": groups}
-    parameters = inspect.signature(model.fit).parameters if hasattr(model, "fit") else {}
-    return {k: value for k, value in arguments.items() if value is not None and k in parameters}
 
 
 def features_used(model: Any) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from holdtrue.compare.field import GroupTuned
+from holdtrue.compare.tuned import GroupTuned
 from holdtrue.errors import InputError
 
 # Attributes of our estimators that `predict` and `transform` read.
@@ -105,6 +105,7 @@ _TYPES = {  # by module
     "builtins": "bytes dict list str tuple",
     "holdtrue.categories.encoder": "GingerEncoder",
     "holdtrue.compare.average": "DomainAverageClassifier DomainAverageRegressor",
+    "holdtrue.compare.tuned": "PathElasticNet SplitRidge",
     "holdtrue.deployed.model": "SavedModel",
     "holdtrue.deployed.promise": "Promise",
     "holdtrue.domains.estimator": "TGreedyClassifier TGreedyRegressor",

@@ -1,0 +1,125 @@
+"""Models of the default field that choose their penalty by left-out groups.
+
+They choose what scikit-learn's own classes choose, which spend most of their time on checks and on
+fits for single penalties.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.linear_model import ElasticNetCV, Ridge, RidgeCV, enet_path
+from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+_TUNING_PARTS = 5
+
+
+class GroupTuned(BaseEstimator):
+    """A model that cross-validates itself, with whole groups left out where there are any.
+
+    Parameters
+    ----------
+    estimator : estimator
+    cv_parameter : str
+        Its parameter that takes the splits, such as ``"ridgecv__cv"`` of a pipeline.
+    """
+
+    def __init__(self, estimator: Any, cv_parameter: str = "cv"):
+        self.estimator = estimator
+        self.cv_parameter = cv_parameter
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> GroupTuned:
+        """Fit the model on splits by group."""
+        n_parts = _TUNING_PARTS if groups is None else min(_TUNING_PARTS, len(np.unique(groups)))
+        splits: Any = n_parts
+        if groups is not None and n_parts >= 2:
+            splits = list(GroupKFold(n_parts).split(X, y, groups))
+            if is_classifier(self.estimator):  # one class alone cannot be fitted
+                splits = [s for s in splits if (y[s[0]] != y[s[0][0]]).any()] or n_parts
+        self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
+        self.estimator_.fit(X, y, **taken_by(self.estimator_, sample_weight=sample_weight))
+        self.estimator_.set_params(**{self.cv_parameter: None})  # splits name rows of the fit
+        if is_classifier(self.estimator_):
+            self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions of the tuned model."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Shares of the classes by the tuned model."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.estimator.__sklearn_tags__()
+
+
+class SplitRidge(RidgeCV):
+    """`RidgeCV` with ``cv`` given: the same penalty, from one decomposition per split."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SplitRidge:
+        """Choose the penalty with the largest mean R² on the splits' test rows, and fit."""
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        alphas = np.asarray(self.alphas, dtype=np.float64)
+        scores = np.zeros(len(alphas))
+        for train, test in check_cv(self.cv).split(X, y):
+            predicted = _ridge_predictions(X[train], y[train], weight[train], alphas, X[test])
+            total = weight[test] @ (y[test] - np.average(y[test], weights=weight[test])) ** 2
+            if total > 0:  # else no penalty explains more than another
+                scores -= weight[test] @ (y[test, None] - predicted) ** 2 / total
+        self.alpha_ = float(alphas[np.argmax(scores)])
+        ridge = Ridge(self.alpha_).fit(X, y, sample_weight)
+        self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
+        return self
+
+
+def _ridge_predictions(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray, alphas: np.ndarray, X_new: np.ndarray
+) -> np.ndarray:
+    """Predictions for X_new of a ridge regression with each penalty, (n_new, n_penalties)."""
+    center, mean = np.average(X, axis=0, weights=weight), np.average(y, weights=weight)
+    root = np.sqrt(weight)
+    Z, residual = root[:, None] * (X - center), root * (y - mean)
+    new = X_new - center
+    if Z.shape[0] < Z.shape[1]:  # predictions are the same in the space of the rows
+        gram, moments, new = Z @ Z.T, residual, new @ Z.T
+    else:
+        gram, moments = Z.T @ Z, Z.T @ residual
+    values, directions = np.linalg.eigh(gram)
+    along = (directions.T @ moments)[:, None] / (np.maximum(values, 0.0)[:, None] + alphas)
+    return mean + (new @ directions) @ along
+
+
+class PathElasticNet(ElasticNetCV):
+    """`ElasticNetCV` that does not check the same Gram matrix again for every penalty."""
+
+    @staticmethod
+    def path(*args: Any, **kwargs: Any) -> Any:
+        """`enet_path` of arrays that `fit` has checked."""
+        return enet_path(*args, **kwargs, check_input=False)
+
+
+def taken_by(model: Any, **arguments: Any) -> dict[str, Any]:
+    """Arguments, but for None, that ``fit`` takes: the model's, or that of a pipeline's steps."""
+    if isinstance(model, Pipeline):
+        return {
+            f"{name}__{key}": value
+            for name, step in model.steps
+            for key, value in taken_by(step, **arguments).items()
+        }
+    if isinstance(model, BaseSearchCV):  # its splitter takes the groups, what it tunes the rest
+        groups = arguments.pop("groups", None)
+        given = taken_by(model.estimator, **arguments)
+        return given if groups is None else {**given, "groups": groups}
+    parameters = inspect.signature(model.fit).parameters if hasattr(model, "fit") else {}
+    return {k: value for k, value in arguments.items() if value is not None and k in parameters}

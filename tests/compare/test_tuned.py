@@ -1,0 +1,58 @@
+"""What the default field chooses is what scikit-learn's own classes choose."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import ElasticNetCV, RidgeCV
+from sklearn.model_selection import GroupKFold
+
+from holdtrue.compare.tuned import PathElasticNet, SplitRidge
+
+ALPHAS = np.logspace(-3, 5, 17)
+
+
+def rows(n_rows, n_features, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    y = X[:, 0] + rng.normal(size=n_rows) + 3
+    splits = list(GroupKFold(4).split(X, y, np.arange(n_rows) % 7))
+    return X, y, splits, rng.integers(1, 4, n_rows).astype(float)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(80, 1), (80, 12), (30, 60)])
+def test_ridge_is_that_of_ridge_cv_on_rows_and_columns_of_any_number(n_rows, n_features, weighted):
+    for seed in range(5):
+        X, y, splits, weight = rows(n_rows, n_features, seed)
+        given = {"sample_weight": weight} if weighted else {}
+        ours = SplitRidge(ALPHAS, cv=splits).fit(X, y, **given)
+        theirs = RidgeCV(ALPHAS, cv=splits).fit(X, y, **given)
+        assert ours.alpha_ == theirs.alpha_
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
+
+
+def test_ridge_takes_a_number_of_parts_and_equal_columns():
+    X, y, _, _ = rows(40, 3, 0)
+    X = np.hstack([X, X, np.ones((40, 1))])
+    ours, theirs = SplitRidge(ALPHAS, cv=5).fit(X, y), RidgeCV(ALPHAS, cv=5).fit(X, y)
+    assert ours.alpha_ == theirs.alpha_
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
+
+
+def test_a_constant_test_part_says_nothing_about_the_penalty():
+    X, y, splits, _ = rows(40, 3, 0)
+    y[splits[0][1]] = 1.0
+    ours = SplitRidge(ALPHAS, cv=splits).fit(X, y)
+    assert ours.alpha_ == SplitRidge(ALPHAS, cv=splits[1:]).fit(X, y).alpha_
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_elastic_net_is_that_of_elastic_net_cv(weighted):
+    for n_features in (2, 30, 90):
+        X, y, splits, weight = rows(60, n_features, n_features)
+        given = {"sample_weight": weight} if weighted else {}
+        settings = {"l1_ratio": [0.2, 0.8], "cv": splits, "max_iter": 5000}
+        ours = PathElasticNet(**settings).fit(X, y, **given)
+        theirs = ElasticNetCV(**settings).fit(X, y, **given)
+        assert (ours.alpha_, ours.l1_ratio_) == (theirs.alpha_, theirs.l1_ratio_)
+        np.testing.assert_array_equal(ours.coef_, theirs.coef_)
+        assert np.ptp(ours.mse_path_ - theirs.mse_path_) == 0
