@@ -1,6 +1,7 @@
 """compare_models: the same left-out domains for every model, by brute force and by hand."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGro
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdtrue import TGreedyRegressor, compare_models
+from holdtrue import SteadyRidgeRegressor, TGreedyRegressor, compare_models
 from holdtrue.compare.comparison import Comparison
 from holdtrue.compare.contest import held_out_parts
 from holdtrue.compare.field import Rows
@@ -390,3 +391,26 @@ def test_logistic_regression_is_tuned_where_groups_lack_a_class():
     y = np.where(X[:, 0] > 0, "up", "down")
     contest = compare_models(["majority", "logistic"], X, y, groups=groups)
     assert contest.errors[1].mean() < contest.errors[0].mean() / 2
+
+
+@pytest.mark.parametrize("kind", [TGreedyRegressor, SteadyRidgeRegressor])
+def test_our_models_predict_the_same_where_only_the_contest_judges_them(data, kind):
+    contest = compare_models({"ours": kind()}, data.X, data.y, groups=data.groups)
+    for train, test in LeaveOneGroupOut().split(data.X, data.y, data.groups):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = kind().fit(data.X[train], data.y[train], groups=data.groups[train])
+        error = np.mean((model.predict(data.X[test]) - data.y[test]) ** 2)
+        domain = contest.units.index(str(data.groups[test][0]))
+        assert contest.errors[0, domain] == pytest.approx(error, rel=1e-9)
+
+
+def test_a_subclass_of_our_models_is_fitted_by_its_own_fit(data):
+    class Mine(SteadyRidgeRegressor):
+        def fit(self, X, y, *, groups=None):
+            super().fit(X, y, groups=groups)
+            self.intercept_ = 1e3
+            return self
+
+    contest = compare_models({"mine": Mine()}, data.X, data.y, groups=data.groups)
+    assert contest.errors.min() > 1e5

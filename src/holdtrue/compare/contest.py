@@ -340,7 +340,9 @@ def _judged(
         # One class is left, which few models fit: it is what they would predict.
         model = null_model(is_classes=True)
     start = time.perf_counter()
-    fitted = fit_with_groups(model, train.X, train.y, train.groups, name, train.weight)
+    fitted = fit_with_groups(
+        model, train.X, train.y, train.groups, name, train.weight, scored=False
+    )
     seconds = time.perf_counter() - start
     units, codes = np.unique(test.unit, return_inverse=True)
     if loss.scorer is None:

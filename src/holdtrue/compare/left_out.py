@@ -39,7 +39,9 @@ def fit_without(
             {k: _placed(one, train.y[:1], classes, has_shares) for k, one in sure.items()},
         )
     start = time.perf_counter()
-    fitted = fit_with_groups(model, train.X, train.y, train.groups, name, train.weight)
+    fitted = fit_with_groups(
+        model, train.X, train.y, train.groups, name, train.weight, scored=not left_out
+    )
     seconds = time.perf_counter() - start
     outputs = {k: raw_output(fitted, test.X, classes) for k, test in tests.items()}
     return Fit(None if left_out else fitted, seconds, outputs)

@@ -19,7 +19,7 @@ from holdtrue.domains.kernel import Domains, Walk
 from holdtrue.domains.plan import Plan
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.evidence import DomainEvidence
-from holdtrue.path import SelectionPath, ShowsPath
+from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Moments
 from holdtrue.validation import (
     check_groups,
@@ -57,6 +57,19 @@ class DomainEstimator(ShowsPath, BaseEstimator):
             X, y, weight = X[used], y[used], weight[used]
             labels = None if labels is None else labels[used]
         return X, y, labels, weight
+
+    @fits_whole
+    def _fit_unscored(
+        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """The predictor of `fit`, for a caller that judges it by other domains.
+
+        The score at a new domain is not nested, which takes most of the time of `fit`.
+        """
+        return self._fit_rows(X, y, groups, sample_weight, nested=False)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any, *, nested: bool) -> Any:
+        raise NotImplementedError
 
     def _keep_columns(self, moments: Moments) -> None:
         """Number and names of the features, as `fit` would learn them from X."""

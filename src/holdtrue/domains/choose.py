@@ -17,6 +17,7 @@ from holdtrue.progress import progress_bar
 
 _MIN_PATTERNS = 1000
 _LONG = 4000  # steps, which take half a second: as long as numba takes to import
+_MANY = 10  # fits without a nested score, at least, that one contest makes
 
 
 class Sums(Protocol):
@@ -172,12 +173,13 @@ class _HeldOut:
         self.chooses = plan.by_held_out or len(walks) > 1
         self.has_within = any(v.center == "domain" for v in walks)
         left = len(sums.copies) - 2 * len(self.parts[0])
-        self.has_pairs = plan.estimate and self.chooses and left >= 2
+        self.has_pairs = plan.estimate and plan.nested and self.chooses and left >= 2
         keys: list[tuple[int, ...]] = [(a,) for a in range(len(self.parts))]
         if self.has_pairs:
             keys += [(a, b) for a in range(len(self.parts)) for b in range(a)]
         tasks = [(v, key) for v in walks for key in keys]
-        self._is_long = len(keys) * sum(self._n_steps.values()) > _LONG
+        n_fits = 1 if plan.nested else _MANY
+        self._is_long = n_fits * len(keys) * sum(self._n_steps.values()) > _LONG
         with progress_bar("held-out walks", len(tasks)) as tick:
             done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
                 delayed(self._one)(sums, v, key, tick) for v, key in tasks

@@ -53,6 +53,7 @@ class Plan:
     unlabelled: tuple[np.ndarray, np.ndarray] | None = None  # see `Walk`
     alpha: float = 0.05
     estimate: bool = True  # whether to estimate the error of the whole procedure at a new domain
+    nested: bool = True  # whether that estimate chooses anew without each domain, where it can
     seed: int = 0  # draws sign patterns
     n_jobs: int | None = None
 

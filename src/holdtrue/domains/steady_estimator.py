@@ -138,6 +138,11 @@ class SteadyRidgeBase(DomainEstimator):
         -------
         self : object
         """
+        return self._fit_rows(X, y, groups, sample_weight)
+
+    def _fit_rows(
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, *, nested: bool = True
+    ) -> Any:
         check_level("level", self.level)
         numeric = self._reads_numbers(y, sample_weight)
         X, y, labels, weight = self._checked_rows(X, y, groups, sample_weight, y_numeric=numeric)
@@ -161,7 +166,8 @@ class SteadyRidgeBase(DomainEstimator):
             feature_names=getattr(self, "feature_names_in_", None),
         )
         single = labels is not None and len(domains) == len(labels)
-        return self._fit_sums(moments, classes, grouped=labels is not None, single_rows=single)
+        grouped = labels is not None
+        return self._fit_sums(moments, classes, grouped=grouped, single_rows=single, nested=nested)
 
     @fits_whole
     def fit_statistics(self, moments: Moments, *, classes: Any = None) -> Any:
@@ -193,11 +199,13 @@ class SteadyRidgeBase(DomainEstimator):
         *,
         grouped: bool,
         single_rows: bool = False,
+        nested: bool = True,
     ) -> Any:
         """The fit, wherever the sums come from: candidates, their average, what it is worth.
 
         ``grouped``: whether the sums are those of domains, not of parts of the rows;
-        ``single_rows``: whether every domain has a single row.
+        ``single_rows``: whether every domain has a single row; ``nested``: whether the errors at
+        new domains shall be.
         """
         sums = steady.standardised(moments, centre=bool(self.fit_intercept))
         n_domains = len(sums.n_samples)
@@ -205,7 +213,7 @@ class SteadyRidgeBase(DomainEstimator):
         spreads = [(A, R) for R in slopes for A in intercepts]
         part_of = held_out_parts(n_domains)
         weight = np.ones(n_domains) if grouped else sums.n_samples
-        nested = grouped and n_domains >= _NESTED_FROM
+        nested = nested and grouped and n_domains >= _NESTED_FROM
         by_slope = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(steady.held_out_fits)(sums, part_of, weight, intercepts, R, nested=nested)
             for R in slopes

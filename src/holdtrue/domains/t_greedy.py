@@ -85,6 +85,18 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         -------
         self : object
         """
+        return self._fit_rows(X, y, groups, sample_weight, X_unlabeled)
+
+    def _fit_rows(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any,
+        sample_weight: Any,
+        X_unlabeled: Any = None,
+        *,
+        nested: bool = True,
+    ) -> Any:
         self._check_parameters()
         numeric = self._reads_numbers(y, sample_weight)
         X, y, labels, weight = self._checked_rows(X, y, groups, sample_weight, y_numeric=numeric)
@@ -102,7 +114,7 @@ class TGreedyBase(WalksDomains, DomainEstimator):
             sums = covariances.rows_as_domains(dense, Y, weight, held_out=held_out)
             if held_out:
                 covariances.check_can_be_held_out(np.bincount(sums.units, weight))
-            return self._fit_sums(sums, None, classes, unlabelled)
+            return self._fit_sums(sums, None, classes, unlabelled, nested=nested)
         names, domain_of_row = np.unique(labels, return_inverse=True)
         check_domain_count(names)
         # Walks that hold out different domains ask for different columns, soon for most of them.
@@ -112,7 +124,7 @@ class TGreedyBase(WalksDomains, DomainEstimator):
             sums = covariances.domains_from_rows(
                 X, Y, domain_of_row, weight, n_columns=n_columns, max_bytes=working_memory()
             )
-        return self._fit_sums(sums, names, classes, unlabelled)
+        return self._fit_sums(sums, names, classes, unlabelled, nested=nested)
 
     @fits_whole
     def fit_statistics(
@@ -149,14 +161,17 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         labels: np.ndarray | None,
         classes: np.ndarray | None,
         unlabelled: tuple[np.ndarray, np.ndarray] | None,
+        *,
+        nested: bool = True,
     ) -> Any:
         """The fit, wherever the sums come from: walk, choose, keep.
 
         ``labels`` is None where every row is its own domain, ``classes`` where y is a number.
-        ``unlabelled``: mean and variance over rows without labels, each (n_features,).
+        ``unlabelled``: mean and variance over rows without labels, each (n_features,). ``nested``:
+        see `Plan`.
         """
         covariances.check_sizes(sums)
-        settled = self._plan(sums, labels is not None, unlabelled)
+        settled = self._plan(sums, labels is not None, unlabelled, nested)
         n = float(sums.copies.sum())
         counted = f"{n:g} {'rows as domains' if labels is None else 'domains'}"
         walked = self._take_walks(sums, settled, labels, classes, counted)
@@ -169,7 +184,7 @@ class TGreedyBase(WalksDomains, DomainEstimator):
             caution(f"{type(self).__name__}: {note}")
         return self
 
-    def _plan(self, sums: Domains, grouped: bool, unlabelled: Any) -> plan.Plan:
+    def _plan(self, sums: Domains, grouped: bool, unlabelled: Any, nested: bool) -> plan.Plan:
         """Which walks to take; what cannot be done is refused."""
         n_targets, n_features = len(sums.mean_y), sums.mean_x.shape[1]
         n = float(sums.copies.sum())
@@ -212,6 +227,7 @@ class TGreedyBase(WalksDomains, DomainEstimator):
             unlabelled=unlabelled,
             alpha=self.alpha,
             estimate=estimate,
+            nested=nested,
             seed=seed,
             n_jobs=self.n_jobs,
         )
