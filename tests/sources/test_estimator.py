@@ -162,6 +162,19 @@ def test_without_the_estimate_the_selection_is_the_same_and_scores_are_nan(task)
         GreedyTLClassifier(task.sources, guard=True, estimate=False).fit(task.X, task.y)
 
 
+def test_a_bare_fit_takes_one_of_two_near_copies_though_their_scores_differ():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=20)
+    X = rng.normal(size=(20, 3))
+    X[:, 0] -= y * (y @ X[:, 0]) / (y @ y) * 0.9  # hardly tells anything of y
+    X[:, 2] = X[:, 0] + 3e-5 * y  # 1 - r is some 5e-10, the score another by 1e-3
+    assert 1 - np.corrcoef(X.T)[0, 2] < 1e-9
+    options = {"lam": 0.01, "tol": 0.0, "random_state": 0}
+    bare = GreedyTLRegressor(estimate=False, **options).fit(X, y)
+    assert bare.selected_ == GreedyTLRegressor(**options).fit(X, y).selected_
+    assert sorted(bare.selected_) == ["x0", "x1"]
+
+
 def test_copies_of_a_column_count_once(task):
     S = np.column_stack([source(task.X) for _, source in task.sources])
     one = GreedyTLClassifier(lam=0.5).fit(S, task.y)

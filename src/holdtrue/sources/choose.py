@@ -25,7 +25,7 @@ from holdtrue.sources.kernel import (
     reached,
     searches_by_precision,
 )
-from holdtrue.sources.scale import standardised
+from holdtrue.sources.scale import first_of_equals, standardised
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Columns of so few values can be equal by chance.
@@ -188,6 +188,14 @@ def without_copies(candidates: Candidates, search: Search, weight: np.ndarray) -
     different = np.flatnonzero(candidates.equal_to == search.searched)
     matrix = np.ascontiguousarray(search.matrix[:, different])
     return Search(min(search.max_selected, len(different)), search.tol, matrix, different)
+
+
+def _might_have_copies(search: Search, fit: TargetFit, weight: np.ndarray) -> bool:
+    """Whether columns of a search among all are equal: two of the chosen, or one that had a tie."""
+    if search.draws is not None or fit.greedy.had_ties:
+        return fit.greedy.had_ties
+    chosen = search.standardised(weight)[0][:, fit.greedy.order]
+    return bool((first_of_equals(chosen) != np.arange(len(fit.order))).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -535,7 +543,7 @@ def choose(
     fits: list[TargetFit] = []
     if not is_chosen and task.n_targets == 1:
         fits = fit_whole(candidates, task, lams[0], search)
-    if not fits or fits[0].greedy.had_ties:  # else no column that equals a chosen one
+    if not fits or _might_have_copies(search, fits[0], task.full_weights[0]):
         search = without_copies(candidates, search, task.full_weights[0])
         fits = []
     if is_chosen:

@@ -110,55 +110,6 @@ class GreedyFit:
         return 1.0 - np.append(0.0, np.cumsum(self.q**2)) / self.n_samples
 
 
-class _Rows:
-    """What has entered, in the space of the rows: ``H y`` and the ``H z / sqrt(d)``."""
-
-    def __init__(self, y: np.ndarray, n_samples: float, Lam: float):
-        self.residual = y.astype(np.float64)
-        self.n_samples = n_samples
-        self.Lam = Lam
-        self.order: list[int] = []
-        self.q: list[float] = []
-        self._U = np.empty((16, len(y)))
-        self.R: list[tuple[np.ndarray, float]] = []
-        self._next: tuple[np.ndarray, np.ndarray, float, float]
-
-    def terms(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``a`` and ``Λ + c`` of the columns of Z, float64, from their definition."""
-        g = self._U[: len(self.order)].dot(Z)
-        c = self.n_samples - np.einsum("ij,ij->j", g, g)
-        if self.Lam:
-            return self.residual.dot(Z), self.Lam + np.maximum(c, 0.0)
-        # Without a penalty, a column that depends on those chosen has nothing to add.
-        return self.residual.dot(Z), np.where(c > _DEPENDENT * self.n_samples, c, np.inf)
-
-    def score(self, z: np.ndarray) -> float:
-        """``a²/(Λ + c)`` of the column z; what it takes is kept for `enter`."""
-        # `dot`, here and below, costs half of what `@` does on a dozen rows.
-        entered = self._U[: len(self.order)]
-        g = entered.dot(z)
-        u = z - g.dot(entered)
-        d = self.Lam + float(u.dot(z))
-        a = float(self.residual.dot(z))
-        self._next = g, u, math.sqrt(d), a
-        return a * a / d
-
-    def enter(self, i: int) -> np.ndarray:
-        """Add candidate i, whose column was scored last; returns ``H z / sqrt(d)``."""
-        g, u, root, a = self._next
-        t = len(self.order)
-        if t == len(self._U):
-            self._U = np.concatenate([self._U, np.empty_like(self._U)])
-        u /= root
-        q = a / root
-        self.residual -= q * u
-        self._U[t] = u
-        self.order.append(i)
-        self.q.append(q)
-        self.R.append((g, root))
-        return u
-
-
 def _fit(
     order: list[int],
     rows: list[tuple[np.ndarray, float]],
@@ -197,6 +148,11 @@ def _lowest_of_ties(scores: np.ndarray) -> int:
     best = int(scores.argmax())
     ties = np.flatnonzero(scores[:best] >= scores[best] * (1 - _TIE))
     return int(ties[0]) if len(ties) else best
+
+
+def _without_dependent(den: np.ndarray, n_samples: float) -> np.ndarray:
+    """``den`` without a penalty: a column that depends on those chosen has nothing left to add."""
+    return np.where(den > _DEPENDENT * n_samples, den, np.inf)
 
 
 def _least_to_win(best: Any, n_samples: Any, lam: Any, size: int, kind: np.dtype) -> Any:
@@ -248,13 +204,18 @@ def greedy(
         screen = Z.astype(np.float64, copy=False)
         den = Lam + np.einsum("ij,ij->j", screen, screen)
         if not Lam:
-            den[den <= _DEPENDENT * n_samples] = np.inf
+            den = _without_dependent(den, n_samples)
     kind = screen.dtype
-    rows = _Rows(y, n_samples, Lam)
-    a = rows.residual.astype(kind) @ screen
+    residual = y.astype(np.float64)  # ``H y``
+    U = np.empty((16, len(y)))  # a row ``H z / sqrt(d)`` for each that has entered
+    order: list[int] = []
+    q: list[float] = []
+    rows: list[tuple[np.ndarray, float]] = []
+    a = residual.astype(kind) @ screen
     score, v = np.empty_like(a), np.empty_like(a)
     most, had_ties = min(max_selected, n_columns), False
-    while (size := len(rows.order)) < most:
+    # `dot` costs half of what `@` does on a dozen rows.
+    while (size := len(order)) < most:
         np.square(a, out=score)
         score /= den
         i = int(score.argmax())
@@ -267,25 +228,40 @@ def greedy(
         score[i] = -1
         second = score[score.argmax()]
         had_ties = had_ties or bool(second >= best * (1 - _NEAR))
-        if second >= least:
+        entered = U[:size]
+        if second >= least:  # departure 4: from the definition of a and c
             score[i] = best
             near = np.flatnonzero(score >= least)
             near = near[np.isfinite(den[near])]
-            exact_a, exact_den = rows.terms(Z[:, near].astype(np.float64, copy=False))
-            i = int(near[_lowest_of_ties(exact_a**2 / exact_den)])
-        if reason := _stopped(rows.score(Z[:, i].astype(np.float64)) / n_samples, tol, size):
+            close = Z[:, near].astype(np.float64, copy=False)
+            g = entered.dot(close)
+            c = n_samples - np.einsum("ij,ij->j", g, g)
+            exact = Lam + np.maximum(c, 0.0) if Lam else _without_dependent(c, n_samples)
+            i = int(near[_lowest_of_ties(residual.dot(close) ** 2 / exact)])
+        z = Z[:, i].astype(np.float64)
+        g = entered.dot(z)
+        u = z - g.dot(entered)
+        d, a_i = Lam + float(u.dot(z)), float(residual.dot(z))
+        if reason := _stopped(a_i * a_i / d / n_samples, tol, size):
             break
-        u = rows.enter(i)
+        if size == len(U):
+            U = np.concatenate([U, np.empty_like(U)])
+        root = math.sqrt(d)
+        u /= root
+        U[size] = u
+        order.append(i)
+        q.append(a_i / root)
+        rows.append((g, root))
+        residual -= q[-1] * u
         u.astype(kind).dot(screen, out=v)
-        a -= rows.q[-1] * v
+        a -= np.multiply(v, q[-1], out=score)
         den -= np.square(v, out=v)
         if not Lam:
-            # A column that depends on those chosen has nothing left to add.
-            den[den <= _DEPENDENT * n_samples] = np.inf
+            den = _without_dependent(den, n_samples)
         den[i] = np.inf
     else:
         reason = reached(max_selected, n_columns)
-    return _fit(rows.order, rows.R, rows.q, n_samples, lam, reason, had_ties)
+    return _fit(order, rows, q, n_samples, lam, reason, had_ties)
 
 
 def greedy_from_gram(
