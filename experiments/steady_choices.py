@@ -41,7 +41,7 @@ from experiments.records import (
 )
 
 from holdtrue import Moments
-from holdtrue.domains import plan, steady
+from holdtrue.domains import choose, steady
 
 RESULTS = Path(__file__).parent / "results" / "domains"
 N_DOMAINS = (3, 5, 10, 50)
@@ -151,7 +151,7 @@ def compared(train: Moments, test: Moments) -> dict[str, float]:
     """Mean squared error over the test domains under every rule."""
     sums = steady.standardised(train)
     n_domains = len(sums.n_samples)
-    part_of, omega = plan.held_out_parts(n_domains), np.ones(n_domains)
+    part_of, omega = choose.held_out_parts(n_domains), np.ones(n_domains)
     fits = []
     for R in steady.SLOPE_SPREADS:
         fits += steady.held_out_fits(

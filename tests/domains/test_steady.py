@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from holdtrue import Moments
-from holdtrue.domains import plan, steady
+from holdtrue.domains import choose, steady
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 
 SPREADS = [(A, R) for R in steady.SLOPE_SPREADS for A in steady.INTERCEPT_SPREADS]
@@ -35,7 +35,7 @@ def fitted(X, y, groups, *, nested=True, centre=True, weight=None):
 def fitted_from(moments, *, nested=True, centre=True):
     sums = steady.standardised(moments, centre=centre)
     n_domains = len(sums.n_samples)
-    part_of, omega = plan.held_out_parts(n_domains), np.ones(n_domains)
+    part_of, omega = choose.held_out_parts(n_domains), np.ones(n_domains)
     intercepts = steady.INTERCEPT_SPREADS if centre else (math.inf,)
     fits = []
     for R in steady.SLOPE_SPREADS:
@@ -158,7 +158,7 @@ def test_without_a_centre_it_is_ridge_through_the_origin():
 def test_held_out_errors_are_those_of_a_refit_from_rows(n_domains):
     X, y, groups = rows_of(n_domains, seed=n_domains, n_targets=2)
     _, fits, _ = fitted(X, y, groups, nested=False)
-    part_of = plan.held_out_parts(n_domains)
+    part_of = choose.held_out_parts(n_domains)
     if n_domains == 23:
         assert part_of.max() == 9
     for A, R in [(0.0, 0.0), (1.0, 1.0), (0.0, 10.0)]:

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.domains import choose
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
-from holdtrue.domains.choose import Selection
+from holdtrue.domains.choose import Plan, Selection
 from holdtrue.domains.kernel import Domains, Walk
-from holdtrue.domains.plan import Plan
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.evidence import DomainEvidence
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
-from holdtrue.domains import kernel, plan
+from holdtrue.domains import choose, kernel
 from holdtrue.domains.base import WalksDomains, working_memory
 from holdtrue.domains.covariances import RowColumns, StoredColumns, domains_from_rows
 from holdtrue.errors import InputError, plain, shown, speaks
@@ -146,7 +146,7 @@ class SimilarityLearner(TransformerMixin, WalksDomains, BaseEstimator):
         -------
         self : SimilarityLearner
         """
-        plan.check_parameters(self.rule, self.stop, self.max_steps)
+        choose.check_parameters(self.rule, self.stop, self.max_steps)
         if self.pairs != "all" and not (
             is_number(self.pairs, numbers.Integral) and int(self.pairs) >= 1
         ):
@@ -169,14 +169,14 @@ class SimilarityLearner(TransformerMixin, WalksDomains, BaseEstimator):
             )
         self.domains_ = self.classes_[plural]
         n = len(plural)
-        stop = plan.resolved_stop(
+        stop = choose.resolved_stop(
             self.stop, grouped=True, n=n, n_candidates=X.shape[1], alpha=_ALPHA
         )
         rng = check_random_state(self.random_state)
-        settled = plan.Plan(
-            plan.variants_of(self.rule, "equal", ("none",), n),
+        settled = choose.Plan(
+            choose.variants_of(self.rule, "equal", ("none",), n),
             stop,
-            self.max_steps or plan.default_steps(X.shape[1], 1, stepwise=False),
+            self.max_steps or choose.default_steps(X.shape[1], 1, stepwise=False),
             alpha=_ALPHA,
             estimate=stop != "max_steps",
             seed=rng.randint(2**31) if stop == "sign_flip" else 0,

@@ -27,7 +27,7 @@ from holdtrue.domains.base import (
     working_memory,
 )
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
-from holdtrue.domains.plan import MAX_SINGLE, N_PARTS, held_out_parts
+from holdtrue.domains.choose import MAX_SINGLE, N_PARTS, held_out_parts
 from holdtrue.domains.steady import PENALTIES
 from holdtrue.errors import InputError, caution, shown
 from holdtrue.evidence import PenaltyEvidence
