@@ -206,8 +206,14 @@ class SavedModel(Record):
     def read(self, data: Any, *, with_target: bool = False, **options: Any) -> Table:
         """The table, with the columns that the model needs read as they were.
 
-        ``data`` is as in `predict`. The target must be there too if ``with_target`` says so.
-        ``options`` are ``table`` and ``encoding`` of `open_table`.
+        Parameters
+        ----------
+        data : path, data frame (pandas, Polars, Arrow) or Table
+            As in `predict`.
+        with_target : bool
+            Whether the target must be there too.
+        **options
+            ``table`` and ``encoding`` of `open_table`.
         """
         if isinstance(data, Table):
             self._check_columns(data, self.names)

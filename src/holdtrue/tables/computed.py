@@ -118,7 +118,7 @@ def _converted(name: str, kind: Any, wanted: str, place: Place) -> Computed:
         try:
             return _cast(piece, wanted, kind)
         except pa.ArrowInvalid as error:
-            row = first_unfit(piece, lambda part: _cast(part, wanted, kind)) or 0
+            row = first_unfit(piece, lambda part: _cast(part, wanted, kind))
             table, where = place(n_before + row)
             what = "number" if wanted == "comma" else wanted
             raise InputError(

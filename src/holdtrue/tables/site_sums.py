@@ -415,8 +415,18 @@ def joined(
 ) -> TableMoments:
     """Moments of the rows of all sites, encoded as `moments_of` would encode them in one table.
 
-    ``sites`` are by the name that an error calls them; the other parameters are those of
-    `moments_of`.
+    Parameters
+    ----------
+    sites : dict of SiteSums
+        By the name that an error calls the site, such as that of its file.
+    leave_out : iterable of str
+        Columns that are not used as features.
+    max_levels : int
+        Largest number of values of a category that have a feature each.
+
+    Returns
+    -------
+    TableMoments
     """
     check_options("auto", max_levels)
     if not sites:

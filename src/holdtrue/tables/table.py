@@ -167,8 +167,17 @@ class Table:
     ) -> tuple[Table, dict[str, int]]:
         """The rows that have a value in each of these columns, and how many rows lack which.
 
-        nan counts as missing and, in the columns ``nonzero``, so does 0: they are weights. These
-        columns are decoded here and stay in memory.
+        Parameters
+        ----------
+        names : iterable of str
+            Columns, which are decoded here and stay in memory. nan counts as missing.
+        nonzero : iterable of str
+            Those of them in which 0 counts as missing too: weights.
+
+        Returns
+        -------
+        table : Table
+        n_missing : dict from name to int
         """
         held = {name: self.column(name) for name in names}
         if not held:
@@ -197,9 +206,14 @@ class Table:
     def batches(
         self, columns: Iterable[str] | None = None, rows: int = _ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of at most ``rows`` rows, in the same types throughout; can be called again.
+        """Batches of the table, in the same types throughout; can be called again.
 
-        Without ``columns``, of all that hold plain values.
+        Parameters
+        ----------
+        columns : iterable of str, optional
+            Default: all that hold plain values.
+        rows : int
+            Most rows of a batch.
         """
         with speaking_as("Table"):  # errors come as the batches are read
             names = self.plain_names if columns is None else list(dict.fromkeys(columns))

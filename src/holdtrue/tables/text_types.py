@@ -94,7 +94,7 @@ def classified(texts: pa.Array, *, comma: bool = False) -> tuple[str, bool]:
 
     ``comma`` says whether a comma may be decimal.
     """
-    if len(texts) <= FEW and (kind := _kind_of_few(texts.to_pylist(), comma)):
+    if len(texts) <= FEW and (kind := _kind_of_few(texts.to_pylist())):
         return kind, False
     trimmed = pc.ascii_trim_whitespace(texts.drop_null())
     marked = pc.is_in(trimmed, value_set=pa.array([*MARKS, *MISSING]))
@@ -121,7 +121,7 @@ def classified(texts: pa.Array, *, comma: bool = False) -> tuple[str, bool]:
     return "text", False
 
 
-def _kind_of_few(texts: list[str | None], comma: bool) -> str | None:
+def _kind_of_few(texts: list[str | None]) -> str | None:
     """Kind of a few texts without marks, where it is plain to see; None where it is not."""
     values = [text for text in texts if text is not None]
     if not values:
@@ -179,11 +179,9 @@ def without_marks(texts: pa.Array) -> pa.Array:
     return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
 
 
-def first_unfit(values: pa.Array, check: Callable[[pa.Array], object]) -> int | None:
-    """Place of the first value at which ``check`` raises pyarrow.ArrowInvalid; None if it never."""
+def first_unfit(values: pa.Array, check: Callable[[pa.Array], object]) -> int:
+    """Place of the first value at which ``check`` raises pyarrow.ArrowInvalid; there is one."""
     start, stop = 0, len(values)
-    if _fits(values, check):
-        return None
     while stop - start > 1:  # the first that does not fit lies in values[start:stop]
         middle = (start + stop) // 2
         is_later = _fits(values.slice(start, middle - start), check)

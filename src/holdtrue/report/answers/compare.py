@@ -45,7 +45,7 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
     return Summary(
         command="compare",
         question=f"Which model predicts {target!r} best {where}?",
-        answer=_answer(path, evidence, domain),
+        answer=_answer(evidence, domain),
         path=path,
         table=Table.from_columns(
             f"Models by their error ({evidence.scoring}) {where}, the least first.",
@@ -57,7 +57,7 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
     )
 
 
-def _answer(path: SelectionPath, evidence: ContestEvidence, domain: str | None) -> str:
+def _answer(evidence: ContestEvidence, domain: str | None) -> str:
     """The model to take, the error to expect of it, and how many were tried."""
     i = evidence.names.index(evidence.recommended)
     n_features = float(evidence.n_features[i])  # on average over the fits
