@@ -97,6 +97,32 @@ def test_options_mean_the_same_on_an_engine(
 
 
 @pytest.mark.usefixtures("here")
+def test_numbers_that_are_read_as_categories_are_so_with_groups_too(
+    mixed_frame, assert_same_ranking
+):
+    frame = mixed_frame(600)[["count", "x", "site", "sold"]]
+    options = {"categorical_features": ["count"], "groups": "site"}
+    assert_same_ranking(in_parts(frame), frame, "sold", **options)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("target", ["sold", "gain"])
+@pytest.mark.parametrize("large", [False, True])
+def test_a_column_whose_values_repeat_in_some_parts_only(
+    many_buckets, large, target, mixed_frame, assert_same_ranking
+):
+    if large:
+        many_buckets()
+    frame = mixed_frame().drop(columns="sold" if target == "gain" else "gain")
+    half = len(frame) // 2
+    for name in ("id", "count", "z", "day", "price"):  # a few values, then as many as there are
+        frame[name] = pd.concat(
+            [frame[name][:4].repeat(half // 4)[:half], frame[name][half:]]
+        ).array
+    assert_same_ranking(in_parts(frame, 6), frame, target)
+
+
+@pytest.mark.usefixtures("here")
 def test_a_part_without_rows_changes_nothing(mixed_frame, assert_same_ranking):
     frame = mixed_frame(600).drop(columns="gain")
     parts = dd.concat([in_parts(frame[:300], 2), in_parts(frame[:0], 1), in_parts(frame[300:], 1)])

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 
 from holdtrue.columns.bins import BinCounter
-from holdtrue.engine.table import _hashes
+from holdtrue.columns.counting import Target
+from holdtrue.engine.table import _Column, _hashes, _mostly_differ, _pieces
 
 VALUES = [
     ["", "a", "b", "ab", "ba", "grün", "a\0", "x" * 3000],
@@ -45,6 +46,29 @@ def test_hashes_spread_over_buckets():
         bucket = (_hashes(column) >> np.uint64(32)) % np.uint64(7)
         rows = np.bincount(bucket.astype(np.intp), minlength=7)
         assert rows.min() > 10_000 / 7 * 0.8
+
+
+def test_rows_of_values_that_repeat_are_counted_before_they_move():
+    rng = np.random.default_rng(0)
+    assert _mostly_differ(pa.array(rng.integers(0, 2**40, 100_000)))
+    assert not _mostly_differ(pa.array(rng.integers(0, 10_000, 100_000)))
+    assert not _mostly_differ(pa.array(["a"] * 10))
+    assert not _mostly_differ(pa.nulls(10))
+    numbers = rng.normal(size=100_000)
+    numbers[::3] = np.nan  # missing rows are one value
+    assert _mostly_differ(pa.array(numbers))
+    assert _mostly_differ(pa.array(numbers, from_pandas=True))
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda values: type(values[0]).__name__)
+def test_rows_of_a_long_array_move_without_the_rest_of_it(values):
+    long = pa.array(values * 2000)
+    rows = long.slice(len(values), len(values))
+    target = Target(np.zeros(len(rows), dtype=np.uint8), ("no", "yes"), None)
+    (piece,) = _pieces(_Column("x", "category", None), pa.chunked_array([rows]), target, 1)
+    assert piece.table.shape == (len(rows),)
+    assert piece.values.equals(rows)
+    assert piece.values.get_total_buffer_size() <= 2 * rows.nbytes < long.nbytes / 50
 
 
 @given(

@@ -1,10 +1,10 @@
 """EngineTable: classes, sums and profiles of a table that lives on an engine.
 
-Three passes. The first reads the target. Where the rows are many, the second looks at the columns
-of numbers, to cut them into ranges of about equal size. The third counts every part of the table
-value by value, cuts the counts into buckets (texts by a hash, numbers by range) and adds up each
-bucket where it lies; only profiles come back. Bins end where they would on one machine, because
-each range knows how many rows lie before it.
+The first pass reads the target. The last brings the rows of a column together, or its values with
+their counts where values repeat, and counts them there by the code of one machine; only profiles
+come back. A column of very many rows is cut, texts by a hash, numbers into ranges of about equal
+size, which a pass between the two chooses. Bins end where they would on one machine, because each
+range knows how many rows lie before it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import functools
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,10 +22,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdtrue.columns.bins import BinCounter, has_bins
-from holdtrue.columns.counting import Groups, Target, label_key, label_order, rows_by_value
+from holdtrue.columns.counting import (
+    Groups,
+    Target,
+    count_column,
+    label_key,
+    label_order,
+    rows_by_value,
+)
 from holdtrue.columns.distinct import distinct, text_buffers
-from holdtrue.columns.parts import whole_part
+from holdtrue.columns.parts import LARGE, Part, column_parts, whole_part
 from holdtrue.columns.values import (
+    filtered,
     holds_numbers,
     is_plain,
     python_values,
@@ -41,8 +49,10 @@ from holdtrue.targets import MAX_CLASSES, TargetKind, check_class_count, target_
 __all__ = ["EngineTable", "EngineTarget", "ExchangeTable", "Labels", "rows_by_class"]
 
 # Values (rows of a column) that one exchange moves at most, and that one bucket gets.
-_MOVED = 1 << 25
-_BUCKET = 1 << 22
+_MOVED = 1 << 26
+_BUCKET = LARGE
+# Rows that show whether most values of a column differ.
+_SHOWN = 1 << 12
 # Rows, of the whole table and for each range, that show where ranges of numbers should end.
 _SAMPLE = 1 << 12
 _SAMPLE_PER_RANGE = 16
@@ -222,50 +232,50 @@ class ExchangeTable(EngineTable):
         max_bins: int = 64,
     ) -> Iterator[tuple[str, Profile | GroupProfile]]:
         """Profiles of columns, some at a time."""
-        step = max(1, min(_MOVED // max(target.n_samples, 1), 32))
-        n_buckets = math.ceil(target.n_samples * min(step, len(kinds)) / _BUCKET)
-        roles = [target.name, *([groups] if groups else [])]
-        ranges: dict[str, _Ranges] = {}
-        if groups is None and n_buckets > 1:
-            numbers = [name for name, kind in kinds.items() if has_bins(kind)]
-            ranges = self._ranges(numbers, target.n_samples, n_buckets)
-        names = list(kinds)
+        n_rows, names = target.n_samples, list(kinds)
+        # With groups all counts of a column come here anyway.
+        n_cuts = 1 if groups else math.ceil(n_rows / _BUCKET)
+        numbers = [name for name in names if n_cuts > 1 and has_bins(kinds[name])]
+        ends = self._range_ends(numbers, n_rows, n_cuts) if numbers else {}
+        columns = [_Column(name, kinds[name], ends.get(name)) for name in names]
+        n_exchanges = math.ceil(len(names) / max(1, min(_MOVED // n_rows, 32)))
+        step = math.ceil(len(names) / n_exchanges)
         for start in range(0, len(names), step):
-            columns = [
-                _Column(name, kinds[name], ranges.get(name)) for name in names[start : start + step]
-            ]
-            split = functools.partial(_split, columns, target, groups, n_buckets)
-            join = functools.partial(_join, columns, target, groups is not None, max_bins)
-            wanted = list(dict.fromkeys([*roles, *names[start : start + step]]))
-            buckets = self._engine.exchange(wanted, split, join, n_buckets)
-            for j, column in enumerate(columns):
-                parts = [bucket[j] for bucket in buckets if bucket[j] is not None]
-                if not parts:
-                    raise _changed("rows, then none")
-                if groups is not None:
-                    counts = Counts.merge(parts)
-                    target.check(rows_by_class(counts.tables[0]))
-                    yield column.name, counts.profiles(max_bins)[column.name]
-                    continue
-                profile, counter = functools.reduce(_joined_two, parts)
-                rows = rows_by_class(profile.rows, profile.repeats)
-                target.check(rows + rows_by_class(profile.missing))
-                bins = tuple(table for _, table in counter.bins()) if counter else ()
-                yield column.name, replace(profile, kind=column.kind, bins=bins)
+            some = columns[start : start + step]
+            yield from self._exchange(
+                _Exchange(some, target, groups, n_cuts, max(1, _BUCKET // n_rows), max_bins)
+            )
 
-    def _ranges(self, names: list[str], n_rows: int, n_buckets: int) -> dict[str, _Ranges]:
-        """Where to cut columns of numbers, and the rows of each range."""
-        if not names:
-            return {}
-        share = max(_SAMPLE, _SAMPLE_PER_RANGE * n_buckets) / n_rows
+    def _exchange(self, plan: _Exchange) -> Iterator[tuple[str, Profile | GroupProfile]]:
+        target, n_cuts = plan.target, plan.n_cuts
+        roles = [target.name, *([plan.groups] if plan.groups else [])]
+        wanted = list(dict.fromkeys([*roles, *(column.name for column in plan.columns)]))
+        buckets = self._engine.exchange(wanted, plan.split, plan.join, plan.n_buckets)
+        if not buckets:
+            raise _changed("rows, then none")
+        for j, column in enumerate(plan.columns):
+            first, place = j // plan.n_together * n_cuts, j % plan.n_together
+            parts = [bucket[place] for bucket in buckets[first : first + n_cuts]]
+            if plan.groups is not None:
+                target.check(rows_by_class(parts[0].by_value.sums))
+                yield column.name, parts[0]
+                continue
+            profile, counter = functools.reduce(_joined_two, filter(None, parts))
+            rows = rows_by_class(profile.rows, profile.repeats)
+            target.check(rows + rows_by_class(profile.missing))
+            bins = tuple(table for _, table in counter.bins()) if counter else ()
+            yield column.name, replace(profile, kind=column.kind, bins=bins)
+
+    def _range_ends(self, names: list[str], n_rows: int, n_cuts: int) -> dict[str, np.ndarray]:
+        """Where to cut columns of numbers: the last value of each range but the last."""
+        share = max(_SAMPLE, _SAMPLE_PER_RANGE * n_cuts) / n_rows
         samples = self.sum(functools.partial(_sample, names, share), names).arrays
         ends = {}
         for name in names:
             keys = np.sort(samples[name])
-            places = np.arange(1, n_buckets) * len(keys) // n_buckets
+            places = np.arange(1, n_cuts) * len(keys) // n_cuts
             ends[name] = np.unique(keys[places]) if len(keys) else keys
-        rows = self.sum(functools.partial(_range_rows, ends), names).arrays
-        return {name: _Ranges(ends[name], rows[name]) for name in names}
+        return ends
 
 
 # --- the target -----------------------------------------------------------------------------------
@@ -336,46 +346,38 @@ def _added(_: int, pieces: list[Any]) -> Any:
 # --- ranges of numbers ----------------------------------------------------------------------------
 
 
-class _Ranges(NamedTuple):
-    """Last value of each range but the last, and the rows of each range."""
-
-    ends: np.ndarray
-    rows: np.ndarray
-
-
-class _ByColumn(NamedTuple):
-    """An array for each column; sums put them one after the other, or add them."""
+class _Sample(NamedTuple):
+    """Some values of each column, as numbers that sort as they do."""
 
     arrays: dict[str, np.ndarray]
-    add: Callable[[list[np.ndarray]], np.ndarray]
 
-    def __add__(self, other: Any) -> _ByColumn:
-        both = {name: self.add([a, other.arrays[name]]) for name, a in self.arrays.items()}
-        return _ByColumn(both, self.add)
+    def __add__(self, other: Any) -> _Sample:
+        return _Sample(
+            {name: np.append(keys, other.arrays[name]) for name, keys in self.arrays.items()}
+        )
 
 
-def _sample(names: list[str], share: float, table: Any) -> _ByColumn:
-    """Keys of a share of the rows of a part, evenly spread."""
+def _sample(names: list[str], share: float, table: Any) -> _Sample:
+    """A share of the rows of a part, evenly spread."""
     n_taken = min(math.ceil(share * table.num_rows), table.num_rows)
     rows = ((np.arange(n_taken) + 0.5) * (table.num_rows / n_taken)).astype(int)
-    keys = {name: _present_keys(table.column(name).take(rows)) for name in names}
-    return _ByColumn(keys, np.concatenate)
+    taken = {name: _one_array(table.column(name).take(rows)) for name in names}
+    present = {name: filtered(values, _present(values)) for name, values in taken.items()}
+    return _Sample({name: _sort_keys(values) for name, values in present.items()})
 
 
-def _range_rows(ends: dict[str, np.ndarray], table: Any) -> _ByColumn:
-    """Rows of a part in each range."""
-    rows = {}
-    for name, last in ends.items():
-        places = np.searchsorted(last, _present_keys(table.column(name)))
-        rows[name] = np.bincount(places, minlength=len(last) + 1)
-    return _ByColumn(rows, functools.partial(np.sum, axis=0))
+def _one_array(column: Any) -> Any:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _present_keys(column: Any) -> np.ndarray:
-    """Numbers that sort as the values of a column that are not missing."""
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    keys = _sort_keys(column.drop_null())
-    return keys[~np.isnan(keys)] if keys.dtype.kind == "f" else keys
+def _present(values: Any) -> np.ndarray:
+    """Mask of the values that are not missing."""
+    present = np.asarray(values.is_valid())
+    if pa.types.is_floating(values.type):
+        present &= ~np.isnan(values.to_numpy(zero_copy_only=False))
+    return present
 
 
 def _sort_keys(values: Any) -> np.ndarray:
@@ -395,118 +397,162 @@ def _sort_keys(values: Any) -> np.ndarray:
 
 
 class _Column(NamedTuple):
-    """A column, how to read it, and its ranges; without them it is cut by a hash."""
+    """A column, how to read it, and the ends of its ranges; without them it is cut by a hash."""
 
     name: str
     kind: str
-    ranges: _Ranges | None
+    ends: np.ndarray | None
 
 
-def _split(
-    columns: list[_Column],
-    wanted: EngineTarget,
-    groups: str | None,
-    n_buckets: int,
-    _: int,
-    table: Any,
-) -> list[Any]:
-    """Counts of a part of the table, column by column, cut into buckets."""
-    target = wanted.of_rows(table.column(wanted.name))
-    by_group = None if groups is None else Groups.from_column(table.column(groups), target)
-    cut = []
-    for column in columns:
-        counts = Counts.from_columns({column.name: table.column(column.name)}, target, by_group)
-        cut.append(_cut(counts, _buckets(counts.values[0], column.ranges, n_buckets), n_buckets))
-    return [list(pieces) for pieces in zip(*cut, strict=True)]
+class _Piece(NamedTuple):
+    """Rows of a column, in a part of the table, that go to one bucket; or counts of their values.
+
+    Where values repeat, counts are fewer. Otherwise they would cost as much as they save.
+    """
+
+    values: Any
+    # Target of each row, shape (n_rows,); or class counts or moments of each value, shape
+    # (n_values, width)
+    table: np.ndarray
+    # shape (n_cuts,): rows of the part in every range that are not missing
+    sizes: np.ndarray
 
 
-def _buckets(values: Any, ranges: _Ranges | None, n_buckets: int) -> np.ndarray:
-    """Bucket of each value; the missing one is in the first."""
-    # NumPy sorts numbers of 16 bits several times faster.
-    buckets = np.zeros(len(values), dtype=np.uint16 if n_buckets <= 1 << 16 else np.int64)
-    if n_buckets == 1:
+class _Exchange(NamedTuple):
+    """Columns, and how they are distributed over buckets."""
+
+    columns: list[_Column]
+    target: EngineTarget
+    groups: str | None
+    n_cuts: int  # of each column
+    n_together: int  # columns that share a bucket
+    max_bins: int
+
+    @property
+    def n_buckets(self) -> int:
+        return math.ceil(len(self.columns) / self.n_together) * self.n_cuts
+
+    def split(self, _: int, table: Any) -> list[Any]:
+        """Pieces of a part of the table by bucket; of a bucket, one for each of its columns."""
+        target = self.target.of_rows(table.column(self.target.name))
+        groups = None
+        if self.groups is not None:
+            groups = Groups.from_column(table.column(self.groups), target)
+        buckets: list[list[Any]] = [[] for _ in range(self.n_buckets)]
+        for j, column in enumerate(self.columns):
+            rows = table.column(column.name)
+            first = j // self.n_together * self.n_cuts
+            if groups is not None:
+                buckets[first].append(Counts.from_columns({column.name: rows}, target, groups))
+                continue
+            for cut, piece in enumerate(_pieces(column, rows, target, self.n_cuts)):
+                buckets[first + cut].append(piece)
         return buckets
-    present, kept = np.asarray(values.is_valid()), values.drop_null()
-    if ranges is not None:
-        buckets[present] = np.searchsorted(ranges.ends, _sort_keys(kept))
+
+    def join(self, bucket: int, pieces: list[Any]) -> list[Any]:
+        """Profiles of the columns of a bucket, each with the bins of its range if it has any."""
+        number, cut = divmod(bucket, self.n_cuts)
+        columns = self.columns[number * self.n_together :][: self.n_together]
+        joined: list[Any] = []
+        for column, of_column in zip(columns, zip(*pieces, strict=True), strict=True):
+            if self.groups is not None:
+                counts = Counts.merge(of_column)
+                counted = counts.values[0], counts.pairs[0], counts.tables[0]
+                joined.append(
+                    GroupProfile.from_pairs(column.kind, *counted, counts.classes, self.max_bins)
+                )
+                continue
+            joined.append(_profile_and_bins(column, of_column, self.target, cut, self.max_bins))
+        return joined
+
+
+def _pieces(column: _Column, rows: Any, target: Target, n_cuts: int) -> list[_Piece]:
+    """Pieces of a column of a part of the table."""
+    values, table = _one_array(rows), target.codes
+    times = None  # rows of each value, if not 1
+    if not _mostly_differ(values):
+        values, table = count_column(column.name, rows, target)
+        times = rows_by_value(table)
+        if table.dtype == np.int64:
+            table = table.astype(np.min_scalar_type(table.max(initial=0)))
+    present = _present(values)
+    times = None if times is None else times[present]
+    if n_cuts == 1:
+        n_present = np.count_nonzero(present) if times is None else times.sum()
+        return [_Piece(_compact(values), table, np.array([n_present]))]
+    keys = filtered(values, present)
+    cuts = np.zeros(len(values), dtype=np.uint16 if n_cuts <= 1 << 16 else np.int64)
+    if column.ends is None:
+        cuts[present] = (_hashes(keys) >> np.uint64(32)) % np.uint64(n_cuts)
     else:
-        buckets[present] = (_hashes(kept) >> np.uint64(32)) % np.uint64(n_buckets)
-    return buckets
+        cuts[present] = np.searchsorted(column.ends, _sort_keys(keys))
+    sizes = np.bincount(cuts[present], times, minlength=n_cuts)
+    order = np.argsort(cuts, kind="stable")  # several times faster for numbers of 16 bits
+    stops = np.cumsum(np.bincount(cuts, minlength=n_cuts))
+    return [
+        _Piece(values.take(pa.array(places)), table[places], sizes)
+        for places in np.split(order, stops[:-1])
+    ]
 
 
-def _cut(counts: Counts, buckets: np.ndarray, n_buckets: int) -> list[Counts | None]:
-    """Counts of one column in buckets by value, in as few bytes as hold them."""
-    values, table = counts.values[0], counts.tables[0]
-    pairs = counts.pairs[0] if counts.pairs else None
-    if pairs is not None:
-        buckets = buckets[pairs[:, 0]]
-    if table.dtype == np.int64:
-        table = table.astype(np.min_scalar_type(table.max(initial=0)))
-    order = np.argsort(buckets, kind="stable")
-    ends = np.cumsum(np.bincount(buckets, minlength=n_buckets))
-    pieces: list[Counts | None] = []
-    for rows in np.split(order, ends[:-1]):
-        if not len(rows):
-            pieces.append(None)
-        elif pairs is None:
-            pieces.append(replace(counts, values=(values.take(rows),), tables=(table[rows],)))
-        else:
-            used, value = np.unique(pairs[rows, 0], return_inverse=True)
-            used_groups, group = np.unique(pairs[rows, 1], return_inverse=True)
-            piece = replace(
-                counts,
-                values=(values.take(used),),
-                tables=(table[rows],),
-                groups=counts.groups.take(used_groups),
-                pairs=(np.stack([value, group], axis=1),),
-            )
-            pieces.append(piece)
-    return pieces
+def _mostly_differ(rows: Any) -> bool:
+    """Whether a column of a part seems to have at least half as many values as rows.
+
+    Of V values, equally frequent, n rows repeat some about ``n²/2V`` times.
+    """
+    shown = rows.slice(len(rows) // 2, _SHOWN)
+    shown = filtered(shown, _present(shown))
+    n_repeats = len(shown) - len(shown.unique())
+    return 2 * n_repeats < len(shown) and n_repeats * len(rows) <= len(shown) ** 2
 
 
-def _join(
-    columns: list[_Column],
-    target: EngineTarget,
-    has_groups: bool,
-    max_bins: int,
-    bucket: int,
-    pieces: list[Any],
-) -> list[Any]:
-    """Profiles and bins of a bucket, column by column; with groups, its counts."""
-    joined: list[Any] = []
-    for j, column in enumerate(columns):
-        parts = [piece[j] for piece in pieces if piece[j] is not None]
-        if not parts:
-            joined.append(None)
-            continue
-        counts = Counts.merge(parts)
-        if target.classes is not None:
-            counts = replace(counts, tables=(counts.tables[0].astype(np.int64, copy=False),))
-        if not has_groups:
-            joined.append(_profile_and_bins(counts, column, bucket, max_bins))
-        else:
-            joined.append(counts)
-    return joined
+def _compact(values: Any) -> Any:
+    """Values in memory of their own, if they are some of a longer array: all of it would move."""
+    if values.get_total_buffer_size() <= 2 * values.nbytes:
+        return values
+    return values.take(pa.array(np.arange(len(values))))
 
 
 def _profile_and_bins(
-    counts: Counts, column: _Column, bucket: int, max_bins: int
-) -> tuple[Profile, BinCounter | None]:
-    table, ranges, counter = counts.tables[0], column.ranges, None
-    part = whole_part(column.kind, counts.values[0], table)
+    column: _Column, pieces: Sequence[_Piece], target: EngineTarget, cut: int, max_bins: int
+) -> tuple[Profile, BinCounter | None] | None:
+    """Profile of a column in a bucket, and its bins; None if the bucket has no row of it."""
+    counter = None
     if has_bins(column.kind):
-        n_rows = float(rows_by_value(part.table).sum())
-        if ranges is None:
-            counter = BinCounter(n_rows, max_bins)
-        else:
-            if n_rows != ranges.rows[bucket]:
-                raise _changed(f"{ranges.rows[bucket]:,} rows of a range, then {n_rows:,.0f}")
-            before = float(ranges.rows[:bucket].sum())
-            counter = BinCounter(float(ranges.rows.sum()), max_bins, before)
-        counter.add(part.table)
-    n_samples = float(rows_by_value(table).sum())
-    # Bins come when all parts are together; until then the column is a category.
-    return Profile.from_parts("category", [part], n_samples, counts.classes), counter
+        sizes = np.sum([piece.sizes for piece in pieces], axis=0)
+        counter = BinCounter(sizes.sum(), max_bins, sizes[:cut].sum())
+    pieces = [piece for piece in pieces if len(piece.values)]
+    if not pieces:
+        return None
+
+    def parts() -> Iterator[Part]:
+        for part in _parts(column, pieces, target):
+            if counter is not None:
+                counter.add(part.table)
+            yield part
+
+    # Bins come when all ranges are together; until then the column is a category.
+    return Profile.from_parts("category", parts(), 0.0, target.classes), counter
+
+
+def _parts(column: _Column, pieces: list[_Piece], target: EngineTarget) -> Iterable[Part]:
+    """All values of a column in a bucket with their class counts or moments."""
+    counted = [piece for piece in pieces if piece.table.ndim == 2]
+    rows = [piece for piece in pieces if piece.table.ndim == 1]
+    if rows:
+        values = pa.chunked_array([piece.values for piece in rows])
+        of_rows = Target(np.concatenate([piece.table for piece in rows]), target.classes, None)
+        if not counted:
+            return column_parts(column.kind, column.name, values, of_rows)
+        counted.append(_Piece(*count_column(column.name, values, of_rows), rows[0].sizes))
+    counts = Counts.merge(
+        Counts((column.name,), (column.kind,), (piece.values,), (piece.table,), target.classes)
+        for piece in counted
+    )
+    table = counts.tables[0]
+    if target.classes is not None:
+        table = table.astype(np.int64, copy=False)
+    return [whole_part(column.kind, counts.values[0], table)]
 
 
 def _joined_two(a: Any, b: Any) -> Any:
