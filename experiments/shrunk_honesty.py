@@ -29,7 +29,7 @@ from experiments.records import (
     write_csv,
 )
 
-from holdtrue.categories import grouped, kernel, left_out, shrunk
+from holdtrue.categories import grouped, kernel, shrunk
 
 RESULTS = results("categories")
 SIZES = (500, 2_000, 10_000)
@@ -213,7 +213,7 @@ def judged(problem: Problem, n_rows: int, draw: int) -> Rows:
         for criterion in CRITERIA:
             rule = criterion in ("ginger", "majority")
             if problem.group is None:
-                estimate = (left_out.estimate_rule if rule else shrunk.estimate)(criterion, seen)
+                estimate = (shrunk.estimate_rule if rule else shrunk.estimate)(criterion, seen)
             else:
                 estimate = (grouped.estimate_rule_groups if rule else grouped.estimate_groups)(
                     criterion, met
@@ -222,7 +222,7 @@ def judged(problem: Problem, n_rows: int, draw: int) -> Rows:
             truth = float((new * losses).sum() / new.sum())
             if problem.group is None:
                 spread = float((new * (losses - truth) ** 2).sum())
-                error = left_out.standard_error(spread, float(new.sum()))
+                error = shrunk.standard_error(spread, float(new.sum()))
             else:
                 group = codes_of(problem.group[test])
                 by_group = np.bincount(group, losses[codes[test], problem.y[test]])
@@ -231,7 +231,7 @@ def judged(problem: Problem, n_rows: int, draw: int) -> Rows:
             gains = (base - losses) if problem.group is None else np.zeros_like(losses)
             gain = float((new * gains).sum() / new.sum())
             gain_spread = float((new * (gains - gain) ** 2).sum())
-            gain_error = left_out.standard_error(gain_spread, float(new.sum()))
+            gain_error = shrunk.standard_error(gain_spread, float(new.sum()))
             gain_held = []
             for pairs in (0.0, estimate.pair_error):
                 error_of_gain = math.hypot(estimate.gain_standard_error, gain_error)

@@ -34,7 +34,7 @@ FILES = {
     "categories/score.py": "categories/test_losses.py categories/test_score.py",
     "categories/shrunk.py": "categories/test_shrunk.py categories/test_losses.py",
     "categories/tree.py": "categories/test_shrunk_tree.py categories/test_tree.py",
-    "categories/left_out.py": "categories/test_shrunk.py categories/test_losses.py",
+    "categories/shrunk_mean.py": "categories/test_shrunk.py categories/test_losses.py",
     "categories/grouped.py": "categories/test_shrunk.py categories/test_losses.py",
     "domains/kernel.py": "domains/test_kernel.py",
     "domains/steady.py": "domains/test_steady.py",

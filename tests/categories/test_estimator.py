@@ -22,7 +22,7 @@ from holdtrue import (
     GingerTreeClassifier,
     GingerTreeRegressor,
 )
-from holdtrue.categories import OneColumnClassifier, kernel, left_out, shrunk
+from holdtrue.categories import OneColumnClassifier, kernel, shrunk
 
 
 def make_people(n=600, seed=0):
@@ -84,7 +84,7 @@ def test_scores_are_the_kernels(people):
         value = kernel.criterion_value(criterion, counts)
         assert selector.scores_[2] == pytest.approx(value)
         assert selector.no_column_scores_[2] == pytest.approx(kernel.no_column(criterion, counts))
-        expected = left_out.estimate_rule(criterion, counts).interval()
+        expected = shrunk.estimate_rule(criterion, counts).interval()
         np.testing.assert_allclose(selector.intervals_[2], expected)
     for criterion in shrunk.LOSSES:
         selector = GingerSelector(criterion).fit(X, y)

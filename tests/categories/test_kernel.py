@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 
 from holdtrue import Counts
 from holdtrue.categories import kernel
-from holdtrue.categories.shrunk import plain_gain, plain_no_column, plain_score
+from holdtrue.categories.shrunk_mean import plain_gain, plain_no_column, plain_score
 from holdtrue.sums.profile import distinct_rows, moment_sums
 
 LEAVE_ONE_OUT = ("ginger", "majority")

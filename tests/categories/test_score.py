@@ -73,7 +73,7 @@ def test_types_say_how_a_column_is_read(name):
 def test_bins_by_hand():
     # Rows 1,1,1,1,2,3,4,9: half of them are reached at 1, so bins end at 1 and 9.
     _, values, table = one_column([1.0, 1, 1, 1, 2, 3, 4, 9], [0, 0, 0, 1, 1, 1, 1, 1])
-    two = next(readings("number", values, table, 64))
+    two = readings("number", values, table, 64)[0]
     np.testing.assert_array_equal(two.table, [[3, 1], [0, 4]])
     np.testing.assert_array_equal(two.groups(values), [0, 1, 1, 1, 1])
 

@@ -12,8 +12,8 @@ from holdtrue.categories import (
     group_pairs,
     grouped,
     kernel,
-    left_out,
     shrunk,
+    shrunk_mean,
 )
 from holdtrue.categories.shrunk import LOSSES, STRENGTHS
 from holdtrue.sums.profile import moment_sums
@@ -170,7 +170,7 @@ def test_three_numbers_by_hand():
     # -3.25. Row 3: (1 + 4.5)/2 = 2.75, residual .25. Row 8: others' mean 2, residual 6.
     v, y = np.array([0, 0, 1]), np.array([1.0, 3, 8])
     squares = np.array([3.25**2, 0.25**2, 36])
-    result = shrunk.estimate_mean(shrunk.count_sums(moments_of(v, y)), strengths=[1.0])
+    result = shrunk_mean.estimate_mean(shrunk_mean.count_sums(moments_of(v, y)), strengths=[1.0])
     assert result.score == pytest.approx(squares.mean())
     assert result.row_error == pytest.approx(squares.std(ddof=1) / math.sqrt(3))
     # Pairs: within a, variance 2 and d = 2, 4·2·2²/4; the mean of the others has weight ½, ½, 1 in
@@ -249,8 +249,8 @@ numbers = st.lists(
 def test_squared_errors_are_those_of_a_refit_without_the_row(rows, a, offset):
     v, _, y = np.array(rows, dtype=float).T
     losses = brute_force_mean(v, y, np.arange(len(v)), a)
-    sums = shrunk.count_sums(moments_of(v, y + offset))
-    result = shrunk.estimate_mean(sums, strengths=[a])
+    sums = shrunk_mean.count_sums(moments_of(v, y + offset))
+    result = shrunk_mean.estimate_mean(sums, strengths=[a])
     without = brute_force_mean(v, y, np.arange(len(v)), INF)
     digits = 1e-9 * max(1, without.max())
     assert result.score == pytest.approx(losses.mean(), rel=1e-8, abs=digits)
@@ -308,7 +308,7 @@ def test_rules_4_and_5_have_the_standard_error_of_their_rows(counts, criterion, 
     if without.mean() > chance + 1e-12:
         without[:] = chance
     seen = counts[counts.any(axis=1)]
-    result = left_out.estimate_rule(criterion, counts, unseen=unseen)
+    result = shrunk.estimate_rule(criterion, counts, unseen=unseen)
     assert result.score == pytest.approx(losses.mean())
     assert result.score == pytest.approx(kernel.criterion_value(criterion, seen, unseen=unseen))
     assert result.no_column == pytest.approx(kernel.no_column(criterion, seen))
@@ -347,8 +347,8 @@ def test_repeats_are_repetitions_for_rules_4_and_5_too(counts, criterion):
     assume(counts.sum() >= 2)
     repeats = np.arange(1, len(counts) + 1)
     same(
-        left_out.estimate_rule(criterion, counts, repeats),
-        left_out.estimate_rule(criterion, np.repeat(counts, repeats, axis=0)),
+        shrunk.estimate_rule(criterion, counts, repeats),
+        shrunk.estimate_rule(criterion, np.repeat(counts, repeats, axis=0)),
     )
 
 
@@ -367,7 +367,7 @@ def test_a_group_per_row_is_no_groups_for_rules_4_and_5(counts, criterion, unsee
     met = grouped.meet(v, np.arange(len(v)), one_hot(k, counts.shape[1]))
     same(
         grouped.estimate_rule_groups(criterion, met, unseen=unseen),
-        left_out.estimate_rule(criterion, counts, unseen=unseen),
+        shrunk.estimate_rule(criterion, counts, unseen=unseen),
     )
 
 
@@ -376,10 +376,10 @@ def test_a_group_per_row_is_no_groups_for_numbers(rows):
     v, _, y = np.array(rows).T
     alone = moments_alone(y)
     met = grouped.meet(v, np.arange(len(v)), alone)
-    sums = shrunk.count_sums(moments_of(v, y.astype(float)))
+    sums = shrunk_mean.count_sums(moments_of(v, y.astype(float)))
     same(
         grouped.estimate_mean_groups(met)._replace(strength=0),
-        shrunk.estimate_mean(sums)._replace(strength=0),
+        shrunk_mean.estimate_mean(sums)._replace(strength=0),
         1e-5,
     )
 
@@ -412,8 +412,8 @@ def test_strength_0_is_the_criterion_without_shrinkage_where_every_value_comes_b
     rng = np.random.default_rng(0)
     v, y = np.arange(60) % 7, rng.normal(size=60)
     moments = moments_of(v, y)
-    scores = shrunk.mean_scores(shrunk.count_sums(moments), strengths=[0.0])
-    assert scores[0] == pytest.approx(shrunk.plain_score(*moment_sums(moments)[:2]))
+    scores = shrunk_mean.mean_scores(shrunk_mean.count_sums(moments), strengths=[0.0])
+    assert scores[0] == pytest.approx(shrunk_mean.plain_score(*moment_sums(moments)[:2]))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -468,14 +468,14 @@ def test_pairs_of_rows_have_the_trace_of_the_loss(weights):
         ("ginger", np.eye(len(q))),
     ):
         expected = np.trace(hessian @ sigma @ hessian @ sigma)
-        assert left_out.share_pairs(loss, q[None])[0] == pytest.approx(expected)
+        assert shrunk.share_pairs(loss, q[None])[0] == pytest.approx(expected)
 
 
 def test_a_pair_of_coin_tosses_has_variance_one_by_rules_4_and_5():
     # 50 values seen twice: half of them lost whole, half not at all; N = 100.
     counts, repeats = np.array([[1, 1], [2, 0], [0, 2]]), np.array([26, 12, 12])
     for criterion in ("ginger", "majority"):
-        result = left_out.estimate_rule(criterion, counts, repeats)
+        result = shrunk.estimate_rule(criterion, counts, repeats)
         # Rule (4) knows that pairs of one class are no coins: 26 of 50 terms of ½.
         pairs = 26 * 0.5 if criterion == "ginger" else 50 * 0.5
         assert result.pair_error == pytest.approx(math.sqrt(pairs) / 100)
@@ -566,7 +566,7 @@ def test_the_standard_error_is_the_spread_of_estimate_minus_new_loss(criterion, 
         counts = rng.multinomial(200, joint.ravel()).reshape(joint.shape)
         seen = counts[counts.any(axis=1)]
         if criterion in ("ginger", "majority"):
-            result = left_out.estimate_rule(criterion, seen)
+            result = shrunk.estimate_rule(criterion, seen)
         else:
             result = shrunk.estimate(criterion, seen)
         losses = new_losses(criterion, counts, result.strength)
@@ -592,7 +592,7 @@ def test_an_id_ties_with_no_column_exactly(loss):
 def test_an_id_ties_with_no_column_for_numbers_and_with_groups():
     y = np.random.default_rng(0).normal(size=30)
     v = np.arange(30)
-    result = shrunk.estimate_mean(shrunk.count_sums(moments_of(v, y)))
+    result = shrunk_mean.estimate_mean(shrunk_mean.count_sums(moments_of(v, y)))
     assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
     group = v // 3
     met = grouped.meet(group, group, moments_of(v, y))
@@ -616,7 +616,7 @@ def test_no_strength_is_better_and_intervals_stay_in_range(counts, loss):
     tied = np.flatnonzero(scores <= scores.min() + 1e-13 * abs(scores.min()))
     assert result.strength >= STRENGTHS[tied[-1]]
     low, high = result.interval()
-    assert 0 <= low <= result.score <= high <= left_out.LARGEST.get(loss, 1.0)
+    assert 0 <= low <= result.score <= high <= shrunk.LARGEST.get(loss, 1.0)
     assert 0 <= result.share_wrong <= 1
     assert result.skill <= 1
     low, high = result.gain_interval()
@@ -626,7 +626,7 @@ def test_no_strength_is_better_and_intervals_stay_in_range(counts, loss):
 @given(tables_with(2), rules)
 def test_intervals_of_rules_4_and_5_stay_in_range(counts, criterion):
     assume(counts.sum() >= 2)
-    result = left_out.estimate_rule(criterion, counts)
+    result = shrunk.estimate_rule(criterion, counts)
     low, high = result.interval()
     assert 0 <= low <= result.score <= high <= 1
 

@@ -16,17 +16,15 @@ from sklearn.model_selection import check_cv
 
 from holdtrue.categories.cells import Cells, in_order
 from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet
-from holdtrue.categories.left_out import clearly_least
 from holdtrue.categories.shrunk import (
     STRENGTHS,
     best_readings,
-    count_sums,
+    clearly_least,
     least,
-    mean_scores,
     shares,
-    shrunk_means,
     strength_scores,
 )
+from holdtrue.categories.shrunk_mean import count_sums, mean_scores, shrunk_means
 from holdtrue.columns.bins import Reading, has_bins, readings
 from holdtrue.columns.counting import (
     Target,
@@ -292,15 +290,9 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
     table, met = counted.without(fold)
     present = is_present(table)
     table = table if present.all() else table[present]
-    ways: list[Reading] = []
-    values = None
-    if has_bins(counted.kind):
-        values = filtered(counted.values, present)
-        ways = [
-            way for way in readings(counted.kind, values, table, settings.max_bins) if way.n_bins
-        ]
-    if not ways or counted.kind != "number":
-        ways.append(Reading(0, np.zeros(0, dtype=np.intp), table))
+    values = filtered(counted.values, present) if has_bins(counted.kind) else None
+    ways = readings(counted.kind, values, table, settings.max_bins)
+    ways.sort(key=lambda way: not way.n_bins)
 
     def cells_of(way: Reading) -> tuple[Cells | None, np.ndarray]:
         if not way.n_bins:

@@ -16,9 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.cells import read_rows
 from holdtrue.categories.ranking import (
-    MOST_SHAPES,
     Ranking,
-    column_evidence,
     column_path,
     engine_columns,
     warn_of_groups,
@@ -26,11 +24,13 @@ from holdtrue.categories.ranking import (
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
+    MOST_SHAPES,
     ColumnEstimate,
     Scoring,
     check_classes,
     check_group_count,
     check_scoring,
+    column_evidence,
     criterion_for,
     kinds_of,
     score_column,

@@ -1,4 +1,4 @@
-"""Pairs of groups: what `left_out` says of pairs of rows, for groups that are left out whole.
+"""Pairs of groups: what `shrunk` says of pairs of rows, for groups that are left out whole.
 
 Notation
 --------
@@ -17,7 +17,7 @@ Departures
    with hundreds of values) pairs are taken as 0: there N is so large that rows say it all.
 2. `tie_pairs_sum`: a value may change its leader if the lead is below two typical swings
    ``Σ x²/Σ |x|`` of its groups; half of the squared rows that would change sides are charged, as
-   `left_out.tie_pairs` does with swings of one row.
+   `shrunk.tie_pairs` does with swings of one row.
 """
 
 from __future__ import annotations

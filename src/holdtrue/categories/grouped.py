@@ -42,18 +42,19 @@ import numpy as np
 
 from holdtrue.categories.group_pairs import rule_pairs, shrunk_pairs
 from holdtrue.categories.kernel import majority_rule, row_sums
-from holdtrue.categories.left_out import Estimate, column_total, estimate_rule
 from holdtrue.categories.shrunk import (
     CHOSEN_BY,
     STRENGTHS,
-    count_sums,
+    Estimate,
+    column_total,
     estimate,
-    estimate_mean,
+    estimate_rule,
     least,
     pair,
     prior,
     together,
 )
+from holdtrue.categories.shrunk_mean import count_sums, estimate_mean
 from holdtrue.columns.counting import N_MOMENTS, distinct_keys, grouped_moments
 from holdtrue.sums.group_profile import GroupTable, sums_by_value
 

@@ -42,7 +42,7 @@ Departures
    With K = 2 these are (2) and (7).
 2. `majority_terms`, the leave-one-out error of rule (5), is the estimator that §3 and §6 leave
    open: t labels tied for the most cost ``1 - 1/t`` if the row's label is one of them, else 1.
-3. A numeric target, in `shrunk`: leave-one-out squared error of the value's mean.
+3. A numeric target, in `shrunk_mean`: leave-one-out squared error of the value's mean.
 4. The bounds (10) and Theorem 2 are proved for two classes.
 5. Information gain is scored as the entropy that is left, gain ratio as one minus the ratio, so
    that lower is better throughout. Entropies are in bits.

@@ -125,7 +125,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = np.array(counts.classes)
         order = in_order(counts.values[j])
         values, counted = counts.values[j].take(order), counts.tables[j][order]
-        ways = list(readings(kinds[j], values, counted, self.max_bins))
+        ways = readings(kinds[j], values, counted, self.max_bins)
         reading = ways[estimates[best].reading]
         self._cells = Cells.from_reading(counts.names[j], values, reading)
         self._counts = reading.table

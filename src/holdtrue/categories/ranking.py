@@ -19,11 +19,13 @@ from holdtrue.categories.pairs import same_columns
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
+    MOST_SHAPES,
     ColumnEstimate,
     Scoring,
     check_classes,
     check_group_count,
     check_scoring,
+    column_evidence,
     criterion_for,
     kinds_of,
     score_column,
@@ -51,8 +53,6 @@ __all__ = ["Ranking", "rank_columns"]
 # Rows of a ranking that are printed.
 _SHOWN = 30
 _SHAPES_SHOWN = 9
-# Columns of which a path keeps the shape.
-MOST_SHAPES = 24
 # Rows up to which columns are looked up by how they divide the rows before they are scored.
 _FEW_ROWS = 64
 
@@ -384,7 +384,7 @@ def rank_columns(
         how = how._replace(new_data="new groups")
     if not names:
         raise InputError("there is no column to rank beside the target.")
-    kinds = kinds_of(categorical_features, names, (table.kinds[name] for name in names))
+    kinds = kinds_of(categorical_features, names, [table.kinds[name] for name in names])
     estimates = _estimates(names, score_table(table, names, kinds, rows, how, subjects, n_jobs))
     if table.n_rows <= _FEW_ROWS:
         _add_shapes(estimates, lambda j: _score(table, names[j], kinds[j], rows, how, subjects))
@@ -421,7 +421,7 @@ def engine_columns(
     names = [name for name in table.names if name not in roles.values()]
     if not names:
         raise InputError("there is no column to rank beside the target.")
-    kinds = kinds_of(categorical_features, names, (table.kinds[name] for name in names))
+    kinds = kinds_of(categorical_features, names, [table.kinds[name] for name in names])
     read = table.target(target, target_type, groups)
     check_classes(read.classes, read.n_samples)
     judged_by = criterion_for(criterion, read.classes)
@@ -598,43 +598,3 @@ def beating_words(min_gain_se: float) -> str:
         return "beat no column"
     plural = "" if min_gain_se == 1 else "s"
     return f"beat no column by more than {min_gain_se:g} standard error{plural}"
-
-
-def column_evidence(
-    names: Sequence[str], estimates: Sequence[ColumnEstimate], how: Scoring
-) -> ColumnEvidence:
-    """What a path over columns rests on, column by column."""
-
-    def each(field: str) -> np.ndarray:
-        return np.array([getattr(column, field) for column in estimates])
-
-    def losses(field: str) -> np.ndarray:
-        return np.array([getattr(column.estimate, field) for column in estimates], dtype=float)
-
-    shapes = [estimates[j].shape for j in score_order(each("score"))]
-    intervals, gains = each("interval").reshape(-1, 2), each("gain_interval").reshape(-1, 2)
-    return ColumnEvidence(
-        names=tuple(names),
-        kinds=tuple(column.kind for column in estimates),
-        read_as=tuple(column.read_as for column in estimates),
-        scores=each("score"),
-        standard_errors=losses("standard_error"),
-        low=intervals[:, 0],
-        high=intervals[:, 1],
-        no_column=each("no_column"),
-        gain_low=gains[:, 0],
-        gain_high=gains[:, 1],
-        coverage=each("coverage"),
-        n_values=each("n_values"),
-        id_like=each("is_id_like"),
-        predicts=each("beats_no_column"),
-        verdicts=tuple(column.verdict for column in estimates),
-        in_sample=how.criterion.in_sample,
-        share_wrong=losses("wrong"),
-        no_column_wrong=losses("no_column_wrong"),
-        strengths=losses("strength"),
-        group_like=each("is_group_like").astype(bool),
-        predictor=how.criterion.predictor,
-        new_data=how.new_data,
-        shapes=tuple(shape for shape in shapes if shape)[:MOST_SHAPES],
-    )

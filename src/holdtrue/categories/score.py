@@ -16,12 +16,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdtrue.categories import grouped, kernel, left_out, shrunk
-from holdtrue.categories.left_out import Estimate, clearly_least, column_total
-from holdtrue.categories.shrunk import CHOSEN_BY, STRENGTHS, least
+from holdtrue.categories import grouped, kernel, shrunk, shrunk_mean
+from holdtrue.categories.shrunk import (
+    CHOSEN_BY,
+    STRENGTHS,
+    Estimate,
+    clearly_least,
+    column_total,
+    least,
+)
 from holdtrue.columns.values import python_values
 from holdtrue.errors import InputError, check_choice, shown
-from holdtrue.evidence import Shape
+from holdtrue.evidence import ColumnEvidence, Shape
 from holdtrue.sums.group_profile import GroupProfile, GroupTable
 from holdtrue.sums.profile import B2, B4, M2, M2B2, M3B, M4, C, Profile, ProfileTable
 from holdtrue.targets import check_class_count
@@ -29,6 +35,7 @@ from holdtrue.validation import is_number
 
 DEFAULT_CRITERION = "log_loss"
 DEFAULT_MIN_SKILL = 0.005  # with many rows less is found that no model gains by
+MOST_SHAPES = 24  # columns of which a path keeps the shape
 # A column looks like a group if it has at least so many values, of so many rows on average, none
 # of them in more than this share of the rows, and rows of one value differ in their target by less
 # than this share of what any two rows do.
@@ -118,20 +125,20 @@ class Criterion:
 
 
 class Rule(Criterion):
-    """Error of rule (4) or (5) on new rows, to the letter of the paper."""
+    """Error of rule (4) or (5) on new rows, to the letter of the paper.
+
+    What finer values gain is that of rule (4).
+    """
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
-        """Value with the standard error of the rows' own left-out errors."""
-        return left_out.estimate_rule(self.name, table.rows, table.repeats, unseen=unseen)
+        return shrunk.estimate_rule(self.name, table.rows, table.repeats, unseen=unseen)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
-        """What finer values gain by rule (4), and its standard error."""
         return kernel.ginger_gain(table, parent, unseen=unseen)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best reading, and its estimate with the standard error of the groups."""
         at = 0
         if len(tables) > 1:
             at = clearly_least(
@@ -144,36 +151,30 @@ class Rule(Criterion):
 
 
 class Shrunk(Criterion):
-    """Left-out loss of shrunk shares: log loss, Brier's, or the share wrong."""
+    """Left-out loss of shrunk shares at their best strength: log loss, Brier's, share wrong."""
 
     def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best reading at its best strength, and its estimate."""
         readings = [(table.rows, table.repeats) for table in tables]
         scores, strengths = shrunk.best_readings(self.name, readings)
         at = clearly_least(scores)
         return at, shrunk.estimate(self.name, *readings[at], strengths=[float(strengths[at])])
 
     def score(self, table: ProfileTable, unseen: str) -> float:
-        """Value for a column in one reading, at its best strength."""
         return float(shrunk.best_readings(self.name, [(table.rows, table.repeats)])[0][0])
 
     def no_column(self, table: ProfileTable) -> float:
-        """Value for a constant column on the same rows."""
         total = column_total(table.rows, table.repeats)
         return float(total @ shrunk.no_column_losses(self.name, total) / total.sum())
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
-        """Value with the standard error of the rows' own left-out losses."""
         return shrunk.estimate(self.name, table.rows, table.repeats)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
-        """What finer values gain, and its standard error."""
         return shrunk.finer_gain(self.name, table, parent)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best reading at its best strength, and its estimate."""
         scores, strengths = [], []
         chosen_by = CHOSEN_BY[self.name]
         no_column = grouped.group_no_column(chosen_by, tables[0])
@@ -192,30 +193,25 @@ class Shrunk(Criterion):
 
 @dataclass(frozen=True)
 class ShrunkMean(Criterion):
-    """Left-out squared error of the mean shrunk to that of all rows."""
+    """Left-out squared error of the mean shrunk to that of all rows, at its best strength."""
 
     strengths: tuple[float, ...] = STRENGTHS
 
     def score(self, table: ProfileTable, unseen: str) -> float:
-        """Value for a column in one reading, at its best strength."""
-        return float(shrunk.mean_scores(_count_sums(table)).min())
+        return float(shrunk_mean.mean_scores(_count_sums(table)).min())
 
     def no_column(self, table: ProfileTable) -> float:
-        """Value for a constant column on the same rows."""
-        return float(shrunk.mean_scores(_count_sums(table), strengths=[math.inf])[0])
+        return float(shrunk_mean.mean_scores(_count_sums(table), strengths=[math.inf])[0])
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
-        """Value with the standard error of the rows' own left-out errors."""
-        return shrunk.estimate_mean(_count_sums(table), strengths=self.strengths)
+        return shrunk_mean.estimate_mean(_count_sums(table), strengths=self.strengths)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
-        """What finer values gain, and its standard error."""
-        return shrunk.finer_mean_gain(table, parent)
+        return shrunk_mean.finer_mean_gain(table, parent)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
-        """Place of the best reading, and its estimate."""
         estimates = [
             grouped.estimate_mean_groups(table, strengths=self.strengths) for table in tables
         ]
@@ -223,36 +219,35 @@ class ShrunkMean(Criterion):
         return at, estimates[at]
 
     def group_no_column(self, table: GroupTable) -> float:
-        """Value for a constant column on the same rows."""
         everything = np.zeros_like(table.value)
         whole = grouped.meet(everything, table.group, table.sums)
         return grouped.estimate_mean_groups(whole, strengths=(math.inf,)).score
 
 
 class PlainMean(ShrunkMean):
-    """Leave-one-out squared error of the value's mean, not shrunk."""
+    """Leave-one-out squared error of the value's mean, not shrunk.
+
+    A value seen once always costs what no column does.
+    """
 
     def score(self, table: ProfileTable, unseen: str) -> float:
-        """Value for a column; a value seen once always costs what no column does."""
-        return shrunk.plain_score(table.rows, table.repeats)
+        return shrunk_mean.plain_score(table.rows, table.repeats)
 
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
-        """Value with the standard error of the rows' own left-out errors."""
         result, score = super().estimate(table, unseen), self.score(table, unseen)
         return result._replace(score=score, gain=result.no_column - score, strength=math.nan)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
-        """What finer values gain, and its standard error."""
-        return shrunk.plain_gain(table, parent)
+        return shrunk_mean.plain_gain(table, parent)
 
 
-def _count_sums(table: ProfileTable) -> shrunk.CountSums:
+def _count_sums(table: ProfileTable) -> shrunk_mean.CountSums:
     """What the shrunk mean needs of a profile."""
     rows = table.rows
     sums = (rows[:, column] for column in (B2, B4, M2, M2B2, M3B, M4))
-    return shrunk.CountSums(rows[:, C], table.repeats.astype(np.float64), *sums)
+    return shrunk_mean.CountSums(rows[:, C], table.repeats.astype(np.float64), *sums)
 
 
 # --- the tables ---------------------------------------------------------------------------------
@@ -521,6 +516,46 @@ def score_order(scores: np.ndarray) -> np.ndarray:
     """Columns from the least score to the greatest; ties keep their order."""
     scale = np.abs(scores).max(initial=0) or 1.0
     return np.argsort(np.round(scores / scale, 12), kind="stable")
+
+
+def column_evidence(
+    names: Sequence[str], estimates: Sequence[ColumnEstimate], how: Scoring
+) -> ColumnEvidence:
+    """What a path over columns rests on, column by column."""
+
+    def each(field: str) -> np.ndarray:
+        return np.array([getattr(column, field) for column in estimates])
+
+    def losses(field: str) -> np.ndarray:
+        return np.array([getattr(column.estimate, field) for column in estimates], dtype=float)
+
+    shapes = [estimates[j].shape for j in score_order(each("score"))]
+    intervals, gains = each("interval").reshape(-1, 2), each("gain_interval").reshape(-1, 2)
+    return ColumnEvidence(
+        names=tuple(names),
+        kinds=tuple(column.kind for column in estimates),
+        read_as=tuple(column.read_as for column in estimates),
+        scores=each("score"),
+        standard_errors=losses("standard_error"),
+        low=intervals[:, 0],
+        high=intervals[:, 1],
+        no_column=each("no_column"),
+        gain_low=gains[:, 0],
+        gain_high=gains[:, 1],
+        coverage=each("coverage"),
+        n_values=each("n_values"),
+        id_like=each("is_id_like"),
+        predicts=each("beats_no_column"),
+        verdicts=tuple(column.verdict for column in estimates),
+        in_sample=how.criterion.in_sample,
+        share_wrong=losses("wrong"),
+        no_column_wrong=losses("no_column_wrong"),
+        strengths=losses("strength"),
+        group_like=each("is_group_like").astype(bool),
+        predictor=how.criterion.predictor,
+        new_data=how.new_data,
+        shapes=tuple(shape for shape in shapes if shape)[:MOST_SHAPES],
+    )
 
 
 # --- checks -------------------------------------------------------------------------------------

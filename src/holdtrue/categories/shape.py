@@ -1,6 +1,6 @@
 """What a column says at each of its values or bins: the deployed predictor's numbers, as a `Shape`.
 
-The predictor is that of `shrunk`.
+The predictor is that of `shrunk` and `shrunk_mean`.
 
 Notation
 --------
@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from holdtrue.categories.left_out import column_total
 from holdtrue.categories.score import ColumnEstimate, Scoring
-from holdtrue.categories.shrunk import prior, shares, shrunk_means
+from holdtrue.categories.shrunk import column_total, prior, shares
+from holdtrue.categories.shrunk_mean import shrunk_means
 from holdtrue.columns.bins import has_bins
 from holdtrue.columns.counting import grouped_moments, holds_moments, rows_by_value
 from holdtrue.columns.outline import Outline

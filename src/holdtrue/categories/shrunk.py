@@ -1,9 +1,9 @@
-"""The predictor that is deployed, shares or means shrunk to those of all rows, and its loss.
+"""Left-out losses of predictors of classes: shares shrunk to those of all rows, rules (4) and (5).
 
 Paper
 -----
-None. Sabato & Shalev-Shwartz (2008) estimate the error of rules (4) and (5), in `kernel`; nobody
-deploys those. Here is the left-out loss of a predictor that shrinks, from the same counts.
+Sabato & Shalev-Shwartz (2008) estimate the error of rules (4) and (5), in `kernel`; nobody deploys
+those. The left-out loss of a predictor that shrinks, from the same counts, is not in the paper.
 
 Notation
 --------
@@ -18,71 +18,220 @@ q_k       ``(c_k + a π_k)/(n + a)``, `shares`; π_k for a value not seen
 q_k⁻      the same without the row, a row of class j: ``(c_k - [k=j] + a π_k⁻)/(n - 1 + a)`` with
           ``π_k⁻ = (N_k - [k=j] + 1/K)/N``
 cell      rows of one value and class; they have one left-out loss
-b, e      of a number y: mean of the value minus that of all rows; y minus the mean of its value
-S, M_r    ``n b``, sum of the value's y once y is centred over all rows; ``Σ e^r`` over its rows
-d, h      ``n - 1 + a``; ``N/(N - 1)``
+l_i       left-out loss of row i
+S_r       ``Σ_k q_k^r``
+d         rows and strength that the left-out shares of a value rest on, ``n - 1 + a``
+b_ij      what row j being in the sample changes about l_i, beyond what it changes on average
 ========  ==========================================================================================
 
 Where to find it
 ----------------
 =======================================  ==========================================================
+a mean left-out loss and its errors      `Estimate`
 shares, likeliest class                  `shares`, `likeliest`
-left-out loss of each cell               `left_out_losses`
+left-out loss of each cell               `left_out_losses`, `rule_losses`
 left-out loss by strength                `strength_scores`, `best_readings`
 strength, score, standard errors, gain   `estimate`
 what finer values gain                   `finer_gain`: each column at the strength of its own
-mean of a numeric target                 `shrunk_means`, `mean_scores`, `estimate_mean`
-the plain mean                           `plain_score`, `plain_gain`
-rules (4) and (5), the same errors       module `left_out`
+rules (4) and (5) with these errors      `estimate_rule`
+mean of a numeric target                 module `shrunk_mean`
 groups left out whole                    module `grouped`
 a split of a tree                        module `tree`
 =======================================  ==========================================================
+
+The estimate minus the loss on new rows is the mean of ``l_i - E l_i``, each of mean 0 given the
+other rows. Its variance is ``(Σ_i Var l_i + Σ_{i≠j} E b_ij b_ji)/N²``. The rows' own losses give
+the first sum. The second is not small where values have few rows or classes are even: a pair of
+coin tosses is lost whole or not at all (rule (4): variance 1, of which the rows show ½), and the
+log loss of an even coin has no spread over rows, though the estimate errs by about 1/N.
 
 Departures
 ----------
 1. Strengths whose losses differ by less than 1e-12 of the least tie, and the largest is taken: the
    losses of an id are the same for all of them but for rounding.
-2. Standard errors are in `left_out`: of the rows' own losses, and of pairs of rows.
+2. Pairs are counted within a value, and over all rows as far as the prior decides; the few that
+   meet in the prior only, while the value decides, are left aside. In `tie_pairs` the two most
+   frequent classes stand for all.
 3. A class is the likeliest by ``N c_k + a N_k``, which orders as q_k does and is a whole number
    for whole 2a below 2⁵³: ties are exact. They go to the larger N_k, then to the first class.
 4. The strength for ``error`` is that of least Brier loss. The least of twelve shares of errors is
    too low by .006 at 500 rows; and few rows change sides, so that it says little of the strength.
-5. The prior of a number is the plain mean of all rows, without a row of its own as the shares have.
-6. Strength 0 charges a row whose value is seen once its own distance from the mean of the others;
-   `plain_score` charges it the average row's.
+5. The scores of rules (4) and (5) are those of `kernel.criterion_value`; `kernel.jackknife` has
+   intervals for rule (5) that leave [0, 1] by far, because one row changes who has the majority.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
-from holdtrue.categories.kernel import row_sums
-from holdtrue.categories.left_out import (
-    BLOCK,
-    ClassCells,
-    Estimate,
-    cells_of,
-    column_total,
-    joined,
-    parts_of,
-    share_pairs,
-    spread,
-    standard_error,
-    tie_pairs,
-)
-from holdtrue.columns.counting import grouped_moments
-from holdtrue.sums.profile import B2, M2, C
+from holdtrue.categories.kernel import row_sums, unseen_cost
 
 STRENGTHS = (*(2.0**power for power in range(-1, 10)), math.inf)
 LOSSES = ("log_loss", "brier", "error")
 # The loss by which the strength is chosen (departure 4).
 CHOSEN_BY = {"log_loss": "log_loss", "brier": "brier", "error": "brier"}
 _FEW = 1 << 12  # codes below it are counted in a table
+# Largest value of a loss where it is not 1; the least is 0.
+LARGEST = dict.fromkeys(("log_loss", "squared_error", "information_gain"), math.inf)
+LARGEST["brier"] = 2.0
+_BLOCK = 1 << 17  # numbers in one temporary array
+
+
+# --- a mean left-out loss, and how far it may be off --------------------------------------------
+
+
+class Estimate(NamedTuple):
+    """Loss of a column's predictor on new rows (or groups), with what belongs beside it."""
+
+    loss: str
+    score: float  # mean left-out loss
+    # row_error, pair_error: the parts of its standard error, from rows and from pairs of rows
+    row_error: float
+    pair_error: float
+    no_column: float  # the same without the column
+    # gain, gain_standard_error: ``no_column - score``, and its standard error from the rows' paired
+    # differences alone, by which columns are kept; `gain_interval` counts pairs of rows too
+    gain: float
+    gain_standard_error: float
+    # Share of rows whose likeliest class, left out, is not theirs; NaN for a numeric target
+    share_wrong: float
+    strength: float  # the strength taken; NaN where nothing is shrunk
+    n_units: float  # rows, or groups, that were left out one by one
+    no_column_wrong: float = math.nan  # ``share_wrong`` without the column
+    # Whether the two largest classes differ by a row at most: the class of a row left out is then
+    # the rarer, and a weak column seems wrong more often than it is
+    is_tied: bool = False
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the score."""
+        return math.hypot(self.row_error, self.pair_error)
+
+    @property
+    def wrong(self) -> float:
+        """Share of new rows to be told wrong: a column that says nothing predicts as none does."""
+        has_none = math.isinf(self.strength) and not math.isnan(self.no_column_wrong)
+        if has_none or (self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong):
+            return self.no_column_wrong
+        return self.share_wrong
+
+    @property
+    def skill(self) -> float:
+        """``1 - score/no_column``: 1 is perfect, 0 no better than no column."""
+        return self.gain / self.no_column if self.no_column > 0 else 0.0
+
+    def interval(self, alpha: float = 0.05) -> tuple[float, float]:
+        """Ends that hold the loss on new data with probability 1 - α, inside the loss's range."""
+        radius = _quantile(self.n_units, alpha) * self.standard_error
+        return max(self.score - radius, 0.0), min(self.score + radius, LARGEST.get(self.loss, 1.0))
+
+    def gain_interval(self, alpha: float = 0.05) -> tuple[float, float]:
+        """Ends that hold the gain with probability 1 - α; 0 and 0 where no column is taken."""
+        if math.isinf(self.strength):
+            return 0.0, 0.0
+        error = math.hypot(self.gain_standard_error, self.pair_error)
+        radius = _quantile(self.n_units, alpha) * error
+        return self.gain - radius, self.gain + radius
+
+
+def _quantile(n_units: float, alpha: float) -> float:
+    return float(stdtrit(n_units - 1, 1 - alpha / 2)) if n_units > 1 else math.nan
+
+
+def clearly_least(scores: Sequence[float] | np.ndarray) -> int:
+    """Index of the least score; the first of those that differ by rounding alone."""
+    best = 0
+    for at, score in enumerate(scores):
+        if score < scores[best] - 1e-12 * abs(scores[best]):
+            best = at
+    return best
+
+
+def spread(weight: np.ndarray, losses: np.ndarray, base: np.ndarray) -> tuple[float, ...]:
+    """Rows of some cells, means of their losses and gains, and squares about those means.
+
+    ``base`` are the losses without a column.
+    """
+    N = float(weight.sum())
+    gains = base - losses
+    loss, gain = float(weight @ losses) / N, float(weight @ gains) / N
+    # About the mean: at 20 million rows Σ l² - N mean² would lose half of the digits.
+    loss_squares = float(weight @ np.square(losses - loss))
+    return N, loss, gain, loss_squares, float(weight @ np.square(gains - gain))
+
+
+def joined(
+    loss: str, parts: Sequence[tuple[float, ...]], pairs: float, no_column: float, strength: float
+) -> Estimate:
+    """Estimate from the `spread` of all parts (Chan, Golub & LeVeque 1983).
+
+    ``pairs`` is the sum of ``b_ij b_ji``.
+    """
+    weight, losses, gains, loss_squares, gain_squares = np.array(parts).T
+    N = float(weight.sum())
+    score, gain = float(weight @ losses) / N, float(weight @ gains) / N
+    squares = float(loss_squares.sum() + weight @ np.square(losses - score))
+    squares_of_gain = float(gain_squares.sum() + weight @ np.square(gains - gain))
+    return Estimate(
+        loss,
+        no_column if math.isinf(strength) else score,
+        standard_error(squares, N),
+        math.sqrt(pairs) / N,
+        no_column,
+        0.0 if math.isinf(strength) else no_column - score,
+        standard_error(squares_of_gain, N),
+        score,
+        strength,
+        N,
+        no_column,
+    )
+
+
+def standard_error(squares: float, n_units: float) -> float:
+    """Standard error of a mean of ``n_units`` from their squares about it; NaN for one."""
+    return math.sqrt(squares / (n_units * (n_units - 1))) if n_units > 1 else math.nan
+
+
+def share_pairs(loss: str, q: np.ndarray) -> np.ndarray:
+    """``d² E b_ij b_ji`` for two rows of a value with shares q, shape (n_values,).
+
+    A row of class m moves the shares by ``(e_m - q)/d`` and a row of class k by the gradient of its
+    loss there: ``tr(H Σ H Σ)`` with ``Σ = diag(q) - q q'`` and H the loss's Hessian. That is K - 1
+    for log loss, ``4 (S_2 - 2 S_3 + S_2²)`` for Brier's and a quarter of it for rule (4).
+    """
+    if loss == "log_loss":
+        return np.count_nonzero(q, axis=1) - 1.0
+    squares = q * q
+    S2, S3 = squares.sum(axis=1), np.einsum("vk,vk->v", squares, q)
+    return (4.0 if loss == "brier" else 1.0) * np.maximum(S2 - 2 * S3 + S2 * S2, 0.0)
+
+
+def tie_pairs(
+    first: np.ndarray, second: np.ndarray, behind: np.ndarray, *, shared: bool
+) -> np.ndarray:
+    """Sum of ``b_ij b_ji`` over the rows of each value, where the leading class is named.
+
+    Two rows matter to each other if leaving out both, and not one, changes who leads: pairs of
+    both classes where the lead is less than a row, pairs of the first where it is less than two.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_values,)
+        Rows of the two leading classes.
+    behind : ndarray of shape (n_values,)
+        By how many rows the second class is behind.
+    shared : bool
+        Whether classes that tie share the prediction, as in rule (5).
+    """
+    lead, divisor = (0, 4) if shared else (1, 2)
+    inner = np.where(behind <= lead, first * second / 2, first * (first - 1) / divisor)
+    return np.where(behind <= 2, inner, 0.0)
 
 
 # --- the predictor ------------------------------------------------------------------------------
@@ -119,6 +268,47 @@ def pair(strength: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np
 
 
 # --- left-out losses ----------------------------------------------------------------------------
+
+
+class ClassCells(NamedTuple):
+    """Cells with rows: a row of the profile, or of a part of it, and a class."""
+
+    counts: np.ndarray  # shape (n_rows, n_classes): the rows, as floats
+    repeats: np.ndarray | None  # shape (n_rows,): how many values have each row
+    # row, label, shape (n_cells,)
+    row: np.ndarray
+    label: np.ndarray
+    # c, n, shape (n_cells,): rows of the value in the cell; rows of the value
+    c: np.ndarray
+    n: np.ndarray
+    weight: np.ndarray  # shape (n_cells,): rows of the sample in the cell, over all such values
+
+
+def cells_of(counts: np.ndarray, repeats: np.ndarray | None = None) -> ClassCells:
+    """The cells of a profile that have rows."""
+    counts = np.ascontiguousarray(counts, dtype=np.float64)
+    place = np.flatnonzero(counts)
+    row = place // counts.shape[1]
+    label = place - row * counts.shape[1]
+    c = counts.ravel()[place]
+    weight = c if repeats is None else c * repeats[row]
+    return ClassCells(counts, repeats, row, label, c, row_sums(counts)[row], weight)
+
+
+def parts_of(
+    counts: np.ndarray, repeats: np.ndarray | None = None, n_strengths: int = 1
+) -> Iterator[ClassCells]:
+    """Cells of a profile, in parts whose arrays over all strengths stay in the cache."""
+    n_rows = max(_BLOCK // (n_strengths * counts.shape[1]), 1)
+    for start in range(0, len(counts), n_rows):
+        part = slice(start, start + n_rows)
+        yield cells_of(counts[part], None if repeats is None else repeats[part])
+
+
+def column_total(counts: np.ndarray, repeats: np.ndarray | None = None) -> np.ndarray:
+    """``N_k``, rows of each class, as floats."""
+    total = np.einsum("vk->k", counts) if repeats is None else repeats @ counts
+    return total.astype(np.float64)
 
 
 def left_out_losses(
@@ -248,7 +438,7 @@ def _readings_scores(
     strengths: Sequence[float],
 ) -> np.ndarray:
     n_rows = [len(counts) for counts, _ in readings]
-    if sum(n_rows) * len(total) * len(strengths) > BLOCK:
+    if sum(n_rows) * len(total) * len(strengths) > _BLOCK:
         return np.stack(
             [strength_scores(loss, *reading, strengths=strengths) for reading in readings]
         )
@@ -439,232 +629,67 @@ def finer_gain(loss: str, counts: np.ndarray, parent: np.ndarray) -> tuple[float
     return gained, math.sqrt(squares + value_pairs(loss, cells, total, strength))
 
 
-# --- a numeric target: the mean in the place of shares ------------------------------------------
+# --- rules (4) and (5) --------------------------------------------------------------------------
 
 
-def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
-    """Mean of each value shrunk to that of all rows, ``m + n b/(n + a)``; m for a value not seen.
+def rule_losses(criterion: str, cells: ClassCells, cost: np.ndarray) -> np.ndarray:
+    """Left-out error of rule (4) or (5) for a row of each cell, shape (n_cells,).
 
-    A value not seen has a count of 0.
+    Rule (4): ``1 - (c_j - 1)/(n - 1)``. Rule (5): 1 if another class leads without the row,
+    ``1 - 1/t`` if t classes lead together, the row's among them, else 0.
+
+    ``cost`` is that of a row whose value no other row has, by class (`kernel.unseen_cost`).
     """
-    s, t = pair(strength)
-    n, mean = moments[:, 0], moments[:, 1]
-    middle = float(n @ mean / n.sum())
-    return middle + s * n * (mean - middle) / (s * n + t)
+    alone = cells.n == 1
+    if criterion == "ginger":
+        losses = (cells.n - cells.c) / np.where(alone, 1.0, cells.n - 1)
+    else:
+        n_classes = cells.counts.shape[1]
+        two = np.partition(cells.counts, n_classes - 2, axis=1)[:, -2:]
+        second, most = two[cells.row, 0], two[cells.row, 1]
+        rival = np.where(cells.c == most, second, most)  # the largest count of another class
+        level = np.count_nonzero(cells.counts == two[:, :1], axis=1)[cells.row]
+        ties = 1 - 1 / (1 + level)  # rival is the second count where the row's class leads by one
+        losses = np.where(cells.c - 1 > rival, 0.0, np.where(cells.c - 1 == rival, ties, 1.0))
+    return np.where(alone, cost[cells.label], losses)
 
 
-class CountSums(NamedTuple):
-    """Sums over the values that have the same number of rows; of different values they add.
+def estimate_rule(
+    criterion: str,
+    counts: np.ndarray,
+    repeats: np.ndarray | None = None,
+    *,
+    unseen: str = "uniform",
+) -> Estimate:
+    """`ginger` or `majority` with the standard error of the rows' own left-out errors.
 
-    b is the mean of a value minus that of all rows, and M_r the sum over its rows of
-    ``(y - mean of the value)^r``.
+    At least 2 rows and 2 classes.
     """
-
-    n: np.ndarray  # shape (n_counts,): rows of a value
-    n_values: np.ndarray  # shape (n_counts,)
-    # b2, b4, m2, b2_m2, b_m3, m4, shape (n_counts,): sums of ``b²``, ``b⁴``, ``M_2``, ``b² M_2``,
-    # ``b M_3``, ``M_4``
-    b2: np.ndarray
-    b4: np.ndarray
-    m2: np.ndarray
-    b2_m2: np.ndarray
-    b_m3: np.ndarray
-    m4: np.ndarray
-
-
-def count_sums(moments: np.ndarray) -> CountSums:
-    """What the left-out squared error of a column depends on.
-
-    A row of ``moments`` is a value: count, mean, second to fourth moment about it (sums over rows).
-    """
-    c, mean, m2, m3, m4 = moments.T
-    n, inverse = np.unique(c, return_inverse=True)
-    b = mean - float(c @ mean / c.sum())
-    b2 = b * b
-    summands = (np.ones(len(c)), b2, b2 * b2, m2, b2 * m2, b * m3, m4)
-    return CountSums(n, *(np.bincount(inverse, each, len(n)) for each in summands))
+    total = column_total(counts, repeats)
+    N = float(total.sum())
+    cost = unseen_cost(criterion, total, unseen)
+    whole = cells_of(total[None])
+    base = np.zeros(len(total))
+    base[whole.label] = rule_losses(criterion, whole, cost)
+    chance = 1 - 1 / len(total)
+    if total @ base > chance * N * (1 + 1e-12):  # `kernel`, departure 6
+        base[:] = chance
+    parts, pairs = [], 0.0
+    for cells in parts_of(counts, repeats):
+        losses = rule_losses(criterion, cells, cost)
+        parts.append(spread(cells.weight, losses, base[cells.label]))
+        pairs += _value_pairs(criterion, cells)
+    return joined(criterion, parts, pairs, float(total @ base) / N, math.nan)
 
 
-def residual_factors(
-    n: np.ndarray, N: float, strengths: Sequence[float]
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Factors (A, B, h) of the residuals ``A b + B e`` and, without a column, ``h (b + e)``.
-
-    With y centred over all rows, ``y = b + e``, ``S = n b`` and ``d = n - 1 + a`` the residual is
-    ``((d + 1 + a/(N-1)) y - S)/d = (a h b + (n + a h) e)/d`` with ``h = N/(N - 1)``.
-    """
-    s, t = (weight[:, None] for weight in pair(strengths))
-    h = N / (N - 1)
-    d = s * (n - 1) + t
-    alone = d == 0  # a = 0 and one row: the mean of the others
-    d = np.where(alone, 1.0, d)
-    return np.where(alone, h, t * h / d), (s * n + t * h) / d, h
-
-
-def mean_scores(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> np.ndarray:
-    """Left-out squared error of the value's mean shrunk to the mean of all rows, by strength.
-
-    With strength 0 nothing is shrunk, and a value seen once gets the mean of the other rows.
-    """
-    N = float(sums.n @ sums.n_values)
-    A, B, _ = residual_factors(sums.n, N, strengths)
-    return (A**2 @ (sums.n * sums.b2) + B**2 @ sums.m2) / N
-
-
-def estimate_mean(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
-    """Left-out squared error of the shrunk mean, with the strength of least error."""
-    scores = mean_scores(sums, strengths=strengths)
-    chosen = least(scores, 0.0)
-    N = float(sums.n @ sums.n_values)
-    A, B, h = residual_factors(sums.n, N, strengths[chosen : chosen + 1])
-    A, B = A[0], B[0]
-    no_column = float(mean_scores(sums, strengths=[math.inf])[0])
-    score = no_column if math.isinf(strengths[chosen]) else float(scores[chosen])
-    gain = no_column - score
-    return Estimate(
-        "squared_error",
-        score,
-        standard_error(_quadratic_squares(sums, A * A, A * B, B * B, score), N),
-        math.sqrt(_pairs(sums, N, strengths[chosen])) / N,
-        no_column,
-        gain,
-        standard_error(
-            _quadratic_squares(sums, h * h - A * A, h * h - A * B, h * h - B * B, gain), N
-        ),
-        math.nan,
-        float(strengths[chosen]),
-        N,
-    )
-
-
-def _quadratic_squares(
-    sums: CountSums, on_b: np.ndarray, on_be: np.ndarray, on_e: np.ndarray, mean: float
-) -> float:
-    """Sum over rows of ``(on_b b² + 2 on_be b e + on_e e² - mean)²``."""
-    total = float(
-        on_b**2 @ (sums.n * sums.b4)
-        + (4 * on_be**2 + 2 * on_b * on_e) @ sums.b2_m2
-        + 4 * (on_be * on_e) @ sums.b_m3
-        + on_e**2 @ sums.m4
-    )
-    N = float(sums.n @ sums.n_values)
-    return max(total - N * mean**2, 0.0)
-
-
-def _pairs(sums: CountSums, N: float, strength: float) -> float:
-    """Sum of ``b_ij b_ji`` (`left_out`): two rows of a value have ``4 e_i² e_j²/d²``.
-
-    With one variance within values, and that of all rows as far as the mean rests on theirs.
-    """
-    s, t = pair(strength)
-    n, n_values = sums.n, sums.n_values
-    within = float(sums.m2.sum()) / max(N - float(n_values.sum()), 1.0)
-    whole = float(sums.m2.sum() + n @ sums.b2) / (N - 1)
-    d = np.where(s * (n - 1) + t > 0, s * (n - 1) + t, 1.0)
-    rest = np.where(n == 1, 1.0, t / d)
-    inside = float(n_values @ (s * n * (n - 1) / d**2))
-    return 4 * (inside * within**2 + float((n * n_values) @ rest**2) / N * whole**2)
-
-
-def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, float]:
-    """Squared error that finer values take off, summed over rows, and its standard error.
-
-    With e a row's distance from the mean of its finer value, which is at b, and δ the distance of
-    that mean from the coarser value's, at B, the row gains
-    ``(A' B + B' (e + δ))² - (A b + B e)²`` with the factors of `residual_factors`.
-    """
-    coarse = grouped_moments(parent, int(parent.max()) + 1, moments)
-    c, mean, m2, m3, m4 = moments.T
-    N = float(c.sum())
-    centre = float(c @ mean) / N
-    on_coarse = _factors(coarse, N)[:, parent]
-    on_fine = _factors(moments, N)
-    # Residuals of a row, as a level and a slope in e.
-    before = on_coarse[0] * (coarse[parent, 1] - centre)
-    before = before + on_coarse[1] * (mean - coarse[parent, 1])
-    after = on_fine[0] * (mean - centre)
-    level = before**2 - after**2
-    slope = 2 * (before * on_coarse[1] - after * on_fine[1])
-    bend = on_coarse[1] ** 2 - on_fine[1] ** 2
-    gained = float(c @ level + bend @ m2)
-    level = level - gained / N
-    squares = c * level**2 + (2 * level * bend + slope**2) * m2
-    squares = squares + 2 * slope * bend * m3 + bend**2 * m4
-    within = float(m2.sum()) / max(N - len(c), 1.0)
-    d = on_fine[2]
-    pairs = 4 * within**2 * float(np.where(c > 1, c * (c - 1) / d**2, 0.0).sum())
-    return gained, math.sqrt(max(float(squares.sum()), 0.0) + pairs)
-
-
-def _factors(moments: np.ndarray, N: float) -> np.ndarray:
-    """Factors A and B of each value's residuals, and d, at the strength of least error."""
-    sums = count_sums(moments)
-    strength = STRENGTHS[least(mean_scores(sums), 0.0)]
-    A, B, _ = residual_factors(moments[:, 0], N, [strength])
-    return np.stack([A[0], B[0], moments[:, 0] - 1 + strength])
-
-
-# --- the plain mean (`kernel`, departure 3) -----------------------------------------------------
-#
-# A value seen once costs what the mean of the other rows costs the average row, so that an id ties
-# a constant column. `plain_score` and `plain_no_column` take the rows and repeats of a
-# `holdtrue.sums.Profile`, centered at the mean of all rows: sums over the values with the same
-# number of rows, and how many such values there are.
-
-
-def plain_score(rows: np.ndarray, repeats: np.ndarray) -> float:
-    """Leave-one-out squared error of the value's mean.
-
-    ``Σ_{c_v≥2} (c_v/(c_v - 1))² SS_v/m``, and ``m SS/(m - 1)²`` for a row whose value is seen
-    once, with SS the sum of squares of all rows.
-    """
-    c = rows[:, C]
-    n_once = float(repeats[c == 1].sum())
-    total = float(_factor(c) @ rows[:, M2]) + n_once * plain_no_column(rows, repeats)
-    return total / float(repeats @ c)
-
-
-def plain_no_column(rows: np.ndarray, repeats: np.ndarray) -> float:
-    """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
-    m = float(repeats @ rows[:, C])
-    return m * _total_squares(rows) / (m - 1) ** 2
-
-
-def plain_gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, float]:
-    """Squared error that finer values take off, summed over rows, and its standard error.
-
-    A row gains ``d = (C/(C-1))² (y - mean_V)² - (c/(c-1))² (y - mean_v)²``. Where the cut says
-    nothing and the target is normal, the sum over a value of c rows has f(c) times the variance of
-    its rows, ``f = ((2c-1)² + (c-1)³)/(c (c-1) (2c-1))``: 5/3 for two rows, for many ½.
-
-    ``parent`` is the coarser value that each is cut out of; by default there is one.
-    """
-    c, mean, squares, cubes, fourths = moments.T
-    parent = np.zeros(len(c), dtype=np.intp) if parent is None else parent
-    m = float(c.sum())
-    middle = float(c @ mean) / m
-    alone = m * float(squares.sum() + c @ (mean - middle) ** 2) / (m - 1) ** 2
-    whole = np.bincount(parent, c)
-    b = mean - (np.bincount(parent, c * mean) / whole)[parent]
-    before, after = _factor(whole)[parent], _factor(c)
-    # Each row gains level + slope d + bend d², with d its distance from the mean of its value.
-    level = alone * ((whole == 1)[parent].astype(float) - (c == 1)) + before * b**2
-    slope, bend = 2 * before * b, before - after
-    gained = float(c @ level + bend @ squares)
-    level = level - gained / m
-    spread = c * level**2 + (2 * level * bend + slope**2) * squares
-    spread = spread + 2 * slope * bend * cubes + bend**2 * fourths
-    several = np.maximum(c, 2)
-    f = (2 * several - 1) ** 2 + (several - 1) ** 3
-    f = np.where(c == 1, 1.0, f / (several * (several - 1) * (2 * several - 1)))
-    return gained, math.sqrt(max(float(f @ spread), 0.0))
-
-
-def _factor(c: np.ndarray) -> np.ndarray:
-    """``(c/(c - 1))²``, and 0 below two rows."""
-    return np.where(c >= 2, (c / np.maximum(c - 1, 1)) ** 2, 0.0)
-
-
-def _total_squares(rows: np.ndarray) -> float:
-    """Sum of squares of all rows about their mean."""
-    return float(rows[:, M2].sum() + rows[:, C] @ rows[:, B2])
+def _value_pairs(criterion: str, cells: ClassCells) -> float:
+    """Sum of ``b_ij b_ji`` over rows of the same value."""
+    counts, n = cells.counts, row_sums(cells.counts)
+    if criterion == "ginger":
+        several = np.maximum(n, 2)
+        terms = several / (several - 1) * share_pairs("ginger", counts / several[:, None])
+        terms = np.where(n >= 2, terms, 0.0)
+    else:
+        two = np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:]
+        terms = tie_pairs(two[:, 1], two[:, 0], two[:, 1] - two[:, 0], shared=True)
+    return float(terms.sum() if cells.repeats is None else cells.repeats @ terms)

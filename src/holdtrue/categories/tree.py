@@ -262,18 +262,15 @@ class ShareTerms(CountTerms):
 
     @property
     def above_root(self) -> np.ndarray:
-        """All classes alike."""
         return np.full(self.width, 1 / self.width)
 
     def terms(self, sums: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """Terms of leaves with these sums, none of them empty."""
         # A row alone costs the very number that `children` has for it in the parent.
         log = np.log(np.where(sums > 0, sums - 1 + state, 1.0))
         losses = np.rint((self.table[self.rows(sums).astype(np.int64)][:, None] - log) * self.scale)
         return np.einsum("vk,vk->v", sums, losses)
 
     def children(self, sums: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Terms and states of leaves."""
         states = self._states(sums, state)
         return np.einsum("vk,vk->v", sums, np.rint(-np.log(states) * self.scale)), states
 
@@ -285,7 +282,6 @@ class ShareTerms(CountTerms):
     def gain(
         self, child: np.ndarray, label: np.ndarray, weight: np.ndarray, state: np.ndarray
     ) -> tuple[float, float]:
-        """What a split gains, summed over the rows, and its standard error."""
         sums = self.cell_sums(child, int(child.max()) + 1, label, weight)
         return _paired(np.log(self._states(sums, state)) - np.log(state), sums)
 
@@ -304,16 +300,14 @@ class MeanTerms(CountTerms):
         self.scale = 2.0**48 / error if error > 0 else 1.0
 
     def root(self, sums: np.ndarray) -> tuple[float, np.ndarray]:
-        """Term and state of the root, the plain mean of the other rows."""
         n, total, squares = sums
         if n < 2:
             return 0.0, np.array([total, 0.0])
-        residual = n / (n - 1)
+        residual = n / (n - 1)  # from the plain mean of the other rows
         error = residual**2 * max(squares - total**2 / n, 0.0)
         return float(error * self.scale), np.array([total / (n - 1), -1 / (n - 1)])
 
     def terms(self, sums: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """Terms of leaves with these sums, none of them empty."""
         n = sums[:, 0]
         alpha, beta = state[..., 0], state[..., 1]
         mean = sums[:, 1] / n
@@ -323,31 +317,26 @@ class MeanTerms(CountTerms):
         return np.asarray((n * level * level + slope * slope * squares) * self.scale)
 
     def children(self, sums: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Terms and states of leaves."""
         n = sums[:, 0]
         states = np.stack([(sums[:, 1] + state[..., 0]) / n, (state[..., 1] - 1.0) / n], axis=1)
         return self.terms(sums, state), states
 
     def rows(self, sums: np.ndarray) -> np.ndarray:
-        """Rows of leaves."""
         return sums[:, 0]
 
     def mixed(self, sums: np.ndarray) -> np.ndarray:
-        """Mask of leaves whose rows differ in their numbers."""
         mean = sums[:, 1] / sums[:, 0]
         return sums[:, 2] - sums[:, 0] * mean * mean > 1e-12 * sums[:, 2]
 
     def cell_sums(
         self, cell: np.ndarray, n_cells: int, label: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
-        """Sums over the rows of each cell."""
         summands = (weight, weight * label, weight * label * label)
         return np.stack([np.bincount(cell, each, minlength=n_cells) for each in summands], axis=1)
 
     def gain(
         self, child: np.ndarray, label: np.ndarray, weight: np.ndarray, state: np.ndarray
     ) -> tuple[float, float]:
-        """What a split gains, summed over the rows, and its standard error."""
         sums = self.cell_sums(child, int(child.max()) + 1, label, weight)
         below = self.children(sums, state)[1][child]
         before = np.square(label - state[0] - state[1] * label)

@@ -36,7 +36,7 @@ class Reading(NamedTuple):
         return groups
 
 
-def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> Iterator[Reading]:
+def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[Reading]:
     """Ways to read a column: its values, or 2, 4, 8, ... up to ``max_bins`` bins.
 
     Parameters
@@ -48,16 +48,17 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> Iterat
     max_bins : int
     """
     has_order = has_bins(kind) and values.null_count < len(values)
-    if kind != "number" or not has_order:
-        yield Reading(0, np.zeros(0, dtype=np.intp), table)
+    by_value = Reading(0, np.zeros(0, dtype=np.intp), table)
     if not has_order:
-        return
+        return [by_value]
     in_order = table[value_order(values)]
     missing = missing_rows(values, table)
     counter = BinCounter(float(rows_by_value(in_order).sum()), max_bins)
     counter.add(in_order)
-    for ends, binned in counter.bins():
-        yield Reading(len(ends), ends, np.concatenate([binned, missing]))
+    binned = [
+        Reading(len(ends), ends, np.concatenate([bins, missing])) for ends, bins in counter.bins()
+    ]
+    return binned if kind == "number" else [by_value, *binned]
 
 
 def cuts(reading: Reading) -> list[Reading]:

@@ -1,0 +1,262 @@
+"""A numeric target: left-out squared error of a value's mean shrunk to the mean of all rows.
+
+`shrunk` with a mean in the place of shares.
+
+Notation
+--------
+========  =========================================================================================
+n, N      rows of a value, all rows
+b, e      mean of the value minus that of all rows; a row's y minus the mean of its value
+S         ``n b``, sum of the value's y once y is centred over all rows
+M_r       ``Σ e^r`` over the rows of the value
+a, s, t   ``strength``, and its pair as in `shrunk`
+d         ``n - 1 + a``
+h         ``N/(N - 1)``
+========  =========================================================================================
+
+Departures
+----------
+1. The prior is the plain mean of all rows, without a row of its own as the shares have.
+2. Strength 0 charges a row whose value is seen once its own distance from the mean of the others;
+   `plain_score` charges it the average row's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from holdtrue.categories.shrunk import STRENGTHS, Estimate, least, pair, standard_error
+from holdtrue.columns.counting import grouped_moments
+from holdtrue.sums.profile import B2, M2, C
+
+
+def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
+    """Mean of each value shrunk to that of all rows, ``m + n b/(n + a)``; m for a value not seen.
+
+    A value not seen has a count of 0.
+    """
+    s, t = pair(strength)
+    n, mean = moments[:, 0], moments[:, 1]
+    middle = float(n @ mean / n.sum())
+    return middle + s * n * (mean - middle) / (s * n + t)
+
+
+class CountSums(NamedTuple):
+    """Sums over the values that have the same number of rows; of different values they add.
+
+    b is the mean of a value minus that of all rows, and M_r the sum over its rows of
+    ``(y - mean of the value)^r``.
+    """
+
+    n: np.ndarray  # shape (n_counts,): rows of a value
+    n_values: np.ndarray  # shape (n_counts,)
+    # b2, b4, m2, b2_m2, b_m3, m4, shape (n_counts,): sums of ``b²``, ``b⁴``, ``M_2``, ``b² M_2``,
+    # ``b M_3``, ``M_4``
+    b2: np.ndarray
+    b4: np.ndarray
+    m2: np.ndarray
+    b2_m2: np.ndarray
+    b_m3: np.ndarray
+    m4: np.ndarray
+
+
+def count_sums(moments: np.ndarray) -> CountSums:
+    """What the left-out squared error of a column depends on.
+
+    A row of ``moments`` is a value: count, mean, second to fourth moment about it (sums over rows).
+    """
+    c, mean, m2, m3, m4 = moments.T
+    n, inverse = np.unique(c, return_inverse=True)
+    b = mean - float(c @ mean / c.sum())
+    b2 = b * b
+    summands = (np.ones(len(c)), b2, b2 * b2, m2, b2 * m2, b * m3, m4)
+    return CountSums(n, *(np.bincount(inverse, each, len(n)) for each in summands))
+
+
+def residual_factors(
+    n: np.ndarray, N: float, strengths: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Factors (A, B, h) of the residuals ``A b + B e`` and, without a column, ``h (b + e)``.
+
+    With y centred over all rows, ``y = b + e``, ``S = n b`` and ``d = n - 1 + a`` the residual is
+    ``((d + 1 + a/(N-1)) y - S)/d = (a h b + (n + a h) e)/d`` with ``h = N/(N - 1)``.
+    """
+    s, t = (weight[:, None] for weight in pair(strengths))
+    h = N / (N - 1)
+    d = s * (n - 1) + t
+    alone = d == 0  # a = 0 and one row: the mean of the others
+    d = np.where(alone, 1.0, d)
+    return np.where(alone, h, t * h / d), (s * n + t * h) / d, h
+
+
+def mean_scores(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> np.ndarray:
+    """Left-out squared error of the value's mean shrunk to the mean of all rows, by strength.
+
+    With strength 0 nothing is shrunk, and a value seen once gets the mean of the other rows.
+    """
+    N = float(sums.n @ sums.n_values)
+    A, B, _ = residual_factors(sums.n, N, strengths)
+    return (A**2 @ (sums.n * sums.b2) + B**2 @ sums.m2) / N
+
+
+def estimate_mean(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
+    """Left-out squared error of the shrunk mean, with the strength of least error."""
+    scores = mean_scores(sums, strengths=strengths)
+    chosen = least(scores, 0.0)
+    N = float(sums.n @ sums.n_values)
+    A, B, h = residual_factors(sums.n, N, strengths[chosen : chosen + 1])
+    A, B = A[0], B[0]
+    no_column = float(mean_scores(sums, strengths=[math.inf])[0])
+    score = no_column if math.isinf(strengths[chosen]) else float(scores[chosen])
+    gain = no_column - score
+    return Estimate(
+        "squared_error",
+        score,
+        standard_error(_quadratic_squares(sums, A * A, A * B, B * B, score), N),
+        math.sqrt(_pairs(sums, N, strengths[chosen])) / N,
+        no_column,
+        gain,
+        standard_error(
+            _quadratic_squares(sums, h * h - A * A, h * h - A * B, h * h - B * B, gain), N
+        ),
+        math.nan,
+        float(strengths[chosen]),
+        N,
+    )
+
+
+def _quadratic_squares(
+    sums: CountSums, on_b: np.ndarray, on_be: np.ndarray, on_e: np.ndarray, mean: float
+) -> float:
+    """Sum over rows of ``(on_b b² + 2 on_be b e + on_e e² - mean)²``."""
+    total = float(
+        on_b**2 @ (sums.n * sums.b4)
+        + (4 * on_be**2 + 2 * on_b * on_e) @ sums.b2_m2
+        + 4 * (on_be * on_e) @ sums.b_m3
+        + on_e**2 @ sums.m4
+    )
+    N = float(sums.n @ sums.n_values)
+    return max(total - N * mean**2, 0.0)
+
+
+def _pairs(sums: CountSums, N: float, strength: float) -> float:
+    """Sum of ``b_ij b_ji`` (`shrunk`): two rows of a value have ``4 e_i² e_j²/d²``.
+
+    With one variance within values, and that of all rows as far as the mean rests on theirs.
+    """
+    s, t = pair(strength)
+    n, n_values = sums.n, sums.n_values
+    within = float(sums.m2.sum()) / max(N - float(n_values.sum()), 1.0)
+    whole = float(sums.m2.sum() + n @ sums.b2) / (N - 1)
+    d = np.where(s * (n - 1) + t > 0, s * (n - 1) + t, 1.0)
+    rest = np.where(n == 1, 1.0, t / d)
+    inside = float(n_values @ (s * n * (n - 1) / d**2))
+    return 4 * (inside * within**2 + float((n * n_values) @ rest**2) / N * whole**2)
+
+
+def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, float]:
+    """Squared error that finer values take off, summed over rows, and its standard error.
+
+    With e a row's distance from the mean of its finer value, which is at b, and δ the distance of
+    that mean from the coarser value's, at B, the row gains
+    ``(A' B + B' (e + δ))² - (A b + B e)²`` with the factors of `residual_factors`.
+    """
+    coarse = grouped_moments(parent, int(parent.max()) + 1, moments)
+    c, mean, m2, m3, m4 = moments.T
+    N = float(c.sum())
+    centre = float(c @ mean) / N
+    on_coarse = _factors(coarse, N)[:, parent]
+    on_fine = _factors(moments, N)
+    # Residuals of a row, as a level and a slope in e.
+    before = on_coarse[0] * (coarse[parent, 1] - centre)
+    before = before + on_coarse[1] * (mean - coarse[parent, 1])
+    after = on_fine[0] * (mean - centre)
+    level = before**2 - after**2
+    slope = 2 * (before * on_coarse[1] - after * on_fine[1])
+    bend = on_coarse[1] ** 2 - on_fine[1] ** 2
+    gained = float(c @ level + bend @ m2)
+    level = level - gained / N
+    squares = c * level**2 + (2 * level * bend + slope**2) * m2
+    squares = squares + 2 * slope * bend * m3 + bend**2 * m4
+    within = float(m2.sum()) / max(N - len(c), 1.0)
+    d = on_fine[2]
+    pairs = 4 * within**2 * float(np.where(c > 1, c * (c - 1) / d**2, 0.0).sum())
+    return gained, math.sqrt(max(float(squares.sum()), 0.0) + pairs)
+
+
+def _factors(moments: np.ndarray, N: float) -> np.ndarray:
+    """Factors A and B of each value's residuals, and d, at the strength of least error."""
+    sums = count_sums(moments)
+    strength = STRENGTHS[least(mean_scores(sums), 0.0)]
+    A, B, _ = residual_factors(moments[:, 0], N, [strength])
+    return np.stack([A[0], B[0], moments[:, 0] - 1 + strength])
+
+
+# --- the plain mean (`kernel`, departure 3) -----------------------------------------------------
+#
+# A value seen once costs what the mean of the other rows costs the average row, so that an id ties
+# a constant column. `plain_score` and `plain_no_column` take the rows and repeats of a
+# `holdtrue.sums.Profile`, centered at the mean of all rows: sums over the values with the same
+# number of rows, and how many such values there are.
+
+
+def plain_score(rows: np.ndarray, repeats: np.ndarray) -> float:
+    """Leave-one-out squared error of the value's mean.
+
+    ``Σ_{c_v≥2} (c_v/(c_v - 1))² SS_v/m``, and ``m SS/(m - 1)²`` for a row whose value is seen
+    once, with SS the sum of squares of all rows.
+    """
+    c = rows[:, C]
+    n_once = float(repeats[c == 1].sum())
+    total = float(_factor(c) @ rows[:, M2]) + n_once * plain_no_column(rows, repeats)
+    return total / float(repeats @ c)
+
+
+def plain_no_column(rows: np.ndarray, repeats: np.ndarray) -> float:
+    """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
+    m = float(repeats @ rows[:, C])
+    return m * _total_squares(rows) / (m - 1) ** 2
+
+
+def plain_gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, float]:
+    """Squared error that finer values take off, summed over rows, and its standard error.
+
+    A row gains ``d = (C/(C-1))² (y - mean_V)² - (c/(c-1))² (y - mean_v)²``. Where the cut says
+    nothing and the target is normal, the sum over a value of c rows has f(c) times the variance of
+    its rows, ``f = ((2c-1)² + (c-1)³)/(c (c-1) (2c-1))``: 5/3 for two rows, for many ½.
+
+    ``parent`` is the coarser value that each is cut out of; by default there is one.
+    """
+    c, mean, squares, cubes, fourths = moments.T
+    parent = np.zeros(len(c), dtype=np.intp) if parent is None else parent
+    m = float(c.sum())
+    middle = float(c @ mean) / m
+    alone = m * float(squares.sum() + c @ (mean - middle) ** 2) / (m - 1) ** 2
+    whole = np.bincount(parent, c)
+    b = mean - (np.bincount(parent, c * mean) / whole)[parent]
+    before, after = _factor(whole)[parent], _factor(c)
+    # Each row gains level + slope d + bend d², with d its distance from the mean of its value.
+    level = alone * ((whole == 1)[parent].astype(float) - (c == 1)) + before * b**2
+    slope, bend = 2 * before * b, before - after
+    gained = float(c @ level + bend @ squares)
+    level = level - gained / m
+    spread = c * level**2 + (2 * level * bend + slope**2) * squares
+    spread = spread + 2 * slope * bend * cubes + bend**2 * fourths
+    several = np.maximum(c, 2)
+    f = (2 * several - 1) ** 2 + (several - 1) ** 3
+    f = np.where(c == 1, 1.0, f / (several * (several - 1) * (2 * several - 1)))
+    return gained, math.sqrt(max(float(f @ spread), 0.0))
+
+
+def _factor(c: np.ndarray) -> np.ndarray:
+    """``(c/(c - 1))²``, and 0 below two rows."""
+    return np.where(c >= 2, (c / np.maximum(c - 1, 1)) ** 2, 0.0)
+
+
+def _total_squares(rows: np.ndarray) -> float:
+    """Sum of squares of all rows about their mean."""
+    return float(rows[:, M2].sum() + rows[:, C] @ rows[:, B2])
