@@ -145,7 +145,18 @@ class RankingDisplay(Display):
 
     @speaks
     def plot(self, *, max_columns: int = 30, ax: Any = None) -> RankingDisplay:
-        """Draw the best ``max_columns`` columns, on ``ax`` if given."""
+        """Draw the best columns.
+
+        Parameters
+        ----------
+        max_columns : int, default=30
+        ax : matplotlib Axes, optional
+            Where to draw; by default new axes.
+
+        Returns
+        -------
+        self : RankingDisplay
+        """
         chart = ranking_chart(self.path, max_columns=max_columns)
         n_shown, n_columns = len(chart.dots), len(self.path.evidence_as(ColumnEvidence).names)
         more = f"; {n_columns - n_shown} more not shown" if n_shown < n_columns else ""
@@ -156,7 +167,18 @@ class RankingDisplay(Display):
 
     @speaks
     def plot_shapes(self, *, max_columns: int = 9, axes: Any = None) -> RankingDisplay:
-        """Draw the share or mean by value or bin of the best columns, one on each of ``axes``."""
+        """Draw the share or mean by value or bin of the best columns.
+
+        Parameters
+        ----------
+        max_columns : int, default=9
+        axes : array-like of matplotlib Axes, optional
+            One for each column; by default new ones, three in a row.
+
+        Returns
+        -------
+        self : RankingDisplay
+        """
         shapes = self.path.evidence_as(ColumnEvidence).shapes[:max_columns]
         if not shapes:
             raise InputError(
@@ -243,14 +265,40 @@ class TreeDisplay:
     def from_estimator(
         cls, estimator: Any, *, max_depth: int | None = 3, max_children: int = 12, ax: Any = None
     ) -> TreeDisplay:
-        """Draw the tree of a fitted estimator, on ``ax`` if given; see `plot`."""
+        """Draw the tree of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : GingerTreeClassifier or GingerTreeRegressor
+            Fitted.
+        max_depth, max_children, ax
+            As in `plot`.
+
+        Returns
+        -------
+        display : TreeDisplay
+        """
         return cls(estimator.to_dict()).plot(max_depth=max_depth, max_children=max_children, ax=ax)
 
     @speaks
     def plot(
         self, *, max_depth: int | None = 3, max_children: int = 12, ax: Any = None
     ) -> TreeDisplay:
-        """Draw the tree down to a depth, and of many children those with the most rows."""
+        """Draw the tree.
+
+        Parameters
+        ----------
+        max_depth : int or None, default=3
+            Deeper nodes are left out.
+        max_children : int, default=12
+            Of more children those with the most rows are shown.
+        ax : matplotlib Axes, optional
+            Where to draw; by default new axes.
+
+        Returns
+        -------
+        self : TreeDisplay
+        """
         shown = list(_walk(self.tree, max_depth, max_children))
         deepest = max(depth for depth, _, _ in shown)
         if ax is None:

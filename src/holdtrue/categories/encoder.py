@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -209,7 +209,19 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
 
         Which columns say nothing, and which pairs are joined, is decided on all rows.
 
-        X, y and weights are those of `fit`; rows of a group are in one fold.
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes, or numbers.
+        groups : array-like of shape (n_samples,), optional
+            As in `fit`; rows of a group are in one fold.
+        sample_weight : array-like of shape (n_samples,), optional
+            Whole numbers: weights are repetitions.
+
+        Returns
+        -------
+        encoded : ndarray of shape (n_samples, n_outputs)
         """
         table, rows = self._read(X, y, groups, sample_weight)
         rng = check_random_state(self.random_state)
@@ -222,12 +234,20 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Encode rows by all rows of the fit; a value not seen gets what all rows say.
 
-        What comes back has the shape (n_samples, n_outputs).
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        encoded : ndarray of shape (n_samples, n_outputs)
         """
         check_is_fitted(self, "strengths_")
         table = columns_of(read_rows(self, X, reset=False))
         n_outputs = self._encodings[0].numbers.shape[1]
-        out = _Output(len(next(iter(table.values()))), len(self._kept), n_outputs, _dtype(table))
+        out = _room(table, len(self._kept) * n_outputs)
+        columns = iter(out.T)
         joined = {half for pair in self.pairs_ for half in pair}
         cells: dict[int, np.ndarray] = {}  # of the rows, for pairs
         for j, (name, column) in enumerate(table.items()):
@@ -237,20 +257,27 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             values, codes = distinct(name, column)
             cell = encoding.cells.of_values(values)
             if j in self._kept:
-                out.add(encoding.numbers[cell], codes)
+                _fill(columns, encoding.numbers[cell], codes)
             if j in joined:
                 cells[j] = encoding.joined(cell)[codes]
         for (i, j), encoding in zip(self.pairs_, self._encodings[len(table) :], strict=True):
             column = joint_column(cells[i], cells[j], self._encodings[j].n_joined)
             values, codes = distinct(encoding.cells.name, column)
-            out.add(encoding.numbers[encoding.cells.of_values(values)], codes)
-        return out.numbers
+            _fill(columns, encoding.numbers[encoding.cells.of_values(values)], codes)
+        return out
 
     @speaks
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns out: of the column, ``a&b`` for a pair, ``<column>_<class>``.
 
-        ``input_features`` names the columns in, where the fit saw no names.
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns in, where the fit saw no names.
+
+        Returns
+        -------
+        names : ndarray of str, shape (n_outputs,)
         """
         check_is_fitted(self, "strengths_")
         return self._names_out([str(n) for n in _check_feature_names_in(self, input_features)])
@@ -370,7 +397,8 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         if rows.folds is not None:
             n_pairs = len(names) * (len(names) - 1) // 2
             n_columns = len(names) + min(int(self.pairs), n_pairs)
-            out = _Output(len(rows.target.codes), n_columns, n_outputs, _dtype(table))
+            out = _room(table, n_columns * n_outputs)
+        columns = iter(()) if out is None else iter(out.T)
         self._encodings = []
         self._kept: list[int] = []
         halves: list[Half] = []
@@ -392,21 +420,22 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             self._kept.append(j)
             if out is None:
                 continue
-            if encoding.is_useless:
-                out.add_columns(encoding.numbers[-1])
-            else:
-                out.add(encode_out_of_fold(counted, settings), counted.cell)
+            numbers, codes = encoding.numbers[-1:], np.zeros_like(counted.cell)
+            if not encoding.is_useless:
+                numbers, codes = encode_out_of_fold(counted, settings), counted.cell
+            _fill(columns, numbers, codes)
         self.pairs_ = best_pairs(halves, rows, settings, int(self.pairs))
         for i, j in self.pairs_:
             counted = count_pair(halves[i], halves[j], rows)
             self._encodings.append(learn(counted, settings)[0])
             if out is not None:
-                out.add_columns(pair_out_of_fold(halves[i], halves[j], rows, settings).T)
+                numbers = pair_out_of_fold(halves[i], halves[j], rows, settings)
+                _fill(columns, numbers, np.arange(len(numbers)))
         self._kept += range(len(names), len(self._encodings))
         self._check_names(self._names_out(names), what_is_new)
         warn_of_groups("GingerEncoder", alike, by_name=False)
         self._keep_results(names, no_column, what_is_new)
-        return None if out is None else out.numbers
+        return None if out is None else out[:, : len(self._kept) * n_outputs]
 
     def _keep_results(self, names: list[str], no_column: float, what_is_new: str) -> None:
         """Set the attributes of the fit."""
@@ -430,49 +459,20 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         self.ranking_ = self.path_.ranking(len(names))
 
 
-class _Output:
-    """Numbers out, filled column by column.
-
-    Parameters
-    ----------
-    n_rows, n_columns, n_outputs : int
-        ``n_outputs`` numbers for each of at most ``n_columns`` columns.
-    dtype : type
-    """
-
-    def __init__(self, n_rows: int, n_columns: int, n_outputs: int, dtype: type):
-        # Column by column in memory: rows of few numbers would be written with gaps.
-        self._numbers: np.ndarray = np.empty(
-            (n_rows, n_columns * n_outputs), dtype=dtype, order="F"
-        )
-        self._n_filled = 0
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The columns filled so far."""
-        return self._numbers[:, : self._n_filled]
-
-    def _next(self) -> np.ndarray:
-        self._n_filled += 1
-        return self._numbers[:, self._n_filled - 1]
-
-    def add(self, numbers: np.ndarray, codes: np.ndarray) -> None:
-        """Add columns of which every row has the numbers of its code."""
-        numbers = numbers.astype(self._numbers.dtype)
-        for column in numbers.T:
-            # Codes are within bounds; mode="clip" saves NumPy the check.
-            np.take(np.ascontiguousarray(column), codes, out=self._next(), mode="clip")
-
-    def add_columns(self, columns: np.ndarray) -> None:
-        """Add columns, given as rows of numbers or as one number each."""
-        for column in columns:
-            self._next()[:] = column
-
-
-def _dtype(table: Mapping[str, Any]) -> type:
-    """float32 where every column is, else float64."""
+def _room(table: Mapping[str, Any], n_columns: int) -> np.ndarray:
+    """Array for the numbers out, column by column in memory; float32 where every column is."""
     types = {str(getattr(column, "type", "object")) for column in table.values()}
-    return np.float32 if types == {"float"} else np.float64
+    dtype = np.float32 if types == {"float"} else np.float64
+    n_rows = len(next(iter(table.values())))
+    return np.empty((n_rows, n_columns), dtype=dtype, order="F")
+
+
+def _fill(columns: Iterator[np.ndarray], numbers: np.ndarray, codes: np.ndarray) -> None:
+    """Write the next columns out: every row has the numbers of its code."""
+    for values, column in zip(numbers.T, columns, strict=False):
+        values = np.ascontiguousarray(values, dtype=column.dtype)
+        # Codes are within bounds; mode="clip" saves NumPy the check.
+        np.take(values, codes, out=column, mode="clip")
 
 
 def _looks_like_group(counted: Counted, target: Target) -> bool:

@@ -300,6 +300,15 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
 
         Where none is chosen the rows stay: of pandas as a frame with its index, of Arrow and
         Polars, which need a column to hold rows, as an array of shape (n_samples, 0).
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        chosen : frame or ndarray of shape (n_samples, n_chosen)
         """
         check_is_fitted(self, "support_")
         engine = engine_of(X)

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -57,7 +57,7 @@ from holdtrue.categories.tree import (
     node_means,
     staged_scores,
 )
-from holdtrue.categories.tree_estimator import UNITS, Grown, class_shares
+from holdtrue.categories.tree_estimator import UNITS, Grown, PredictsClasses, class_shares
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.path import SelectionPath
 from holdtrue.progress import progress_bar
@@ -331,7 +331,7 @@ class _Forest(Grown):
         )
 
 
-class GingerForestClassifier(ClassifierMixin, _Forest):
+class GingerForestClassifier(PredictsClasses, _Forest):
     """Average of many Ginger trees, each grown on part of the rows and trying part of the columns.
 
     Rows are drawn **without** replacement. A bootstrap sample holds many rows twice; leaving one
@@ -435,20 +435,23 @@ class GingerForestClassifier(ClassifierMixin, _Forest):
 
     @speaks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class, shape (n_samples, n_classes).
+        """Probability of each class.
 
         The trees' average, its distance from the classes' shares in the fit stretched by
         ``1/temperature_`` (in logarithms), about shares that rows out of bag agree with.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self, "trees_")
         calibration = Calibration(self.temperature_, self._anchor)
         return tempered(self._average(X, self._shares), self._prior, calibration)
-
-    @speaks
-    def predict(self, X: Any) -> np.ndarray:
-        """Class of each row, shape (n_samples,): the most probable one."""
-        probability = self.predict_proba(X)
-        return self.classes_[probability.argmax(axis=1)]
 
 
 class GingerForestRegressor(RegressorMixin, _Forest):
@@ -532,6 +535,16 @@ class GingerForestRegressor(RegressorMixin, _Forest):
 
     @speaks
     def predict(self, X: Any) -> np.ndarray:
-        """Number for each row, shape (n_samples,): the trees' average."""
+        """Number for each row: the trees' average.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+        """
         check_is_fitted(self, "trees_")
         return self._unit.back(self._average(X, self._means))

@@ -102,7 +102,17 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> OneColumnClassifier:
         """Choose the column and keep its counts.
 
-        X, y and weights are those of `GingerSelector.fit`; y holds classes.
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Whole numbers: weights are repetitions.
+
+        Returns
+        -------
+        self : OneColumnClassifier
         """
         check_choice("rule", self.rule, _CRITERIA)
         criterion = _CRITERIA[self.rule]
@@ -133,7 +143,17 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
 
     @speaks
     def predict(self, X: Any) -> np.ndarray:
-        """Classes of the rows of X; a tie goes to the first class."""
+        """Class of each row; a tie goes to the first class.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        classes : ndarray of shape (n_samples,)
+        """
         chance = self._chances(X)
         if self.rule != "gini":
             return self.classes_[chance.argmax(axis=1)]
@@ -144,12 +164,33 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
     @available_if(lambda self: self.rule == "shrunk")  # type: ignore[untyped-decorator]
     @speaks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Shrunk shares of the classes, shape (n_samples, n_classes)."""
+        """Shrunk shares of the classes.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_samples, n_classes)
+        """
         cell, counts = self._rows(X)
         return shrunk.shares(counts, counts.sum(axis=0), self.strength_)[cell]
 
     def expected_error(self, X: Any, y: Any) -> float:
-        """Share of the rows that the rule gets wrong on average over its ties and draws, (3)."""
+        """Share of the rows that the rule gets wrong on average over its ties and draws, (3).
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        error : float
+        """
         chance = self._chances(X)
         right = self.classes_[None] == np.asarray(y)[:, None]
         return 1 - float((chance * right).sum() / len(chance))

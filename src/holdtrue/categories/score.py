@@ -499,10 +499,8 @@ def looks_like_group(profile: Profile) -> bool:
         return False
     _, rows, repeats = profile.tables(with_missing=False)[0]
     if profile.classes is None:
-        within, total = (
-            float(rows[:, M2].sum()),
-            float(rows[:, M2].sum() + rows[:, C] @ rows[:, B2]),
-        )
+        within = float(rows[:, M2].sum())
+        total = within + float(rows[:, C] @ rows[:, B2])
         return within / (n_rows - n_values) < _ALIKE * total / (n_rows - 1)
     # Shares of the pairs of rows, of one value and of all values, whose classes differ.
     total_row = repeats @ rows

@@ -185,8 +185,7 @@ def share_interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends that hold the share with probability 1 - α: a Beta of mean q and ``(n + a)/d`` rows."""
     rows = (n + strength) / spread
-    ends = (betaincinv(rows * q, rows * (1 - q), p) for p in (alpha / 2, 1 - alpha / 2))
-    low, high = ends
+    low, high = (betaincinv(rows * q, rows * (1 - q), p) for p in (alpha / 2, 1 - alpha / 2))
     return np.minimum(low, q), np.maximum(high, q)
 
 

@@ -290,11 +290,8 @@ class MeanTerms(CountTerms):
     """Left-out squared error of means shrunk to the parent's, as `ShareTerms` has it of shares."""
 
     def __init__(self, root: np.ndarray):
-        self.criterion, self.number, self.width = (
-            "squared_error",
-            CRITERIA.index("squared_error"),
-            3,
-        )
+        self.criterion, self.width = "squared_error", 3
+        self.number = CRITERIA.index(self.criterion)
         self.uses_logs, self.table, self.scale = False, NO_STATE, 1.0
         error = self.root(root)[0]
         self.scale = 2.0**48 / error if error > 0 else 1.0

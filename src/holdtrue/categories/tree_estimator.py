@@ -147,7 +147,17 @@ class _Tree(Grown):
 
     @speaks
     def apply(self, X: Any) -> np.ndarray:
-        """Number of the node in ``tree_`` that each row ends in, shape (n_samples,)."""
+        """Number of the node in ``tree_`` that each row ends in.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        nodes : ndarray of shape (n_samples,)
+        """
         check_is_fitted(self, "tree_")
         cells = self._encoder.transform(read_table(self, X))
         return self.tree_.apply(cells, compiled=cells.size >= WORTH_COMPILING)
@@ -189,7 +199,29 @@ class _Tree(Grown):
         raise NotImplementedError
 
 
-class GingerTreeClassifier(ClassifierMixin, _Tree):
+class PredictsClasses(ClassifierMixin):
+    """What classifiers share: a tree and a forest."""
+
+    classes_: np.ndarray
+
+    @speaks
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: the most probable one, of a tree the majority of the leaf.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        classes : ndarray of shape (n_samples,)
+        """
+        probability = self.predict_proba(X)
+        return self.classes_[probability.argmax(axis=1)]
+
+
+class GingerTreeClassifier(PredictsClasses, _Tree):
     """Decision tree with one child per value, split by the estimated loss on new rows.
 
     A column with many values (an id, a postcode) looks perfect on the rows it was measured on, and
@@ -307,22 +339,37 @@ class GingerTreeClassifier(ClassifierMixin, _Tree):
 
     @speaks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class, shape (n_samples, n_classes).
+        """Probability of each class.
 
         The class shares of the row's leaf, mixed with one row's worth of its parent's, and so on
         up: never 0 or 1, and near the parent's where the leaf has few rows.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
         """
         node = self.apply(X)
         return self._predictions[node]
 
-    @speaks
-    def predict(self, X: Any) -> np.ndarray:
-        """Class of each row, shape (n_samples,): the majority of its leaf."""
-        probability = self.predict_proba(X)
-        return self.classes_[probability.argmax(axis=1)]
-
     def staged_errors(self, X: Any, y: Any, *, sample_weight: Any = None) -> np.ndarray:
-        """Share of rows wrong after 0, 1, ... of the splits in ``path_``, shape (n_splits + 1,)."""
+        """Share of rows wrong after 0, 1, ... of the splits in ``path_``.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        errors : ndarray of shape (n_splits + 1,)
+        """
         check_is_fitted(self, "tree_")
         cells = self._encoder.transform(read_table(self, X))
         y = column_or_1d(y)
@@ -420,7 +467,17 @@ class GingerTreeRegressor(RegressorMixin, _Tree):
 
     @speaks
     def predict(self, X: Any) -> np.ndarray:
-        """Number for each row, shape (n_samples,): the shrunk mean of its leaf."""
+        """Number for each row: the shrunk mean of its leaf.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of the fit.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+        """
         node = self.apply(X)
         return self._predictions[node]
 
