@@ -24,7 +24,8 @@ from holdtrue.validation import check_magnitude
 
 _FIRST, _SPARE, _MOST = 32, 20, 256  # columns computed at once: see `RowColumns`
 _FAR = 1e-5
-_BATCH_CELLS = 100_000  # so that a batch stays in cache
+_BATCH_CELLS = 200_000  # so that a batch stays in cache
+_FEW = 4  # vectors up to which products one by one are faster: a matrix product packs the batch
 
 
 class StoredColumns:
@@ -154,7 +155,7 @@ class RowColumns:
         """Columns of one domain where a mean is far above its spread: both sides centred."""
         share = weight / weight.sum()
         columns = np.zeros((len(wanted), len(mean)))
-        for at in gen_batches(rows.shape[0], max(1, 10 * _BATCH_CELLS // len(mean))):
+        for at in gen_batches(rows.shape[0], max(1, 5 * _BATCH_CELLS // len(mean))):
             part = rows[at].toarray() if sparse.issparse(rows) else rows[at]
             moved = part.astype(np.float64) - mean
             columns += (moved[:, wanted] * share[at, None]).T @ moved
@@ -341,12 +342,16 @@ def first_moments(X: Any, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray
     # mean that nothing cancels, and exact where a feature is constant.
     n_rows = max(1, _BATCH_CELLS // X.shape[1])
     pivot = X[:n_rows].mean(axis=0, dtype=np.float64).astype(X.dtype)
-    factors = np.column_stack([share, weighted]).astype(X.dtype)
-    sums, squares = np.zeros((factors.shape[1], X.shape[1])), np.zeros(X.shape[1])
+    factors = np.vstack([share, weighted.T]).astype(X.dtype)
+    sums, squares = np.zeros((len(factors), X.shape[1])), np.zeros(X.shape[1])
     batch = np.empty((n_rows, X.shape[1]), X.dtype)
     for at in gen_batches(len(X), n_rows):
         moved = np.subtract(X[at], pivot, out=batch[: at.stop - at.start])
-        sums += factors[at].T @ moved
-        squares += factors[at, 0] @ np.square(moved, out=moved)
+        if len(factors) <= _FEW:
+            for total, factor in zip(sums, factors[:, at], strict=True):
+                total += factor @ moved
+        else:
+            sums += factors[:, at] @ moved
+        squares += factors[0, at] @ np.square(moved, out=moved)
     var_x = np.maximum(squares - sums[0] ** 2, 0.0)
     return pivot + sums[0], var_x, mean_y, sums[1:].T, var_y
