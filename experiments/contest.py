@@ -74,15 +74,18 @@ def problem(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     return X, y, np.asarray(groups).astype(str), np.asarray(groups).astype(str)
 
 
-def draws(name: str, seed: int) -> Iterator[tuple[Any, ...]]:
-    """Of each left-out domain: its name, rows, target and domains of training, rows and target."""
+def draws(name: str, seed: int, most: int = ROWS) -> Iterator[tuple[Any, ...]]:
+    """Of each left-out domain: its name, rows, target and domains of training, rows and target.
+
+    ``most``: rows of each training domain.
+    """
     X, y, groups, family = problem(name, seed)
     for number, held in enumerate(domains.spread_out(groups, LEFT_OUT, 20)):
         rng = np.random.default_rng([seed, 7 * number])
         gone = family == family[groups == held][0]
         names, counts = np.unique(groups[~gone], return_counts=True)
         names = rng.permutation(names[counts >= 10])[:FITTED]
-        at = [rng.permutation(np.flatnonzero((groups == d) & ~gone))[:ROWS] for d in names]
+        at = [rng.permutation(np.flatnonzero((groups == d) & ~gone))[:most] for d in names]
         train = np.concatenate(at)
         test = rng.permutation(np.flatnonzero(groups == held))[:500]
         varies = np.flatnonzero(X[train].std(axis=0) > 0)

@@ -28,6 +28,8 @@ __all__ = [
     "null_model",
 ]
 
+# At domains not seen, 50 trees err less than 100, in half the time (experiments/field_settings.py).
+_BOOSTING: dict[str, Any] = {"max_iter": 50, "random_state": 0}
 # Few leaves, so that a saved forest of a large table stays small.
 _FOREST: dict[str, Any] = {"min_samples_leaf": 3, "max_leaf_nodes": 256, "random_state": 0}
 NULL = "(no model)"  # name of the null model beside those of the field
@@ -61,7 +63,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         return {
             "majority": null_model(is_classes=True),
             "logistic": GroupTuned(make_pipeline(StandardScaler(), search), "gridsearchcv__cv"),
-            "boosting": HistGradientBoostingClassifier(random_state=0),
+            "boosting": HistGradientBoostingClassifier(**_BOOSTING),
             "forest": RandomForestClassifier(**_FOREST),
             "t_greedy": domains.TGreedyClassifier(),
             "steady_ridge": domains.SteadyRidgeClassifier(),
@@ -72,7 +74,7 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         "mean": null_model(is_classes=False),
         "ridge": GroupTuned(ridge, "splitridge__cv"),
         "elastic_net": GroupTuned(elastic, "pathelasticnet__cv"),
-        "boosting": HistGradientBoostingRegressor(random_state=0),
+        "boosting": HistGradientBoostingRegressor(**_BOOSTING),
         "forest": RandomForestRegressor(max_features=1 / 3, **_FOREST),
         "t_greedy": domains.TGreedyRegressor(),
         "steady_ridge": domains.SteadyRidgeRegressor(),
