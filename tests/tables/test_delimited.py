@@ -268,6 +268,16 @@ def test_utf_16_without_a_byte_order_mark_is_named(tmp_path):
         open_table(tmp_path / "a.csv", encoding="utf-16")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("content", ["a,b\n1,2\n3,4\n", '[{"a": 1, "b": 2}, {"a": 3, "b": 4}]'])
+def test_utf_16_without_a_byte_order_mark_asks_for_its_encoding(tmp_path, encoding, content):
+    name = "a.json" if content.startswith("[") else "a.csv"
+    (tmp_path / name).write_bytes(content.encode(encoding))
+    with pytest.raises(ValueError, match=rf"{name} looks like UTF-16 .*--encoding {encoding}"):
+        open_table(tmp_path / name)
+    assert open_table(tmp_path / name, encoding=encoding).column("a").to_pylist() == [1, 3]
+
+
 def test_a_wrong_encoding_is_named(tmp_path):
     (tmp_path / "a.csv").write_bytes("a,b\né,1\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"a.csv is not ascii: .* near byte 4. Pass another"):

@@ -47,6 +47,17 @@ class Block(NamedTuple):
         return pa.BufferReader(buffer)
 
 
+def _refuse_utf_16(name: str, start: bytes) -> None:
+    """Refuse text that begins with two printable characters of two bytes each."""
+    letters = start.replace(b"\0", b"").decode("latin-1")
+    for encoding in ("utf-16-le", "utf-16-be"):
+        if len(letters) == 2 and letters.isprintable() and letters.encode(encoding) == start:
+            raise InputError(
+                f"{name} looks like UTF-16 without a byte order mark. Pass its encoding, "
+                f"encoding={encoding!r} (--encoding {encoding})."
+            )
+
+
 class TextFile:
     """A text file, plain or compressed by gzip.
 
@@ -74,6 +85,8 @@ class TextFile:
                     f"no encoding {encoding!r}. Pass one that Python knows, such as "
                     "'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
                 ) from error
+        elif not mark:
+            _refuse_utf_16(path.name, start)
         self.encoding = self.encoding.removesuffix("-sig")
         # Other decoders pass over a byte order mark themselves.
         self._n_mark = len(mark) if _BOMS.get(mark) == self.encoding else 0
