@@ -3,6 +3,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from holdtrue import GreedyTLClassifier
 from holdtrue.sources.calibrate import calibrated
 
 
@@ -52,6 +53,17 @@ def test_decisions_that_say_nothing_give_a_high_temperature(seed):
     _, temperature = calibrated(d, t, np.ones_like(d))
     _, of_good_ones = calibrated(t + 0.3 * d, t, np.ones_like(d))
     assert temperature > 3 * of_good_ones
+
+
+def test_a_loss_that_hardly_bends_where_the_search_begins_has_its_least_value_found():
+    # Newton's first step would take the slope to exp(thousands).
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    rng.normal(size=120)
+    y = X[:, 0] + 0.5 * rng.normal(size=120) > 0
+    model = GreedyTLClassifier().fit(X[20:], y[20:])
+    assert model.score(X[20:], y[20:]) > 0.8
+    assert 0.1 < model.temperature_ < 1
 
 
 def test_several_classes_share_one_temperature():

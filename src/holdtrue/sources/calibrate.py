@@ -20,6 +20,7 @@ from scipy.special import expit, log_softmax
 _PRIOR_SLOPE = 0.75
 _PRIOR_WEIGHT = 2.0
 _MOST_STEPS, _LEAST_STEP = 50, 1e-7  # the step after one of 1e-7 would be of 1e-14
+_LONGEST_STEP = 4.0  # of the log slope; where the loss hardly bends, Newton's is thousands
 
 
 def truncate(scores: np.ndarray) -> np.ndarray:
@@ -95,7 +96,7 @@ def _logistic(
             (bend_offset * by_slope - both * by_offset) / determinant,
             (bend * by_offset - both * by_slope) / determinant,
         )
-        share = 1.0
+        share = 1.0 / max(1.0, abs(step[0]) / _LONGEST_STEP)
         while (new := loss(log_slope - share * step[0], offset - share * step[1])) > value:
             share /= 2
             if share < _LEAST_STEP:
