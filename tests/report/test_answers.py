@@ -432,6 +432,17 @@ def test_select_says_which_predictor_is_better_at_left_out_domains():
     assert len(level.charts) == 4
 
 
+def test_select_recommends_no_predictor_that_is_no_better_than_the_mean():
+    names = ("T-Greedy", "SteadyRidge")
+    found = replace(contest([[2.0, 1.0, 2.0, 1.0], [1.0, 2.0, 1.0, 1.9]], [1, 2]), names=names)
+    path = domain_path([0.5, 0.5], [9, 9])
+    useless = replace(path, evidence=replace(path.evidence, new_domain_score=9.0))
+    answer = select_summary(useless, "y", "site", found.to_path()).answer
+    assert "no better than predicting the mean" in answer
+    assert "serves for prediction" not in answer
+    assert "No other model is a standard error better: on the same 4 left-out domains" in answer
+
+
 def test_used_and_steady_are_told_apart():
     path = domain_path([0.5, 0.5], [9, 9])
     none = replace(path, evidence=replace(path.evidence, steady=np.array([False, False])))
@@ -479,4 +490,7 @@ def test_a_check_of_groups_compares_their_mean_error_with_their_mean_without_a_m
     sites = np.array(["a"] * 8 + ["b"] * 2)
     measured = Measured(losses, without, sites, 0, 0, News())
     said = check_summary(promise, measured, "y", "site").answer
-    assert "the mean squared error is 2, promised was 1. That is 60% less than" in said
+    assert "their mean squared error is 2 on average, promised was 1. That is 60% less" in said
+    measured = Measured(without, without, sites, 0, 0, News())
+    said = check_summary(promise, measured, "y", "site").answer
+    assert said.endswith("That is as much as without a model, 5.")

@@ -74,7 +74,7 @@ def array_column(values: np.ndarray) -> Any:
     Arrow's own conversion is not used with several types: it reads b"x" and "x" as equal.
     """
     if values.dtype != object:
-        return pa.array(values)
+        return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
     missing = missing_objects(values)
     if missing.all():
         return pa.nulls(len(values))

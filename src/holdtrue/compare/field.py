@@ -218,7 +218,10 @@ def fit_with_groups(
 
 def _text_in(X: Any) -> str:
     """Sentence that names the columns of a frame that are not numbers; empty if there are none."""
-    table = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        table = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:  # the model's own words name them
+        return ""
     if not isinstance(table, nw.DataFrame):
         return ""
     text = [

@@ -119,7 +119,7 @@ class Promise(Record):
             f"{number(self.low)} to {number(self.high)}"
             + (f", {n_above} above" if n_above else "")
             + (f", {n_below} below" if n_below else "")
-            + f"; over all of them the {self.unit} is {number(float(errors.mean()))}, promised was "
+            + f"; their {self.unit} is {number(float(errors.mean()))} on average, promised was "
             f"{number(self.error)}.",
         )
 

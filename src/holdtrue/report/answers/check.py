@@ -45,8 +45,9 @@ def check_summary(promise: Promise, measured: Measured, target: str, group: str)
         columns.pop("within")
     if without > 0:
         skill = table_skill(error, without)
-        than = f"{abs(skill):.0%} {'less' if skill >= 0 else 'more'} than without a model, "
-        baseline = f" That is {than}{number(without)}."
+        than = f"{abs(skill):.0%} {'less' if skill > 0 else 'more'} than"
+        than = "as much as" if than.startswith("0%") else than
+        baseline = f" That is {than} without a model, {number(without)}."
     else:
         baseline = f" Without a model it would be {number(without)}."
     return Summary(

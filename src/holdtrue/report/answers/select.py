@@ -167,11 +167,12 @@ def _answer(
     low, high = number(evidence.new_domain_low), number(evidence.new_domain_high)
     return (
         f"{answer} At a new {domain} expect {an(path.unit)} of {number(expected)} "
-        f"({low} to {high}), {than_mean}{_contest_words(contest, domain)}"
+        f"({low} to {high}), {than_mean}"
+        f"{_contest_words(contest, domain, helps=gain > 0)}"
     )
 
 
-def _contest_words(contest: SelectionPath | None, domain: str) -> str:
+def _contest_words(contest: SelectionPath | None, domain: str, *, helps: bool) -> str:
     """Which predictor is better at left-out domains, in a sentence."""
     if contest is None:
         return ""
@@ -183,6 +184,8 @@ def _contest_words(contest: SelectionPath | None, domain: str) -> str:
     ]
     errors = f"on the same {len(evidence.domains)} left-out domains {itemised(others)}"
     if evidence.recommended == "T-Greedy":
+        if not helps:
+            return f" No other model is a standard error better: {errors}."
         return f" T-Greedy serves for prediction: {errors}, not a standard error less."
     i, ours = (evidence.names.index(name) for name in (evidence.recommended, "T-Greedy"))
     paired = evidence.domain_errors[ours] - evidence.domain_errors[i]
