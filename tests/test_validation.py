@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 from holdtrue import (
     GingerSelector,
@@ -54,3 +55,17 @@ def test_columns_with_missing_values_are_named(frame):
     message = r"TGreedyRegressor: X has missing values in 'dose'. Fill them"
     with pytest.raises(ValueError, match=message):
         TGreedyRegressor().fit(X, np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    "estimator", [TGreedyRegressor(), SteadyRidgeRegressor(), GreedyTLRegressor()]
+)
+def test_columns_of_polars_keep_their_names(estimator):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    frame = pl.DataFrame({"dose": X[:, 0], "age": X[:, 1]})
+    model = estimator.fit(frame, X[:, 0])
+    assert model.feature_names_in_.tolist() == ["dose", "age"]
+    expected = clone(estimator).fit(X, X[:, 0]).predict(X)
+    np.testing.assert_array_equal(model.predict(frame), expected)
+    with pytest.raises(ValueError, match=r"columns at fit and now differ\. Missing: 'dose'"):
+        model.predict(frame.rename({"dose": "weight"}))

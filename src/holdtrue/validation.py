@@ -55,7 +55,8 @@ def numeric_rows(
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
     message that names the first column that does not hold numbers.
     """
-    _column_names("X", X)
+    if _column_names("X", X) is not None:
+        X = readable_names(X)
     wanted = {
         "dtype": [np.float64, np.float32],
         "reset": reset,
@@ -78,6 +79,17 @@ def numeric_rows(
                 f"SimpleImputer, or leave those rows or columns out.\n{error}"
             ) from error
         raise _in_words(error) from error
+
+
+def readable_names(X: Any) -> Any:
+    """X, or its Arrow table where scikit-learn below 1.9 would not see its columns' names.
+
+    It reads them by a protocol that newer Polars has dropped.
+    """
+    if hasattr(X, "__dataframe__"):
+        return X
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame.to_arrow() if isinstance(frame, nw.DataFrame) else X
 
 
 def _missing_in(X: Any) -> list[str]:

@@ -29,7 +29,13 @@ from holdtrue.errors import InputError, caution, check_choice
 from holdtrue.path import fits_whole
 from holdtrue.sums import Moments
 from holdtrue.targets import target_kind
-from holdtrue.validation import check_columns, check_level, check_weights, unlabeled_rows
+from holdtrue.validation import (
+    check_columns,
+    check_level,
+    check_weights,
+    readable_names,
+    unlabeled_rows,
+)
 
 PARAMETERS = """
     Answers *which features will still work at the next hospital, user or year?* A feature is worth
@@ -480,6 +486,10 @@ class TGreedySelector(SelectorMixin, TGreedyBase):
             return target_type != "classes"  # refused by the check of the rows
         weight = None if sample_weight is None else check_weights(sample_weight, len(values))
         return target_kind(values, target_type, weight).is_numeric
+
+    def transform(self, X: Any) -> Any:
+        """The columns of X that were chosen."""
+        return super().transform(readable_names(X))
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self, "support_")
