@@ -226,14 +226,15 @@ def estimate_groups(
     chosen = 0
     if len(strengths) > 1:
         chosen = least(group_scores(CHOSEN_BY[loss], table, strengths=strengths))
-    group_losses, wrong = _group_losses(loss, table, strengths[chosen])
-    base = _no_column(loss, table)
-    if math.isinf(strengths[chosen]):
-        group_losses = base  # to the last digit
-    N = float(n_rows.sum())
-    pairs = shrunk_pairs(loss, table, strengths[chosen])
-    result = _estimate(loss, group_losses, base, n_rows, pairs, wrong / N, strengths[chosen])
-    return result._replace(no_column_wrong=group_no_column("error", table))
+    strength = strengths[chosen]
+    group_losses = base = _no_column(loss, table)
+    share_wrong = no_column_wrong = group_no_column("error", table)
+    if not math.isinf(strength):
+        group_losses, wrong = _group_losses(loss, table, strength)
+        share_wrong = wrong / float(n_rows.sum())
+    pairs = shrunk_pairs(loss, table, strength)
+    result = _estimate(loss, group_losses, base, n_rows, pairs, share_wrong, strength)
+    return result._replace(no_column_wrong=no_column_wrong)
 
 
 def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:

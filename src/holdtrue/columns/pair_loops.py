@@ -42,7 +42,7 @@ def add_pairs(
 
 @compiled
 def take_cells(cells: np.ndarray, pairs: np.ndarray, counts: np.ndarray) -> Any:
-    """Number of pairs with rows; they are written as by `count_placed`, with room for one more."""
+    """Number of pairs with rows; they are written as by `count_sorted`, with room for one more."""
     n_values, n_groups, n_classes = cells.shape
     n_pairs = 0
     for v in range(n_values):
@@ -58,70 +58,52 @@ def take_cells(cells: np.ndarray, pairs: np.ndarray, counts: np.ndarray) -> Any:
 
 
 @compiled
-def place_by_value(
+def pack_rows(
     codes: np.ndarray,
     group: np.ndarray,
     label: np.ndarray,
-    n_bits: int,
-    places: np.ndarray,
-    placed: np.ndarray,
+    group_bits: int,
+    label_bits: int,
+    keys: np.ndarray,
 ) -> None:
-    """Write group and class of each row to the next place of its value.
+    """Write value, group and class of each row as one number that sorts by them in turn.
 
     Parameters
     ----------
     codes, group, label : ndarray of int, shape (n_rows,)
-    n_bits : int
-        Of a class.
-    places : ndarray of int64, shape (n_values,)
-        Next place of each value; moved on.
-    placed : ndarray of uint32 or uint64, shape (n_rows,)
+    group_bits, label_bits : int
+        Of a group, and of a class.
+    keys : ndarray of int32 or int64, shape (n_rows,)
     """
     for i in range(len(codes)):
-        placed[places[codes[i]]] = (np.uint64(group[i]) << np.uint64(n_bits)) | np.uint64(label[i])
-        places[codes[i]] += 1
+        pair = (np.int64(codes[i]) << group_bits) | np.int64(group[i])
+        keys[i] = (pair << label_bits) | np.int64(label[i])
 
 
 @compiled
-def count_placed(
-    placed: np.ndarray,
-    n_bits: int,
-    stops: np.ndarray,
-    latest: np.ndarray,
-    pairs: np.ndarray,
-    counts: np.ndarray,
+def count_sorted(
+    keys: np.ndarray, group_bits: int, label_bits: int, pairs: np.ndarray, counts: np.ndarray
 ) -> Any:
     """Number of pairs of value and group; the pairs and their class counts are written.
 
     Parameters
     ----------
-    placed, n_bits
-        From `place_by_value`.
-    stops : ndarray of int64, shape (n_values,)
-        Where the rows of each value end.
-    latest : ndarray of int32, shape (n_groups,)
-        -1 everywhere; overwritten.
+    keys, group_bits, label_bits
+        From `pack_rows`, the keys sorted.
     pairs : ndarray of int32, shape (2, n_rows)
     counts : ndarray of int32, shape (n_rows, n_classes)
     """
-    n_pairs, start = 0, 0
-    shift = np.uint64(n_bits)
-    mask = (np.uint64(1) << shift) - np.uint64(1)
-    for v in range(len(stops)):
-        first = n_pairs
-        for at in range(start, stops[v]):
-            packed = np.uint64(placed[at])
-            g = packed >> shift
-            pair = latest[g]
-            if pair < first:  # the group has not met this value
-                pair = n_pairs
-                latest[g] = pair
-                pairs[0, pair], pairs[1, pair] = v, g
-                for k in range(counts.shape[1]):
-                    counts[pair, k] = 0
-                n_pairs += 1
-            counts[pair, packed & mask] += 1
-        start = stops[v]
+    in_group, in_label = (1 << group_bits) - 1, (1 << label_bits) - 1
+    n_pairs, latest = 0, -1
+    for i in range(len(keys)):
+        pair = np.int64(keys[i]) >> label_bits
+        if pair != latest:
+            pairs[0, n_pairs], pairs[1, n_pairs] = pair >> group_bits, pair & in_group
+            for k in range(counts.shape[1]):
+                counts[n_pairs, k] = 0
+            latest = pair
+            n_pairs += 1
+        counts[n_pairs - 1, np.uint64(keys[i] & in_label)] += 1
     return n_pairs
 
 
@@ -144,8 +126,10 @@ def join_pairs(
     value, group : ndarray of int32, shape (n_pairs,)
         In the order of the values.
     counts : ndarray of int32, shape (n_pairs, n_classes)
-    latest, joined_pairs, joined_counts
-        As in `count_placed`.
+    latest : ndarray of int32, shape (n_groups,)
+        -1 everywhere; overwritten.
+    joined_pairs, joined_counts
+        As in `count_sorted`.
     """
     n_pairs, first, current = 0, 0, -1
     for i in range(len(value)):
@@ -215,15 +199,13 @@ def pair_counts(
         cells = _no_rows(sizes)
         add_cells(codes, group, label, cells)
         return _pairs_with_rows(cells, len(codes))
-    sizes_by_value = np.bincount(codes, minlength=n_values)
-    stops = np.cumsum(sizes_by_value)
-    n_bits = (n_classes - 1).bit_length()
-    dtype = np.uint32 if n_groups << n_bits <= 1 << 32 else np.uint64
-    placed = room(len(codes), 1, dtype)[:, 0]
-    place_by_value(codes, group, label, n_bits, stops - sizes_by_value, placed)
+    group_bits, label_bits = (n_groups - 1).bit_length(), (n_classes - 1).bit_length()
+    is_short = (n_values - 1).bit_length() + group_bits + label_bits <= 31
+    keys = room(len(codes), 1, np.int32 if is_short else np.int64)[:, 0]
+    pack_rows(codes, group, label, group_bits, label_bits, keys)
+    keys.sort()  # faster than a place for each row by its value, which is at random
     pairs, counts = room(2, len(codes), np.int32), room(len(codes), n_classes, np.int32)
-    latest = np.full(n_groups, -1, dtype=np.int32)
-    n_pairs = count_placed(placed, n_bits, stops, latest, pairs, counts)
+    n_pairs = count_sorted(keys, group_bits, label_bits, pairs, counts)
     return pairs[:, :n_pairs], counts[:n_pairs]
 
 
