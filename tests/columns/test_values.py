@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from holdtrue.columns import key_loops
-from holdtrue.columns.distinct import distinct, text_groups
+from holdtrue.columns.distinct import distinct, sorted_distinct, text_groups
 from holdtrue.columns.values import array_column, column_kind, columns_of, python_values
 
 TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
@@ -34,6 +34,40 @@ def test_grouped_texts_are_those_that_arrow_finds(kind, texts):
         found = seen_in_texts(patch, column)
     assert found.values.equals(hashed.values)
     np.testing.assert_array_equal(found.codes, hashed.codes)
+
+
+@given(texts=st.lists(TEXTS, min_size=1, max_size=30))
+def test_texts_that_repeat_have_the_codes_that_arrow_gives(texts):
+    array = pa.array(["zz", *texts, None])
+    column = pa.chunked_array([array.slice(1, 1), array.slice(2)])
+    hashed = distinct("c", column)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("holdtrue.columns.distinct._SAMPLE", 0)
+        patch.setattr("holdtrue.columns.distinct.mostly_differ", lambda column, share: False)
+        patch.setattr(key_loops, "_FEW_KEYS", 2)  # the table grows
+        found = distinct("c", column)
+    assert found.values.equals(hashed.values)
+    np.testing.assert_array_equal(found.codes, hashed.codes)
+
+
+near_one = st.integers(0, 4).map(lambda n_steps: 1.0 + n_steps * 2.0**-52)
+whole = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "element"),
+    [(np.float64, st.one_of(near_one, near_one.map(lambda x: -x), st.floats(allow_nan=False)))]
+    + [(np.int64, whole)],
+    ids=["floats", "integers"],
+)
+@given(data=st.data())
+def test_numbers_are_sorted_also_where_their_leading_bits_are_alike(data, dtype, element):
+    numbers = np.array(data.draw(st.lists(element, max_size=30)), dtype=dtype)
+    numbers = numbers + dtype(0)  # -0.0 is 0.0, as in a column
+    values, codes = sorted_distinct(numbers)
+    expected, places = np.unique(numbers, return_inverse=True)
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(codes, places)
 
 
 @pytest.mark.parametrize("n_values", [300, 30_000, 200_000])

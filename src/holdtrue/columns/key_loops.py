@@ -343,6 +343,87 @@ def count_keys(
     return n_seen, n_left, np.int64(n_rows)
 
 
+@compiled
+def code_keys(
+    keys: np.ndarray,
+    first_row: int,
+    slots: np.ndarray,
+    table: np.ndarray,
+    first: np.ndarray,
+    n_seen: int,
+    codes: np.ndarray,
+    words: tuple[int, ...],
+) -> Any:
+    """Rows of the table in use, and rows that have been coded, all if there was room.
+
+    Rows are looked up as in `count_keys`, which has the other parameters; a missing text is a key.
+
+    Parameters
+    ----------
+    table : ndarray of uint64, shape (n_keys, n_words)
+        The first row is not used.
+    codes : ndarray of int32, shape (n_rows,)
+        Written: place of each key in the table, less 1.
+    """
+    n_words = _width(keys, words)
+    mask, n_rows = np.uint64(len(slots) - 1), np.uint64(len(keys))
+    hashed, places = np.empty(_ROWS, dtype=np.uint64), np.empty(_ROWS, dtype=np.uint32)
+    for start in range(np.uint64(0), n_rows, np.uint64(_ROWS)):
+        n = min(np.uint64(_ROWS), n_rows - start)
+        for i in range(n):
+            hashed[i] = (_row_hash(keys, start + i, n_words) >> np.uint64(20)) & mask
+            places[i] = slots[hashed[i]]
+        for i in range(n):
+            at, row, slot = places[i], start + i, hashed[i]
+            if at == 0 or not _same_key(table, at, keys, row, n_words):
+                at = slots[slot]
+                while at > 0 and not _same_key(table, at, keys, row, n_words):
+                    slot = (slot + np.uint64(1)) & mask
+                    at = slots[slot]
+                if at == 0:
+                    if n_seen == len(table):
+                        return n_seen, np.int64(row)
+                    at = np.uint32(n_seen)
+                    slots[slot] = at
+                    for w in range(n_words):
+                        table[at, w] = keys[row, w]
+                    first[at] = first_row + row
+                    n_seen += 1
+            codes[row] = np.int32(at) - 1
+    return n_seen, np.int64(n_rows)
+
+
+def codes_in_one_pass(
+    blocks: Iterator[tuple[np.ndarray, np.ndarray]], n_words: int, n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Code of each row, and the first row of each code, which rise.
+
+    Parameters
+    ----------
+    blocks : iterator of (keys, valid), as in `text_blocks`
+    n_words, n_rows : int
+    """
+    table, first = room(_FEW_KEYS, n_words, np.uint64), room(n_rows + 1, 1, np.uint32)[:, 0]
+    slots = np.zeros(_SLOTS * _FEW_KEYS, dtype=np.uint32)
+    codes = np.empty(n_rows, dtype=np.int32)
+    n_seen, start = 1, 0
+    for keys, _ in blocks:
+        n_done = 0
+        while n_done < len(keys):
+            if n_seen == len(table):
+                seen, table = table, room(4 * n_seen, n_words, np.uint64)
+                table[:n_seen] = seen
+                slots = np.zeros(_SLOTS * len(table), dtype=np.uint32)
+                fill_slots(table, n_words, n_seen, slots)
+            at = start + n_done
+            n_seen, n_more = code_keys(
+                keys[n_done:], at, slots, table, first, n_seen, codes[at:], _words(n_words)
+            )
+            n_done += n_more
+        start += len(keys)
+    return codes, first[1:n_seen].copy()
+
+
 class KeyCounts(NamedTuple):
     """Distinct keys in any order."""
 
