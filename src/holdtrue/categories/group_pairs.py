@@ -40,7 +40,7 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
         return 0.0
     by_value, by_group, n_groups, _ = table.totals
     total = by_group.sum(axis=0)
-    n, N = row_sums(by_value), float(total.sum())
+    n, N = table.rows_by_value, float(total.sum())
     s, t = pair(strength)
     if loss == "error":
         pairs, alone = 0.0, 1.0

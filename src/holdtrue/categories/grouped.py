@@ -189,7 +189,7 @@ def _log_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
 
     s, t = pair(strengths)
     inverse, by_value = s / t, table.totals.by_value
-    rows_by_rest = np.zeros(min(int(row_sums(by_value).max()) + 1, _MOST_REST))
+    rows_by_rest = np.zeros(min(int(table.rows_by_value.max()) + 1, _MOST_REST))
     known = table.value, table.group, table.sums, by_value, prior(_others(table))
     sums = log_sums(*known, inverse, rows_by_rest)
     n_rest = np.flatnonzero(rows_by_rest > 0)

@@ -178,6 +178,20 @@ def pair_totals(
             by_group[g, k] += c
 
 
+def sums_of_pairs(
+    value: np.ndarray, group: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Counts by value and by group, and how many pairs each has; parameters as in `pair_totals`."""
+    sizes = int(value.max()) + 1, int(group.max()) + 1
+    by_value, by_group = (room(size, counts.shape[1], np.float64) for size in sizes)
+    n_by_value, n_by_group = (room(size, 1, np.int64)[:, 0] for size in sizes)
+    sums = by_value, by_group, n_by_value, n_by_group
+    for array in sums:
+        array.fill(0)
+    pair_totals(value, group, counts, *sums)
+    return sums
+
+
 def pair_counts(
     codes: np.ndarray, group: np.ndarray, label: np.ndarray, sizes: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:

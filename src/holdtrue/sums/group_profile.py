@@ -15,7 +15,6 @@ from holdtrue.columns.counting import (
     holds_moments,
     loops_pay,
     row_sums,
-    rows_by_value,
 )
 from holdtrue.columns.values import is_missing
 from holdtrue.sums.profile import Seen
@@ -59,18 +58,19 @@ class GroupTable:
         """Sums by value and by group."""
         counts = self.sums[:, :1] if holds_moments(self.sums) else self.sums
         if self.is_long:
-            from holdtrue.columns.pair_loops import pair_totals
+            from holdtrue.columns.pair_loops import sums_of_pairs
 
-            sizes = int(self.value.max()) + 1, int(self.group.max()) + 1
-            sums = [np.zeros((size, counts.shape[1])) for size in sizes]
-            n_pairs = [np.zeros(size, dtype=np.int64) for size in sizes]
-            pair_totals(self.value, self.group, counts, *sums, *n_pairs)
-            return GroupTotals(*sums, *n_pairs)
+            return GroupTotals(*sums_of_pairs(self.value, self.group, counts))
         codes = self.value, self.group
         by_value, by_group = (
             np.stack([np.bincount(code, column) for column in counts.T], axis=1) for code in codes
         )
         return GroupTotals(by_value, by_group, *map(np.bincount, codes))
+
+    @cached_property
+    def rows_by_value(self) -> np.ndarray:
+        """Rows with each value, shape (n_values,)."""
+        return row_sums(self.totals.by_value)
 
     @property
     def is_long(self) -> bool:
@@ -85,14 +85,14 @@ class GroupTable:
     def seen(self) -> Seen:
         """How often values come back in another group."""
         totals = self.totals
-        sizes = row_sums(totals.by_value)
+        sizes = self.rows_by_value
         once = totals.n_by_value == 1
         return Seen(
             float(sizes.sum()),
             float(np.count_nonzero(totals.n_by_group)),
             int(np.count_nonzero(totals.n_by_value)),
             int(np.count_nonzero(once)),
-            float(sizes[once].sum()),
+            float(sizes.sum(where=once)),
         )
 
 
@@ -140,13 +140,10 @@ class GroupProfile:
         order = value_order(values)
         if not isinstance(order, slice):
             by_value = _relabelled(by_value, np.append(order, np.flatnonzero(missing)))
-        if holds_moments(sums):
-            table = grouped_moments(by_value.value, len(values), by_value.sums)
-        else:
-            table = by_value.totals.by_value.astype(np.int64)
         n_present = len(values) - int(missing.sum())
-        counter = BinCounter(float(rows_by_value(table[:n_present]).sum()), max_bins)
-        counter.add(table[:n_present])
+        n_rows = by_value.rows_by_value[:n_present].astype(np.int64)
+        counter = BinCounter(float(n_rows.sum()), max_bins)
+        counter.add(n_rows[:, None])
         ends = tuple(places for places, _ in counter.bins())
         return cls(kind, classes, by_value, bool(missing.any()), ends)
 
