@@ -94,7 +94,7 @@ def count_sorted(
     counts : ndarray of int32, shape (n_rows, n_classes)
     """
     in_group, in_label = (1 << group_bits) - 1, (1 << label_bits) - 1
-    n_pairs, latest = 0, -1
+    n_pairs, latest = 0, np.int64(-1)
     for i in range(len(keys)):
         pair = np.int64(keys[i]) >> label_bits
         if pair != latest:
