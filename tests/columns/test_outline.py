@@ -65,7 +65,6 @@ def test_parts_of_a_column_keep_what_the_whole_keeps(kind, monkeypatch):
     )
     monkeypatch.setattr(parts, "LARGE", 1)
     monkeypatch.setattr(parts, "PART", 500)
-    monkeypatch.setattr(parts, "TEXT_PART", 500)
     monkeypatch.setattr("holdtrue.columns.distinct._SAMPLE", 0)
     pieces = count_in_parts(table, "c", target)
     if pieces is None:

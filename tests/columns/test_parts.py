@@ -90,7 +90,6 @@ def test_parts_give_the_estimate_of_the_whole(kind, missing, data, dense, part, 
         for module, name, value in (
             (parts, "LARGE", 1),
             (parts, "PART", part),
-            (parts, "TEXT_PART", part),
             (parts, "DENSE", dense),
             (parts, "RANGE", reach),
             (parts, "_SAMPLED", 2),
@@ -112,7 +111,6 @@ def test_many_rows_in_many_parts(small, kind, forced):
     )
     target = Target.from_column(rng.random(n) < 0.2 + 0.5 * (codes > 700_000), False)
     small.setattr(parts, "PART", 1000)
-    small.setattr(parts, "TEXT_PART", 3000)
     small.setattr(parts, "DENSE", 5000)
     small.setattr(parts, "RANGE", 20_000)
     read_as = "category" if forced or "text" in kind else column_kind(own)

@@ -284,9 +284,8 @@ def rank_columns(
 
     A file may be larger than memory: it is read column by column, a CSV or JSON file after
     one pass that keeps its columns in a temporary file. With classes as the target and without
-    weights, columns of millions of different values are counted in parts: numbers, texts of up to
-    39 bytes, and longer ones by DuckDB. Otherwise one column at a time is in memory, with its
-    counts.
+    weights, columns of millions of different numbers or texts are counted in parts. Otherwise one
+    column at a time is in memory, with its counts.
 
     Parameters
     ----------

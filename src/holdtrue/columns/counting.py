@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from holdtrue.columns.distinct import (
-    MAX_TEXT,
     dense_ends,
     distinct,
     is_long_text,
@@ -440,11 +439,23 @@ def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
     return stored + 0.0, valid
 
 
+def within(
+    low: Any, high: Any, numbers: np.ndarray, valid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers above one end and up to the other, None being none, with the mask of these."""
+    if low is None and high is None:
+        return numbers, valid
+    inside = np.ones(len(numbers), dtype=bool) if low is None else numbers > low
+    if high is not None:
+        inside &= numbers <= high
+    return numbers, inside & valid if len(valid) else inside
+
+
 def text_counts(column: Any, target: Target) -> KeyCounts | None:
     """Class counts of a long column of short texts with many repeats; None for other columns."""
     if not (_loops_count(column, target) and is_long_text(column)) or mostly_differ(column, 0.5):
         return None
-    texts = text_pieces(column, MAX_TEXT)
+    texts = text_pieces(column)
     if texts is None:
         return None
     from holdtrue.columns.key_loops import count_keys_in_one_pass, text_blocks

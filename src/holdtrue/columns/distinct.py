@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,9 +19,8 @@ from holdtrue.columns.values import (
 if TYPE_CHECKING:
     from holdtrue.columns.key_loops import Groups
 
-# Longest text, in bytes, that is counted by a key of whole words, a UUID has 36; and where rows are
-# very many and most texts differ. A key has the length in its last byte.
-MAX_TEXT, MAX_LONG_TEXT = 39, 127
+# Longest text, in bytes, that is counted by a key of whole words: a UUID has 36.
+MAX_TEXT = 39
 # Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
 
@@ -51,7 +49,7 @@ def distinct(name: Any, column: Any) -> Distinct:
     if isinstance(column, pa.ChunkedArray):
         if pa.types.is_dictionary(column.type):
             column = with_one_dictionary(column)
-        elif not (_is_text(column.type) or pa.types.is_integer(column.type)):
+        elif not (is_text(column.type) or pa.types.is_integer(column.type)):
             column = column.combine_chunks()
     kind = column.type
     if pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType):
@@ -83,7 +81,8 @@ def with_one_dictionary(column: Any) -> Any:
         return column.cast(column.type.value_type)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of texts or bytes."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -115,13 +114,19 @@ def _distinct_hashed(column: Any) -> Distinct:
 
 def text_groups(column: Any) -> Groups | None:
     """Rows of a long column of short, mostly different texts by value; None for other columns."""
-    parts = text_parts(column, len(column), MAX_TEXT)
-    return None if parts is None else next(parts)
+    if not (is_long_text(column) and mostly_differ(column, 0.5)):
+        return None
+    texts = text_pieces(column)
+    if texts is None:
+        return None
+    from holdtrue.columns.key_loops import grouped, text_blocks
+
+    return grouped(lambda: text_blocks(*texts), len(column), texts[1])
 
 
 def _text_codes(column: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Codes of a long column of short texts with many repeats, and the first row of each."""
-    texts = text_pieces(column, MAX_TEXT) if is_long_text(column) else None
+    texts = text_pieces(column) if is_long_text(column) else None
     if texts is None:
         return None
     from holdtrue.columns.key_loops import codes_in_one_pass, text_blocks
@@ -129,25 +134,10 @@ def _text_codes(column: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return codes_in_one_pass(text_blocks(*texts), texts[1], len(column))
 
 
-def text_parts(column: Any, max_rows: int, max_bytes: int) -> Iterator[Groups] | None:
-    """`text_groups` in parts of about ``max_rows`` rows; equal texts are in one part.
-
-    None also where a text has more than ``max_bytes``.
-    """
-    if not (is_long_text(column) and mostly_differ(column, 0.5)):
-        return None
-    texts = text_pieces(column, max_bytes)
-    if texts is None:
-        return None
-    from holdtrue.columns.key_loops import grouped, text_blocks
-
-    return grouped(lambda: text_blocks(*texts), len(column), texts[1], max_rows)
-
-
 def is_long_text(column: Any) -> bool:
     """Whether a column holds text, in enough rows for compiled loops to pay."""
     return (
-        not isinstance(column, np.ndarray) and len(column) >= 4 * _SAMPLE and _is_text(column.type)
+        not isinstance(column, np.ndarray) and len(column) >= 4 * _SAMPLE and is_text(column.type)
     )
 
 
@@ -163,13 +153,13 @@ def _sample(column: Any) -> Any:
 
 
 def text_pieces(
-    column: Any, max_bytes: int
+    column: Any,
 ) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
     """Arguments of `key_loops.text_blocks` for a column of text; None if a text is too long."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     pieces = [text_buffers(chunk) for chunk in chunks if len(chunk)]
     longest = max(int(np.diff(offsets).max()) for offsets, _, _ in pieces)
-    return (pieces, longest // 8 + 1) if longest <= max_bytes else None
+    return (pieces, longest // 8 + 1) if longest <= MAX_TEXT else None
 
 
 def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -182,6 +172,16 @@ def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
     starts = np.frombuffer(offsets, dtype=width)[text.offset :][: len(text) + 1]
     return starts, bytes_, valid_mask(text)
+
+
+def text_hashes(text: Any) -> np.ndarray:
+    """A whole number of 64 bits for each text, none of which is missing; the same everywhere."""
+    from holdtrue.columns.key_loops import hash_texts, words_of
+
+    offsets, bytes_, _ = text_buffers(text)
+    hashes = np.empty(len(text), dtype=np.uint64)
+    hash_texts(offsets, bytes_, words_of(bytes_), hashes)
+    return hashes
 
 
 def _in_order(column: Any, groups: Groups) -> Distinct:
@@ -199,7 +199,7 @@ def _in_order(column: Any, groups: Groups) -> Distinct:
 
 def _stored(values: pa.Array) -> pa.Array:
     """Values in the type that parts of a column share: text as large_string."""
-    if _is_text(values.type) and not pa.types.is_binary(values.type):
+    if is_text(values.type) and not pa.types.is_binary(values.type):
         return pc.cast(values, pa.large_string())
     return values
 

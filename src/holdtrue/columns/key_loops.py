@@ -62,24 +62,119 @@ def _same_key(seen: Any, at: Any, keys: Any, i: Any, n_words: Any) -> Any:
 
 
 @compiled
-def hash_texts(offsets: np.ndarray, eights: np.ndarray, hashes: np.ndarray) -> None:
+def hash_texts(
+    offsets: np.ndarray, text: np.ndarray, eights: np.ndarray, hashes: np.ndarray
+) -> None:
     """Write a hash of each text, the same on every machine.
 
     Parameters
     ----------
-    offsets, eights
-        As in `text_keys`; the text goes on for eight bytes after the last row.
+    offsets, text, eights
+        As in `text_keys`.
     hashes : ndarray of uint64, shape (n_rows,)
     """
+    n_eights = np.uint64(len(eights))
     for i in range(len(hashes)):
-        start, stop = offsets[i], offsets[i + 1]
-        mixed = np.uint64(stop - start) * _MIX
-        for at in range(start, stop, 8):
-            word = eights[at]
-            if stop - at < 8:
-                word &= (np.uint64(1) << np.uint64(8 * (stop - at))) - np.uint64(1)
+        at, stop = np.uint64(offsets[i]), np.uint64(offsets[i + 1])
+        mixed = (stop - at) * _MIX
+        while at + np.uint64(8) <= stop:
+            mixed = _mixed(mixed, eights[at])
+            at += np.uint64(8)
+        if at < stop:
+            word, bits = np.uint64(0), np.uint64(8) * (stop - at)
+            if at < n_eights:
+                word = eights[at] & ((np.uint64(1) << bits) - np.uint64(1))
+            else:
+                for b in range(stop - at):
+                    word |= np.uint64(text[at + b]) << (np.uint64(8) * b)
             mixed = _mixed(mixed, word)
         hashes[i] = (mixed ^ (mixed >> np.uint64(32))) * _MIX
+
+
+@compiled
+def find_hashes(
+    hashes: np.ndarray, valid: np.ndarray, known: np.ndarray, stops: np.ndarray, places: np.ndarray
+) -> None:
+    """Write the place of each hash among known ones, -1 for other hashes and missing rows.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64, shape (n_rows,)
+    valid : ndarray of bool, shape (n_rows,) or (0,)
+        Rows that are not missing; empty if none is.
+    known : ndarray of uint64, shape (n_known,)
+        In order.
+    stops : ndarray of int64
+        Known hashes up to each value of their first bits; a power of two.
+    places : ndarray of int64, shape (n_rows,)
+    """
+    n_bits = 0
+    while 1 << n_bits < len(stops):
+        n_bits += 1
+    shift = np.uint64(64 - n_bits)
+    for i in range(len(hashes)):
+        places[i] = -1
+        if len(valid) > 0 and not valid[i]:
+            continue
+        bucket = hashes[i] >> shift
+        for at in range(stops[bucket - np.uint64(1)] if bucket > 0 else 0, stops[bucket]):
+            if known[at] == hashes[i]:
+                places[i] = at
+
+
+@compiled
+def compare_texts(
+    offsets: np.ndarray,
+    text: np.ndarray,
+    eights: np.ndarray,
+    places: np.ndarray,
+    first: np.ndarray,
+    kept: np.ndarray,
+    kept_eights: np.ndarray,
+    n_kept: int,
+    differs: np.ndarray,
+) -> Any:
+    """Keep the first text of each place, and mark places of another; the number of bytes kept.
+
+    Parameters
+    ----------
+    offsets, text, eights
+        As in `text_keys`.
+    places : ndarray of int64, shape (n_rows,)
+        From `find_hashes`.
+    first : ndarray of int64, shape (n_places, 2)
+        Where in ``kept`` the first text of each place begins and ends; -1 for none so far.
+    kept : ndarray of uint8
+        With room for all of the texts.
+    kept_eights
+        Of ``kept``, as ``eights`` of ``text``.
+    n_kept : int
+    differs : ndarray of bool, shape (n_places,)
+    """
+    for i in range(len(places)):
+        place, at, stop = places[i], np.uint64(offsets[i]), np.uint64(offsets[i + 1])
+        if place < 0:
+            continue
+        length = np.int64(stop - at)
+        if first[place, 0] < 0:
+            first[place, 0], first[place, 1] = n_kept, n_kept + length
+            for b in range(length):
+                kept[n_kept + b] = text[at + np.uint64(b)]
+            n_kept += int(length)
+        elif first[place, 1] - first[place, 0] != length:
+            differs[place] = True
+        else:
+            other, to = np.uint64(0), np.uint64(first[place, 0])
+            while at + np.uint64(8) <= stop:
+                other |= eights[at] ^ kept_eights[to]
+                at += np.uint64(8)
+                to += np.uint64(8)
+            while at < stop:
+                other |= np.uint64(text[at] ^ kept[to])
+                at += np.uint64(1)
+                to += np.uint64(1)
+            differs[place] |= other > 0
+    return n_kept
 
 
 @compiled
@@ -141,7 +236,6 @@ def place_keys(
     keys: np.ndarray,
     first_row: int,
     n_bits: int,
-    first_part: int,
     places: np.ndarray,
     placed: np.ndarray,
     rows: np.ndarray,
@@ -149,23 +243,19 @@ def place_keys(
 ) -> None:
     """Write each key and its row number to the next place of its part.
 
-    Keys of parts before ``first_part``, and after those that have places, are passed over.
-
     Parameters
     ----------
     keys : ndarray of uint64, shape (n_rows, n_words)
         Of the rows from ``first_row`` on.
-    first_row, n_bits, first_part : int
-    places : ndarray of int64, shape (n_parts,)
-        Next place of each part from the first on; moved on.
+    first_row, n_bits : int
+    places : ndarray of int64, shape (2**n_bits,)
+        Next place of each part; moved on.
     placed : ndarray of uint64, shape (n_placed, n_words)
     rows : ndarray of uint32, shape (n_placed,)
     """
     n_words = _width(keys, words)
     for i in range(len(keys)):
-        part = np.int64(_row_hash(keys, i, n_words) >> np.uint64(64 - n_bits)) - first_part
-        if part < 0 or part >= len(places):
-            continue
+        part = _row_hash(keys, i, n_words) >> np.uint64(64 - n_bits)
         to = places[part]
         places[part] = to + 1
         rows[to] = first_row + i
@@ -482,7 +572,7 @@ def count_keys_in_one_pass(
     missing, counts = np.split(table[:n_seen, n_words:].astype(np.int64), [1])
     if n_left:
         left, left_rows = left[:n_left], left_rows[:n_left]
-        rest = next(grouped(lambda: [(left, valid)], n_left, n_words, n_left))
+        rest = grouped(lambda: [(left, valid)], n_left, n_words)
         seen = np.concatenate([seen, left.take(rest.first, axis=0)])
         first = np.concatenate([first, left_rows.take(rest.first)])
         counts = np.concatenate([counts, rest.class_counts(label.take(left_rows), n_classes)])
@@ -505,44 +595,34 @@ class Groups(NamedTuple):
 
 
 def grouped(
-    blocks: Callable[[], Iterable[tuple[np.ndarray, Any]]],
-    n_rows: int,
-    n_words: int,
-    max_rows: int,
-) -> Iterator[Groups]:
-    """Groups of equal keys, in parts of about ``max_rows`` rows; equal keys are in one part.
+    blocks: Callable[[], Iterable[tuple[np.ndarray, Any]]], n_rows: int, n_words: int
+) -> Groups:
+    """Groups of equal keys.
 
-    Rows are distributed by a hash of their key, so that a part's hash table stays in the cache.
+    Rows are distributed over parts by a hash of their key, so that a part's hash table stays in the
+    cache.
 
     Parameters
     ----------
     blocks : callable
         Gives the keys block by block, each of shape (n, n_words), with something beside them;
-        called once, and once more for every part.
-    n_rows, n_words, max_rows : int
+        called twice.
+    n_rows, n_words : int
     """
     n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
     sizes, words = np.zeros(1 << n_bits, dtype=np.int64), _words(n_words)
     for block, _ in blocks():
         add_sizes(block, n_bits, sizes, words)
-    turns = (np.cumsum(sizes) - 1) // max_rows
-    for turn in np.unique(turns[sizes > 0]):
-        parts = np.flatnonzero((turns == turn) & (sizes > 0))
-        first, last = int(parts[0]), int(parts[-1]) + 1
-        stops = np.cumsum(sizes[first:last])
-        places = stops - sizes[first:last]
-        n_placed = int(stops[-1])
-        placed, rows = room(n_placed, n_words, np.uint64), room(n_placed, 1, np.uint32)[:, 0]
-        start = 0
-        for block, _ in blocks():
-            place_keys(block, start, n_bits, first, places, placed, rows, words)
-            start += len(block)
-        codes, seen = room(n_placed, 1, np.int32)[:, 0], room(n_placed, 1, np.uint32)[:, 0]
-        n_groups = group_keys(placed, rows, stops, codes, seen, words)
-        groups = Groups(rows, codes, seen[:n_groups].copy())
-        del placed, rows, codes, seen  # free the memory before the next part
-        yield groups
-        del groups
+    stops = np.cumsum(sizes)
+    places = stops - sizes
+    placed, rows = room(n_rows, n_words, np.uint64), room(n_rows, 1, np.uint32)[:, 0]
+    start = 0
+    for block, _ in blocks():
+        place_keys(block, start, n_bits, places, placed, rows, words)
+        start += len(block)
+    codes, first = room(n_rows, 1, np.int32)[:, 0], room(n_rows, 1, np.uint32)[:, 0]
+    n_groups = group_keys(placed, rows, stops, codes, first, words)
+    return Groups(rows, codes, first[:n_groups].copy())
 
 
 def words_of(text: np.ndarray) -> np.ndarray:

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from holdtrue.columns.counting import rows_by_value, sum_between
+from holdtrue.columns.hashed_texts import MOST_VALUES
 from holdtrue.columns.parts import Part
 from holdtrue.columns.values import python_values
 
-MOST_VALUES = 8
 _BLOCK = 1 << 16  # values whose rows stay in the cache
 
 

@@ -1,12 +1,11 @@
 """Counting a column of very many rows in parts, in less memory than a table of all its values.
 
-Texts are distributed over parts by their hash, numbers by their order. Texts too long for a key, or
-for memory, are counted by DuckDB, which leaves on disk what does not fit into its memory.
+Numbers are distributed over parts by their order. Of texts that mostly differ only a hash stays in
+memory: a text whose hash no other row has occurs once, and the other rows are read again.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -25,8 +24,10 @@ from holdtrue.columns.counting import (
     present_values,
     table_of,
     text_counts,
+    within,
 )
-from holdtrue.columns.distinct import MAX_LONG_TEXT, mostly_differ, text_groups, text_parts
+from holdtrue.columns.distinct import is_text, mostly_differ, text_groups
+from holdtrue.columns.hashed_texts import hashed_counts
 from holdtrue.columns.values import filtered, is_missing
 
 if TYPE_CHECKING:
@@ -36,15 +37,12 @@ if TYPE_CHECKING:
 # takes less time, and for five million rows less than a gigabyte.
 LARGE = 1 << 23
 PART = 1 << 20
-TEXT_PART = 1 << 22
 # Rows of numbers that are sorted at a time, and every so many that show where to cut.
 RANGE = 1 << 23
 _SAMPLED = 64
 # Cells of a table of integers that lie close together.
 DENSE = 1 << 20
-_BATCH = 1 << 17
-DUCKDB_MEMORY = "900MB"
-MOST_BYTES = 1 << 30  # of a column of texts in memory
+_BATCH = 1 << 16
 
 
 class Part(NamedTuple):
@@ -54,7 +52,9 @@ class Part(NamedTuple):
     # part
     table: np.ndarray
     missing: np.ndarray  # shape (0, width) or (1, width): of the missing value
-    values: Any = None  # of the rows of the table, or numbers of rows that have them in ``column``
+    # of the rows of the table, or numbers of rows that have them in ``column``; None where values
+    # of earlier parts are as frequent, and enough to be shown
+    values: Any = None
     column: Any = None
 
 
@@ -138,14 +138,16 @@ def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[
         return None
     pa.default_memory_pool().release_unused()  # of the column before
     kind = source.types[name]
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        rows = next(iter(source.batches([name], _BATCH))).column(0)
-        if not mostly_differ(rows, 0.5):
+    if is_text(kind):
+
+        def texts() -> Iterator[Any]:
+            return (batch.column(0) for batch in source.batches([name], _BATCH))
+
+        some = next(texts())
+        if not mostly_differ(some, 0.5):
             return None
-        longest = pc.max(pc.binary_length(rows)).as_py() or 0
-        if longest > MAX_LONG_TEXT or rows.nbytes / len(rows) * source.n_rows > MOST_BYTES:
-            return _long_text_tables(source, name, target)
-        return _text_tables(source, name, target)
+        counted = hashed_counts(name, texts, some.nbytes / len(some), target)
+        return (Part(table, missing, values) for values, table, missing in counted)
     is_whole = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_boolean(kind)
     if pa.types.is_interval(kind) or not (
         is_whole or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
@@ -156,51 +158,6 @@ def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[
         if (high - low + 1) * len(target.classes) <= DENSE:
             return _dense_tables(source, name, target, low, high)
     return _sorted_tables(source, name, target)
-
-
-def _text_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part] | None:
-    """Parts of a column of texts that mostly differ; None for other texts."""
-    # In batches: Arrow takes twice the memory to read a long column as one.
-    batches = [batch.column(0) for batch in source.batches([name], PART)]
-    column = pa.chunked_array(batches)
-    groups = text_parts(column, TEXT_PART, MAX_LONG_TEXT)
-    if groups is None:
-        return None
-
-    def parts() -> Iterator[Part]:
-        while (group := next(groups, None)) is not None:
-            part = _text_part(column, group, target)
-            del group  # free the memory before the next part
-            yield part
-            del part
-
-    return parts()
-
-
-def _long_text_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:
-    """Parts of a column of long texts that mostly differ, counted by DuckDB."""
-    import duckdb
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        start = 0
-        for batch in source.batches([name], _BATCH):
-            label = target.codes[start : start + len(batch)].astype(np.uint8, copy=False)
-            yield pa.record_batch([batch.column(0).cast(kind), pa.array(label)], schema=schema)
-            start += len(batch)
-
-    kind = pa.large_string()
-    schema = pa.schema([("value", kind), ("label", pa.uint8())])
-    counts = [f"count(*) FILTER (label = {k})" for k in range(len(target.classes or ()))]
-    with tempfile.TemporaryDirectory() as folder:
-        config = {"memory_limit": DUCKDB_MEMORY, "temp_directory": folder, "threads": 1}
-        with duckdb.connect(config=config) as connection:  # type: ignore[arg-type]
-            connection.register("texts", pa.RecordBatchReader.from_batches(schema, rows()))
-            query = f"SELECT value, {', '.join(counts)} FROM texts GROUP BY value"
-            for batch in arrow_reader(connection, query, _BATCH):
-                texts, *columns = batch.columns
-                present = np.asarray(texts.is_valid())
-                table = np.stack([np.asarray(column) for column in columns], axis=1)
-                yield Part(table[present], table[~present], filtered(texts, present))
 
 
 def arrow_reader(connection: Any, query: str, n_rows: int) -> Any:
@@ -222,7 +179,7 @@ def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[
     missing, ends = _missing_and_ends(source, name, target)
     yield Part(missing[None][:0], missing[None][: int(missing.any())])
     for low, high in pairwise([None, *ends, None]):
-        pieces = (_within(low, high, *piece) for piece in _numbers(source, name))
+        pieces = (within(low, high, *piece) for piece in _numbers(source, name))
         _, counts = sorted_counts(pieces, dtype, target.codes, n_classes, PART)
         for values, table in counts:
             yield Part(table, table[:0], _typed(values, source.types[name]))
@@ -244,18 +201,6 @@ def _missing_and_ends(
     sample = np.sort(np.concatenate(samples))
     n_ranges = -(-source.n_rows // RANGE) if len(sample) else 1
     return missing, np.unique(sample[np.arange(1, n_ranges) * len(sample) // n_ranges])
-
-
-def _within(
-    low: Any, high: Any, numbers: np.ndarray, valid: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers above one end and up to the other, None being none, with the mask of these."""
-    if low is None and high is None:
-        return numbers, valid
-    inside = np.ones(len(numbers), dtype=bool) if low is None else numbers > low
-    if high is not None:
-        inside &= numbers <= high
-    return numbers, inside & valid if len(valid) else inside
 
 
 def _dense_tables(

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from holdtrue.columns.bins import BinCounter, has_bins
 from holdtrue.columns.counting import (
@@ -30,7 +29,7 @@ from holdtrue.columns.counting import (
     label_order,
     rows_by_value,
 )
-from holdtrue.columns.distinct import distinct, text_buffers
+from holdtrue.columns.distinct import distinct, text_hashes
 from holdtrue.columns.parts import LARGE, Part, column_parts, whole_part
 from holdtrue.columns.values import (
     filtered,
@@ -575,14 +574,8 @@ def _hashes(values: Any) -> np.ndarray:
     elif pa.types.is_temporal(kind):
         values = values.view(f"int{kind.bit_width}")
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        from holdtrue.columns.key_loops import hash_texts, words_of
-
-        text = pc.cast(values, pa.large_binary() if pa.types.is_binary(kind) else pa.large_string())
-        offsets, bytes_, _ = text_buffers(text)
-        hashes = np.empty(len(text), dtype=np.uint64)
-        padded = np.append(bytes_[: offsets[-1]], np.zeros(8, dtype=np.uint8))
-        hash_texts(offsets, words_of(padded), hashes)
-        return hashes
+        text = pa.large_binary() if pa.types.is_binary(kind) else pa.large_string()
+        return text_hashes(values.cast(text))
     keys = _sort_keys(values)
     if keys.dtype.kind == "f":
         keys = keys.view(np.uint64)

@@ -22,6 +22,7 @@ from holdtrue.tables.source import Spill, batch_of, widened
 # What Arrow raises at damaged files.
 _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)
 _FEW_ROWS = 1024
+_BUFFER = 2**20  # bytes of a column read at a time; by default Arrow reads all of them at once
 _MAX_DICTIONARY = 2**20  # bytes; writers give up larger dictionaries
 _MAX_BYTES_A_ROW = 2  # of a dictionary; the codes take about as many
 _PANDAS_INDEX = re.compile("__index_level_[0-9]+__")
@@ -44,7 +45,9 @@ class _ParquetFile(NamedTuple):
         """The file, these columns of it as dictionaries."""
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(self.path, read_dictionary=dictionaries)
+        return pq.ParquetFile(
+            self.path, read_dictionary=dictionaries, pre_buffer=False, buffer_size=_BUFFER
+        )
 
     def check_rows(self, n_rows: int) -> None:
         """Refuse pages with more or fewer rows than the footer says."""
