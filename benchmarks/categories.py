@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,28 @@ def file_ways() -> dict[str, Callable[[str, list[str]], Any]]:
     }
 
 
+def write_texts(path: Path, seed: int) -> None:
+    """10M different texts of 40 to 60 bytes, and a target of two classes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(seed)
+    numbers = rng.permutation(10_000_000)
+    schema = pa.schema([("text", pa.string()), ("target", pa.bool_())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for some in np.split(numbers, 10):
+            sizes = rng.integers(40, 61, len(some))
+            offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
+            letters = rng.integers(97, 123, offsets[-1]).astype(np.uint8)
+            for digit in range(8):  # a text begins with its number
+                letters[offsets[:-1] + digit] = 48 + some // 10**digit % 10
+            texts = pa.StringArray.from_buffers(
+                len(some), pa.py_buffer(offsets), pa.py_buffer(letters)
+            )
+            target = pa.array(rng.random(len(some)) < 0.3)
+            writer.write_table(pa.table([texts, target], schema=schema))
+
+
 def child(way: str, path: str) -> None:
     """Do it twice; print the CPU and wall time of the second and the peak memory."""
     import pyarrow as pa
@@ -172,17 +194,29 @@ def run_threads(repeats: int, seed: int) -> list[dict[str, Any]]:
     return _run_file(repeats, seed, [OWN, TWO, *fastest], n_threads=2)
 
 
-def _run_file(repeats: int, seed: int, ways: list[str], n_threads: int = 1) -> list[dict[str, Any]]:
+def run_texts(repeats: int, seed: int) -> list[dict[str, Any]]:
+    """One column of 10M different texts, with one thread and with two."""
+    ways = [OWN, *(way for way in file_ways() if "sum of" in way)]
+    return [
+        {"threads": n_threads, **row}
+        for n_threads in (1, 2)
+        for row in _run_file(repeats, seed, ways, n_threads, ("texts",))
+    ]
+
+
+def _run_file(
+    repeats: int, seed: int, ways: list[str], n_threads: int = 1, kinds: Sequence[str] = FILE_KINDS
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     threads = {"POLARS_MAX_THREADS": str(n_threads), "OMP_NUM_THREADS": "1"}
     environment = {**os.environ, **threads}
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.categories", "--child"]
     with tempfile.TemporaryDirectory() as made_here:
         folder = Path(os.environ.get("HOLDTRUE_BENCH_FOLDER", made_here))
-        for kind in FILE_KINDS:
+        for kind in kinds:
             path = folder / f"categories-{kind}.parquet"
             if not path.exists():
-                write_file(path, kind, seed)
+                write_texts(path, seed) if kind == "texts" else write_file(path, kind, seed)
             for turn in progress(range(repeats), repeats, f"file, {kind}"):
                 for way in ways:
                     load = os.getloadavg()[0]
@@ -507,6 +541,22 @@ def report(folder: Path) -> None:
             markdown_table(["file", "way", "wall s", "times two", "CPU s", "peak MB"], table)
             + "\n",
         ]
+    if (folder / "texts.csv").exists():
+        rows = read_csv(folder / "texts.csv")
+        table = []
+        for n_threads in dict.fromkeys(row["threads"] for row in rows):
+            own = [row for row in rows if row["threads"] == n_threads]
+            walls, peak = medians(own, "wall"), medians(own, "peak_mb")
+            table += [
+                [n_threads, *line[:3], walls[line[0]], f"{peak[line[0]]:.0f}"]
+                for line in versus(own, OWN)
+            ]
+        parts += [
+            "## Ten million different texts\n",
+            "One column of texts of 40 to 60 bytes, and a target of two classes, in a Parquet file"
+            " of 0.5 GB. The others use one thread or two, `rank_columns` one for a column.\n",
+            markdown_table(["threads", *header[:3], "wall s", "peak MB"], table) + "\n",
+        ]
     if (folder / "groups.csv").exists():
         rows = read_csv(folder / "groups.csv")
         parts += [
@@ -608,6 +658,7 @@ RUNS = {
     "file": run_file,
     "fastest": run_fastest,
     "threads": run_threads,
+    "texts": run_texts,
     "groups": run_groups,
     "codes": run_codes,
     "tree": run_tree,
