@@ -15,6 +15,8 @@ lost to scikit-learn's on the tables of numbers of *keel*, and the search for a 
   and AUROC on up to 4,000 others; two draws of 500, one of 2,000.
 - *keel*: the same on tables that are mostly of numbers, with forests that read numbers in bins
   beside those that cut them in two.
+- *numbers*: a numeric target, trained as *classes* are, judged by the squared error on up to 4,000
+  others in units of their variance; beside the forest one whose average is not stretched.
 - *domains*: a numeric target by group, at most 60 groups; a third of the groups is left out, three
   times. Mean squared error at left-out groups, in units of the target's variance.
 - *shares*: those of the same tables whose target has two values, read as classes. Squared error of
@@ -54,6 +56,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 
 import holdtrue
+from holdtrue.categories.tree import node_means
 
 RESULTS = Path(__file__).parent / "results" / "fresh_tables"
 # Columns that number the rows, or repeat the target.
@@ -76,6 +79,17 @@ australian banana bands breast bupa chess contraceptive crx german hayes-roth ho
 led7digit magic mammographic marketing monk-2 movement_libras optdigits penbased phoneme pima ring
 saheart satimage segment sonar spambase splice tae texture tic-tac-toe titanic twonorm vehicle vowel
 wdbc wine wisconsin
+"""
+# package, table, target
+NUMERIC = """
+modeldata ames Sale_Price; modeldata Sacramento price; modeldata car_prices Price;
+modeldata biomass HHV; modeldata hotel_rates avg_price_per_room;
+modeldata deliveries time_to_delivery; modeldata stackoverflow Salary;
+mosaicData SaratogaHouses price; Ecdat Computers price; AER HousePrices price; AER CPS1985 wage;
+AER CollegeDistance score; AER TeachingRatings eval; carData Salaries salary;
+ISLR Carseats Sales; ISLR Credit Balance; ISLR College Grad.Rate; ggplot2 diamonds price;
+openintro loans_full_schema interest_rate; openintro babies bwt; openintro bdims wgt;
+Stat2Data GrinnellHouses SalePrice; nycflights13 weather temp; crch RainIbk rain
 """
 # package, table, target, group
 DOMAINS = """
@@ -136,8 +150,8 @@ def one_hot() -> Any:
 class NativeCategories:
     """A booster that takes text columns as categories."""
 
-    def __init__(self, library: str):
-        self.library = library
+    def __init__(self, library: str, numeric: bool = False):
+        self.library, self.numeric = library, numeric
 
     def _prepared(self, X: pd.DataFrame) -> pd.DataFrame:
         X = X.copy()
@@ -149,22 +163,29 @@ class NativeCategories:
         return X.set_axis([f"column{j}" for j in range(X.shape[1])], axis=1)
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> NativeCategories:
-        """Fit the booster on whole numbers of classes."""
+        """Fit the booster, on whole numbers of classes unless the target is a number."""
         is_text = [dtype.name in ("object", "str") for dtype in X.dtypes]
         self.values = {c: X[c].dropna().unique() for c in X.columns[is_text]}
         if self.library == "lightgbm":
-            from lightgbm import LGBMClassifier
+            import lightgbm
 
-            self.model = LGBMClassifier(verbose=-1, n_jobs=1)
+            kind = lightgbm.LGBMRegressor if self.numeric else lightgbm.LGBMClassifier
+            self.model = kind(verbose=-1, n_jobs=1)
         else:
-            from catboost import CatBoostClassifier
+            import catboost
 
+            kind = catboost.CatBoostRegressor if self.numeric else catboost.CatBoostClassifier
             text = [f"column{j}" for j in np.flatnonzero(is_text)]
-            self.model = CatBoostClassifier(
+            self.model = kind(
                 verbose=0, iterations=300, thread_count=1, random_seed=0, cat_features=text
             )
-        self.model.fit(self._prepared(X), np.unique(y, return_inverse=True)[1])
+        target = y if self.numeric else np.unique(y, return_inverse=True)[1]
+        self.model.fit(self._prepared(X), target)
         return self
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        """Numbers."""
+        return self.model.predict(self._prepared(X))
 
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Shares of the classes, in sorted order."""
@@ -247,6 +268,53 @@ def judged(
                 "AUROC": float(auroc),
                 "CPU": cpu,
             }
+
+
+# --- numbers ------------------------------------------------------------------------------------
+
+
+class PlainForest(holdtrue.GingerForestRegressor):
+    """A forest whose average is not stretched, with one row's worth of the parent's mean."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The trees' average."""
+        means = [node_means(tree) for tree in self.trees_]
+        return self._unit.back(self._average(X, means))
+
+
+FORESTS: dict[str, Callable[[], Any]] = {
+    "GingerForest": lambda: holdtrue.GingerForestRegressor(random_state=0),
+    "GingerForest, not stretched": lambda: PlainForest(random_state=0),
+    "GingerEncoder + ridge": lambda: make_pipeline(
+        holdtrue.GingerEncoder(random_state=0), StandardScaler(), RidgeCV(np.logspace(-3, 4, 30))
+    ),
+    "one-hot + ridge": lambda: make_pipeline(by_type(one_hot()), RidgeCV(np.logspace(-3, 4, 30))),
+    "one-hot + random forest": lambda: make_pipeline(
+        by_type(one_hot()), RandomForestRegressor(200, max_features=0.5, random_state=0)
+    ),
+    "LightGBM": lambda: NativeCategories("lightgbm", numeric=True),
+    "CatBoost, 300 trees": lambda: NativeCategories("catboost", numeric=True),
+}
+
+
+def numbers(seed: int) -> Iterator[dict[str, Any]]:
+    """Squared error of every model on every table, in units of the variance of the judged rows."""
+    listed = problems(NUMERIC)
+    for package, name, target in progress(listed, len(listed), "numbers"):
+        X = table(package, name, [target])
+        y = X.pop(target).to_numpy(float)
+        for n_rows, draw in ((500, 0), (500, 1), (2000, 0)):
+            order = np.random.default_rng(seed + draw).permutation(len(X))
+            n_train = min(n_rows, len(X) * 2 // 3)
+            train, test = order[:n_train], order[n_train:][:4000]
+            for model, make in FORESTS.items():
+                start = time.process_time()
+                fitted = make().fit(X.iloc[train].reset_index(drop=True), y[train])
+                predicted = fitted.predict(X.iloc[test].reset_index(drop=True))
+                yield {"table": name, "rows": n_rows, "draw": draw, "model": model} | {
+                    "error": float(((predicted - y[test]) ** 2).mean() / y[test].var()),
+                    "CPU": time.process_time() - start,
+                }
 
 
 # --- domains ------------------------------------------------------------------------------------
@@ -439,6 +507,14 @@ def _keel_section(frame: pd.DataFrame) -> Iterator[str]:
     yield _by_table(frame[frame["rows"] == 500], "log loss")
 
 
+def _numbers_section(frame: pd.DataFrame) -> Iterator[str]:
+    for rows, part in frame.groupby("rows"):
+        yield f"## Numeric targets, {part['table'].nunique()} tables, {rows:,} rows"
+        cpu = part.groupby("model")["CPU"].mean().rename("CPU s a fit")
+        yield _shown(_summary(part, "error", "least").join(cpu))
+        yield _by_table(part)
+
+
 def _domains_section(frame: pd.DataFrame, of: str = "") -> Iterator[str]:
     kept = frame.groupby("model").agg({"inside": "mean", "CPU": "mean"})
     ratio = np.log(frame["error"] / frame["promised"]).groupby(frame["model"]).median()
@@ -484,6 +560,7 @@ def _by_table(frame: pd.DataFrame, measure: str = "error") -> str:
 PARTS = {
     "classes": (classes, _classes_section),
     "keel": (keel, _keel_section),
+    "numbers": (numbers, _numbers_section),
     "domains": (domains, _domains_section),
     "shares": (shares, _shares_section),
     "curves": (curves, _curves_section),

@@ -27,7 +27,9 @@ from holdtrue import (
 )
 from holdtrue.categories import grow
 from holdtrue.categories.cells import ColumnEncoder, IntegerRows
+from holdtrue.categories.forest import Bags, grow_on_part, out_of_bag_stretch
 from holdtrue.categories.kernel import TERMS
+from holdtrue.categories.tree import Sample
 
 
 def pandas_frame(columns):
@@ -681,6 +683,67 @@ def test_regression_takes_any_unit_and_weights_as_repetitions():
             other = model.fit(X, unit * y, sample_weight=weight).predict(X)
             np.testing.assert_allclose(other, unit * predicted)
         assert np.ptp(model.fit(X, np.full(200, 3.25)).predict(X)) == 0
+
+
+def test_a_forest_of_numbers_is_stretched_as_rows_out_of_bag_ask():
+    rng = np.random.default_rng(0)
+    X, new = rng.uniform(size=(2, 300, 4))
+    clear = GingerForestRegressor(40, random_state=0).fit(X, 10 * X[:, 0] + 5 * X[:, 1])
+    assert clear.stretch_ > 1.02
+    assert clear.parent_weight_ == 0
+    noise = GingerForestRegressor(40, random_state=0).fit(X, rng.normal(size=300))
+    assert noise.stretch_ < 0.5
+    assert np.var(noise.predict(new)) < 0.05
+
+
+def test_a_stretched_forest_stays_within_the_range_of_the_fit():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(200, 2))
+    y = np.exp(3 * X[:, 0]).round(1)
+    predicted = GingerForestRegressor(30, random_state=0).fit(X, y).predict(X)
+    assert predicted.min() >= y.min()
+    assert predicted.max() <= y.max()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_stretch_is_that_of_least_squares_by_hand(weighted):
+    X, y = prices(120)
+    weight = np.random.default_rng(0).integers(1, 3, 120) if weighted else np.ones(120, int)
+    cells = np.column_stack([X["town"].astype("category").cat.codes, X["size"]]).astype(np.int64)
+    sample = Sample.from_codes(cells, np.zeros(120, int), weight)
+    centred = y - np.average(y, weights=weight)
+    bags = Bags.from_sample(sample._replace(label=centred, n_classes=0))
+    limits = {"max_splits": None, "max_depth": None, "min_samples_split": 2, "compiled": False}
+    features = np.arange(2)
+    grown = [grow_on_part(bags, "squared_error", features, 2, seed, limits) for seed in range(6)]
+
+    def mean_of(tree, node, parent_weight):
+        n, total = tree.counts[node, :2]
+        if node == 0:
+            return total / n
+        above = mean_of(tree, tree.parent[node], parent_weight)
+        return (total + parent_weight * above) / (n + parent_weight)
+
+    best = None
+    for parent_weight in (1.0, 0.0, 0.5, 2.0, 4.0):
+        average, label, n = [], [], []
+        for row in range(len(bags.sample.weight)):
+            guesses = [
+                (each.weight[k], mean_of(each.tree, each.node[k], parent_weight))
+                for each in grown
+                for k in np.flatnonzero(each.rows == row)
+            ]
+            if guesses:
+                average.append(sum(w * g for w, g in guesses) / sum(w for w, _ in guesses))
+                label.append(bags.sample.label[row])
+                n.append(bags.sample.weight[row])
+        average, label, n = map(np.array, (average, label, n))
+        slope = (n * average * label).sum() / (n * average**2).sum()
+        slope = (n.sum() * slope + 5) / (n.sum() + 5)  # five rows of slope 1
+        error = (n * (label - slope * average) ** 2).sum()
+        if best is None or error < best[0]:
+            best = error, slope, parent_weight
+    assert out_of_bag_stretch(bags, grown) == pytest.approx(best[1:])
 
 
 # --- groups and calibration ---

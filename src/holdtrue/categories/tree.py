@@ -550,11 +550,15 @@ def node_probabilities(tree: Tree, unseen: str, *, compiled: bool = False) -> np
     return probability
 
 
-def node_means(tree: Tree) -> np.ndarray:
-    """Mean of every node, mixed with one row's worth of the parent's, shape (n_nodes,)."""
-    n, total = tree.counts[:, 0], tree.counts[:, 1]
-    means = np.empty(len(n))
+def node_means(tree: Tree, parent_weight: float | np.ndarray = 1.0) -> np.ndarray:
+    """Mean of every node, mixed with some rows' worth of its parent's.
+
+    Shape (n_nodes,), and for several weights (n_nodes, n_weights).
+    """
+    weight = np.asarray(parent_weight)
+    n, total = (tree.counts[:, k].reshape(-1, *[1] * weight.ndim) for k in (0, 1))
+    means = np.empty((len(n), *weight.shape))
     means[0] = total[0] / n[0]
     for at in tree.levels():
-        means[at] = (total[at] + means[tree.parent[at]]) / (n[at] + 1)
+        means[at] = (total[at] + weight * means[tree.parent[at]]) / (n[at] + weight)
     return means
