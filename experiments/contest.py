@@ -295,8 +295,8 @@ def report(folder: Path) -> str:
             "were looked at after that, once then and once with the code as it is; nothing was "
             "decided by them. Of the half that decided, the average was first or "
             "within one standard error on 8 of 10 sets, the forest not counted as a rival, and on "
-            "6 with it; without the forest in the field on 6 and 4. Boosting had 100 trees here; the "
-            "field's has 50 since, with lower errors (`settings.md`).",
+            "6 with it; without the forest in the field on 6 and 4. Boosting had 100 trees "
+            "here; the field's has 50 since, with lower errors (`settings.md`).",
             table_of(now),
             f"Not run: {', '.join(s for s in JUDGED if s not in errors_of(now)) or 'none'}.",
             "Every predictor and rival on the same left-out domains, with the geometric mean of "
