@@ -50,6 +50,29 @@ def test_groups_above_the_interval_are_counted_against_chance(errors, kept):
     assert f"was {'' if kept else 'not '}kept" in verdict.sentence
 
 
+@pytest.mark.parametrize(
+    "errors, kept",
+    [
+        # Mean 14: 4 more than promised. Standard errors 1 (12 groups) and .577 (4 groups): together
+        # 1.155, with 13.9 degrees of freedom (Welch) 2.146 times that, 2.48.
+        ([13.0, 13.0, 15.0, 15.0], False),
+        # Mean 12: 2 more.
+        ([11.0, 11.0, 13.0, 13.0], True),
+        ([19.0], True),  # one group has no standard error
+        ([7.0, 7.1, 7.2, 7.1], True),
+    ],
+)
+def test_groups_within_the_interval_are_judged_by_their_mean_too(errors, kept):
+    verdict = GROUPS.of_groups(np.array(errors))
+    assert verdict.kept is kept
+    assert ("chance explains up to 12.5" in verdict.sentence) is not kept
+
+
+def test_a_promise_without_spread_is_met_by_losses_without_spread():
+    promise = Promise("share wrong", 0.0, 0.0, 0.1, 0.0, 0.5, 0.95, None, 40)
+    assert promise.of_rows(np.zeros(5)).kept
+
+
 def test_a_promise_says_what_is_new_and_what_the_baseline_is():
     assert str(ROWS) == "share wrong of 0.2 (0.16 to 0.24) on new rows, 0.5 without a model"
     assert str(GROUPS).endswith("(5 to 20) at a new site, 30 without a model")

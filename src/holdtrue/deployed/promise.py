@@ -87,10 +87,7 @@ class Promise(Record):
 
         Broken if the mean loss exceeds the promised error by more than both are uncertain.
         """
-        error, spread = float(losses.mean()), _standard_error(losses)
-        noise = math.hypot(self.standard_error, spread) * float(
-            stats.norm.ppf((1 + self.level) / 2)
-        )
+        error, noise = float(losses.mean()), self._noise(losses)
         gap = error - self.error
         measured = f"the {self.unit} is {number(error)} on {len(losses):,} rows"
         promised = f"promised was {number(self.error)} ({number(self.low)} to {number(self.high)})"
@@ -105,13 +102,16 @@ class Promise(Record):
     def of_groups(self, errors: np.ndarray) -> Verdict:
         """Whether the promise about new groups was kept, given the error of each group.
 
-        Broken if more groups lie above the interval than chance explains.
+        Broken if more groups lie above the interval than chance explains, or if their mean error
+        exceeds the promised one by more than both are uncertain.
         """
         n_groups, n_above = len(errors), int((errors > self.high).sum())
         n_below = int((errors < self.low).sum())
         n_within = n_groups - n_above - n_below
         chance = float(stats.binom.sf(n_above - 1, n_groups, (1 - self.level) / 2))
-        kept = n_above == 0 or chance >= _CHANCE
+        error, noise = float(errors.mean()), self._noise(errors)
+        is_higher = error - self.error > noise
+        kept = (n_above == 0 or chance >= _CHANCE) and not is_higher
         count = f"{n_within} of {n_groups} " + ("lies" if n_groups == 1 else "lie")
         return Verdict(
             kept,
@@ -119,9 +119,20 @@ class Promise(Record):
             f"{number(self.low)} to {number(self.high)}"
             + (f", {n_above} above" if n_above else "")
             + (f", {n_below} below" if n_below else "")
-            + f"; their {self.unit} is {number(float(errors.mean()))} on average, promised was "
-            f"{number(self.error)}.",
+            + f"; their {self.unit} is {number(error)} on average, promised was "
+            f"{number(self.error)}"
+            + (f"; chance explains up to {number(self.error + noise)}." if is_higher else "."),
         )
+
+    def _noise(self, losses: np.ndarray) -> float:
+        """How far chance takes a mean of new losses from the promised error (Welch's t)."""
+        spread = _standard_error(losses)
+        if math.isinf(self.standard_error + spread):
+            return math.inf
+        variances = np.square([self.standard_error, spread])
+        parts = variances**2 / [self.n_left_out - 1, len(losses) - 1]
+        n_free = float(variances.sum() ** 2 / parts.sum()) if parts.any() else math.inf
+        return math.sqrt(variances.sum()) * float(stats.t.ppf((1 + self.level) / 2, n_free))
 
 
 def _standard_error(losses: np.ndarray) -> float:
