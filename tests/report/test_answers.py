@@ -472,6 +472,26 @@ def test_with_classes_the_answer_says_what_plus_is_and_a_line_is_about_one_class
         assert row["class"] == "abc"[j]
 
 
+@pytest.mark.parametrize(
+    "seed, n_may, words",
+    [
+        (0, 1, "1 column of 2 may predict 'left' on new rows"),
+        (1, 0, "1 column of 2 predicts 'left' on new rows"),
+        (2, 1, "1 column of 2 predicts, and 1 may predict, 'left' on new rows"),
+        (3, 2, "2 columns of 2 may predict 'left' on new rows"),
+    ],
+)
+def test_columns_whose_gain_may_be_chance_only_may_predict(seed, n_may, words):
+    rng = np.random.default_rng(seed)
+    rng.integers(0, 2, 60)
+    side = rng.integers(0, 2, 60)
+    left = np.where(rng.random(60) < 0.2 + 0.5 * side, "yes", "no")
+    weak = np.where(rng.random(60) < 0.5 + 0.25 * (left == "yes"), "u", "v")
+    summary = ranked({"weak": weak, "side": side.astype(str)}, left)
+    assert summary.answer.startswith(words)
+    assert [row["says"] for row in summary.table.rows].count("may predict") == n_may
+
+
 def test_a_column_that_takes_away_almost_nothing_is_said_to_predict_hardly():
     rng = np.random.default_rng(0)
     side = rng.integers(0, 2, 20_000)

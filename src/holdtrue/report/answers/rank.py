@@ -112,19 +112,29 @@ def _best_words(evidence: ColumnEvidence, j: int, unit: str, where: str) -> str:
     )
 
 
+def _how_many(evidence: ColumnEvidence, predicting: list[int]) -> str:
+    """How many columns predict, and how many may: their interval includes no gain."""
+    n = len(predicting)
+    n_sure = n if evidence.in_sample else int(np.sum(evidence.gain_low[predicting] > 0))
+    words = f"{counted(n_sure or n, 'column')} of {len(evidence.names)} "
+    if not n_sure:
+        return f"{words}may predict"
+    words += verb(n_sure, "predict")
+    return words if n_sure == n else f"{words}, and {n - n_sure} may predict,"
+
+
 def _answer(path: SelectionPath, evidence: ColumnEvidence, target: str) -> str:
     where = "the rows of the fit" if evidence.in_sample else evidence.new_data
-    n_columns = len(path.order)
     predicting = [j for j in path.order if evidence.predicts[j]]
     if predicting:
-        n = len(predicting)
-        answer = f"{counted(n, 'column')} of {n_columns} {verb(n, 'predict')} {target!r} on {where}"
+        answer = f"{_how_many(evidence, predicting)} {target!r} on {where}"
         answer += _best_words(evidence, predicting[0], path.unit, where)
         same = [(name, twin[0]) for name, twin in _twins(evidence) if twin[1]]
         if same:
             pairs = [f"{name!r} tells the same as {other!r}" for name, other in same]
             answer += f" {itemised(pairs, 3)}."
     else:
+        n_columns = len(path.order)
         answer = f"No column of {n_columns} predicts {target!r} on {where} better than none at all."
     ids = [j for j in path.order if evidence.id_like[j]]
     only = [evidence.names[j] for j in ids if not evidence.predicts[j]]
