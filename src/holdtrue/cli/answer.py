@@ -20,7 +20,7 @@ from holdtrue import __version__
 from holdtrue.cli.ask import Data
 from holdtrue.cli.write import without_folders
 from holdtrue.deployed import Promise, SavedModel
-from holdtrue.deployed.model import promise_of, saved_model
+from holdtrue.deployed.deploy import promise_of, saved_model
 from holdtrue.errors import shown
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import Summary

@@ -160,13 +160,6 @@ def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[
     return _sorted_tables(source, name, target)
 
 
-def arrow_reader(connection: Any, query: str, n_rows: int) -> Any:
-    """Record batches of what a query of DuckDB gives, for old and new versions of it."""
-    relation = connection.sql(query)
-    newer = hasattr(relation, "to_arrow_reader")
-    return (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(n_rows)
-
-
 def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[Part]:
     """Parts of a column of numbers, in their order; the missing value comes first.
 

@@ -251,3 +251,10 @@ def code_counts(codes: np.ndarray, n_codes: int) -> np.ndarray:
     for start in range(0, len(codes), step):
         total += np.bincount(codes[start : start + step], minlength=n_codes)
     return total
+
+
+def arrow_reader(connection: Any, query: str, n_rows: int) -> Any:
+    """Record batches of what a query of DuckDB gives, for old and new versions of it."""
+    relation = connection.sql(query)
+    newer = hasattr(relation, "to_arrow_reader")
+    return (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(n_rows)

@@ -16,8 +16,7 @@ import pyarrow as pa
 from holdtrue.columns.bins import BinCounter, has_bins
 from holdtrue.columns.counting import N_MOMENTS, label_key
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.parts import arrow_reader
-from holdtrue.columns.values import refused
+from holdtrue.columns.values import arrow_reader, refused
 from holdtrue.engine import engine_failure
 from holdtrue.engine.table import EngineTable, EngineTarget, Labels, rows_by_class
 from holdtrue.errors import InputError, InputTypeError, speaks

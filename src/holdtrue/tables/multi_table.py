@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from holdtrue.columns.parts import arrow_reader
+from holdtrue.columns.values import arrow_reader
 from holdtrue.errors import InputError, MissingPackageError, did_you_mean, first_line
 from holdtrue.tables.files import check_unpacked
 from holdtrue.tables.source import Spill
