@@ -568,6 +568,15 @@ def test_columns_that_divide_few_rows_alike_are_scored_once(target, groups, monk
     ]
 
 
+def test_names_of_pandas_that_are_numbers_are_names():
+    rows = np.arange(60)
+    frame = pd.DataFrame({0: rows % 2, 1: rows % 2 == 1, 2: rows // 6, "None": rows % 5})
+    text = frame.rename(columns=str)
+    for options in ({}, {"groups": 2}):
+        asked = {name: str(value) for name, value in options.items()}
+        assert str(rank_columns(frame, 1, **options)) == str(rank_columns(text, "1", **asked))
+
+
 @pytest.mark.parametrize("target", [0, None])
 def test_a_target_that_is_neither_a_name_nor_rows_is_refused(target):
     with pytest.raises(ValueError, match=f"one value per row. Got {target}"):

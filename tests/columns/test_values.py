@@ -12,7 +12,13 @@ from hypothesis import given
 
 from holdtrue.columns import key_loops
 from holdtrue.columns.distinct import distinct, sorted_distinct, text_groups
-from holdtrue.columns.values import array_column, column_kind, columns_of, python_values
+from holdtrue.columns.values import (
+    array_column,
+    column_kind,
+    columns_of,
+    missing_objects,
+    python_values,
+)
 
 TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
 
@@ -100,7 +106,6 @@ def test_long_texts_are_left_to_arrow(monkeypatch):
 
 @pytest.mark.parametrize("names", [["a", "b", "a"], [1, "b", "1"]])
 def test_names_that_are_the_same_as_text_are_refused(names):
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame([[1, 2, 3]], columns=names)
     with pytest.raises(ValueError, match=r"column names must be distinct.* Got '[a1]' more"):
         columns_of(frame)
@@ -146,7 +151,6 @@ def test_objects_of_one_type_are_what_they_are(rows, kind):
 
 
 def test_objects_of_pandas_are_what_they_are():
-    pd = pytest.importorskip("pandas")
     day = pd.Timestamp("2020-01-01")
     assert array_column(as_objects([day, pd.NaT])).type == pa.timestamp("us")
     fine = [day + pd.Timedelta(1, "ns"), day.to_pydatetime()]
@@ -190,3 +194,13 @@ def test_numbers_in_the_byte_order_of_another_machine_are_the_same(kind):
     assert column.to_pylist() == array_column(values.astype(kind.replace(">", "<"))).to_pylist()
     frame = columns_of(pd.DataFrame({"x": values}))["x"]
     assert np.asarray(frame).tolist() == np.asarray(column).tolist() or kind == ">M8[D]"
+
+
+def test_intervals_of_pandas_are_categories():
+    numbers = np.arange(12.0)
+    frame = pd.DataFrame({"cut": pd.cut(numbers, 3), "range": pd.interval_range(0, 12)})
+    frame.loc[3, "cut"] = None
+    for name, column in columns_of(frame).items():
+        assert column_kind(column) == "category"
+        assert python_values(column)[4:] == frame[name].tolist()[4:]
+    assert missing_objects(columns_of(frame)["cut"]).tolist() == [i == 3 for i in range(12)]

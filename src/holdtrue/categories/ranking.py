@@ -359,6 +359,7 @@ def rank_columns(
     elif types or encoding:
         raise InputError("a Table has its types already. Pass types and encoding to open_table.")
     names = table.names
+    target, groups = _name_or_rows(target, names), _name_or_rows(groups, names)
     if isinstance(target, str):
         y = table.column(target)
         names = [name for name in names if name != target]
@@ -392,6 +393,12 @@ def rank_columns(
         twins = same_columns(table, names, rows, subjects, estimates, max_bins)
         path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), **twins))
     return Ranking(path)
+
+
+def _name_or_rows(given: Any, names: Sequence[str]) -> Any:
+    """A column's name as text, such as that of column 0 in pandas; anything else as it is."""
+    is_name = given is not None and np.ndim(given) == 0 and str(given) in names
+    return str(given) if is_name else given
 
 
 def engine_columns(

@@ -86,9 +86,12 @@ def array_column(values: np.ndarray) -> Any:
 
 
 def _series_column(series: Any) -> Any:
-    if isinstance(series.dtype, (nw.Object, nw.Unknown)):
-        return array_column(np.asarray(series.to_native(), dtype=object))
-    return series.to_arrow()
+    if not isinstance(series.dtype, (nw.Object, nw.Unknown)):
+        column = series.to_arrow()
+        # What `pandas.cut` makes is read as objects, one for each interval.
+        if not isinstance(value_type(column.type), pa.BaseExtensionType):
+            return column
+    return array_column(np.asarray(series.to_native(), dtype=object))
 
 
 def _objects_column(values: np.ndarray, missing: np.ndarray) -> Any:
