@@ -23,7 +23,7 @@ import pyarrow as pa
 from experiments.records import markdown_table, one_thread, progress, write_csv
 
 RESULTS = Path(__file__).parent / "results" / "house"
-TURNS = 15
+TURNS = 9
 
 
 def works(seed: int) -> dict[str, Callable[[Any, bool], Any]]:
