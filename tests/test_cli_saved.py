@@ -336,3 +336,18 @@ def test_a_model_of_ones_own_reads_the_columns_that_it_was_fitted_on(asked, comm
     assert "model 'fitted' (--model) reads columns that renamed.csv (CSV) lacks: 'spend'" in told
     assert "Did you mean 'spent'?" in told
     assert "'spend'" in run.refuses("compare", tmp_path / "renamed.csv", *question[2:], *files[:2])
+
+
+@pytest.mark.parametrize("is_noise", [True, False])
+def test_a_model_that_is_worse_than_none_is_kept_with_a_warning(is_noise, tmp_path, holdtrue):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, 24)
+    y = rng.standard_normal(24) if is_noise else np.sin(3 * x)
+    np.savetxt(
+        tmp_path / "a.csv", np.column_stack([x, y]), delimiter=",", header="x,y", comments=""
+    )
+    options = "--x x --y y --basis fourier --criterion aic --save m.skops --quiet"
+    ended = holdtrue("size", "a.csv", *options.split(), "--json")
+    assert ended.code == 0, ended
+    answer = json.loads(ended.out)["answer"]
+    assert ("That is worse than without a model: do not rely on it." in answer) == is_noise

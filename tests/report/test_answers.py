@@ -224,6 +224,17 @@ def test_sources_that_help_are_named_and_those_that_may_do_harm_too():
     assert summary.answer.startswith("None of the 3 sources helps 'label'")
 
 
+def test_sources_without_skill_are_used_and_not_said_to_help():
+    rng = np.random.default_rng(0)
+    X, label = rng.standard_normal((40, 4)), np.repeat([0, 1], 20)
+    useless = SourcePool([(f"s{i}", lambda X, i=i: np.sin(99 * X[:, i])) for i in range(4)])
+    path = GreedyTLClassifier(useless, passthrough=False).fit(X, label).path_
+    assert path.evidence.errors["with_sources"] >= path.scores[0]
+    answer = transfer_summary(path, "label").answer
+    assert "used for 'label', but no better than without a model" in answer
+    assert "help" not in answer
+
+
 def size_answer(model, x, y, **options):
     names = {"x_names": ["x"], "y_name": "y"}
     return size_summary(model.path_, x, y, predict=model.predict, **names, **options)

@@ -84,6 +84,8 @@ class Outputs:
                 kept += (
                     f" Promised with it, from fits without parts of the data: a {model.promise}."
                 )
+            if model.promise.error > model.promise.without:
+                kept += " That is worse than without a model: do not rely on it."
             lines = [
                 *([python, ""] if (python := summary.reproduce.get("python")) else []),
                 "from holdtrue import load_model",

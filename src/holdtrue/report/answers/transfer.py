@@ -78,10 +78,11 @@ def _answer(
 ) -> str:
     n_sources = evidence.n_sources
     if helping:
-        answer = (
-            f"{counted(len(helping), 'source')} of {n_sources} {verb(len(helping), 'help')} "
-            f"{target!r}: {listed(helping)}."
-        )
+        n = len(helping)
+        does = f"{verb(n, 'help')} {target!r}"
+        if evidence.errors.get("with_sources", -math.inf) >= path.scores[0]:
+            does = f"{verb(n, 'be')} used for {target!r}, but no better than without a model"
+        answer = f"{counted(n, 'source')} of {n_sources} {does}: {listed(helping)}."
     elif n_sources == 1:
         answer = f"The source does not help {target!r}: left out."
     else:
