@@ -384,13 +384,15 @@ def domain_evidence(
     """What the selection rests on, for displays, reports and commands."""
     none = np.empty((len(walk.order) + 1, 0))
     known = selection.new_errors
-    scale = np.where(walk.scale > 0, walk.scale, 1.0)[:, None]
-    effects = np.where(walk.usable, walk.start / scale, 0.0).transpose(0, 2, 1)
+    effects = np.empty((len(walk.start), len(names), 0))
+    if domains:
+        scale = np.where(walk.scale > 0, walk.scale, 1.0)[:, None]
+        effects = np.where(walk.usable, walk.start / scale, 0.0).transpose(0, 2, 1)
     return DomainEvidence(
         names=tuple(names),
         domains=tuple(domains),
         targets=tuple(targets),
-        effects=effects if domains else effects[:, :, :0],
+        effects=effects,
         n_rows=walk.domains.n_rows if domains else np.empty(0),
         t_scores=walk.first_t,
         step_t=np.array(walk.t),

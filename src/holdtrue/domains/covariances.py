@@ -248,8 +248,7 @@ def check_sizes(domains: Domains) -> None:
         ("X", domains.mean_x, domains.var_x, np.float32 if single else np.float64, 2),
         ("y", domains.mean_y, domains.var_y, np.float64, 4),  # intervals square the squared error
     ):
-        with np.errstate(over="ignore"):
-            largest = np.sqrt(np.max(mean**2 + var))
+        largest = np.hypot(max(mean.max(), -mean.min()), np.sqrt(var.max()))
         check_magnitude(name, np.array([largest]), dtype=dtype, power=power)
 
 
