@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import polygamma
 
 from holdtrue import Moments
 from holdtrue.datasets import make_domains
-from holdtrue.domains import bounds, kernel
+from holdtrue.domains import bounds, covariances, kernel
 from holdtrue.domains.covariances import domains_from_moments, domains_from_rows
 
 
@@ -46,7 +46,7 @@ def test_one_feature_by_hand():
     # Losses: E[y²] = 4 and 16; then (2 - 3)² = 1 and (4 - 3)² = 1.
     np.testing.assert_allclose(walk.losses, [[4, 16], [1, 1]])
     # Bonferroni with one candidate: Student's quantile on 1 degree of freedom.
-    assert walk.levels[0] == pytest.approx(stats.t.isf(0.025, 1))
+    assert walk.levels()[0] == pytest.approx(stats.t.isf(0.025, 1))
 
 
 def test_a_feature_that_flips_its_sign_comes_last_though_its_mean_effect_is_largest():
@@ -229,6 +229,33 @@ def test_columns_made_when_needed_give_the_picks_of_stored_matrices(rule, stepwi
         np.testing.assert_allclose(other.losses, walks[0].losses, rtol=1e-6)
 
 
+@pytest.mark.parametrize("rule", kernel.RULES)
+@pytest.mark.parametrize("stepwise", [True, False])
+@pytest.mark.parametrize("far", [0.0, 1e8])
+def test_steps_ahead_change_no_pick(rule, stepwise, far, monkeypatch):
+    monkeypatch.setattr(covariances, "_FIRST", 8)
+    X, y, groups = made(p=100, n_rows=40)
+    Y = np.stack([y, y * X[:, 1]], axis=1)
+    X[groups == 2] += far
+    weight = np.random.default_rng(2).uniform(0.5, 2, size=len(y))
+    walks = []
+    for rows, n_columns, room in (
+        (X, 100, 1e9),
+        (X, 30, 1e9),
+        (X, 30, 6 * 100 * 8 * 40),
+        (X if far else sparse.csr_array(X), 30, 1e9),
+    ):
+        domains = domains_from_rows(rows, Y, groups, weight, n_columns=n_columns, max_bytes=room)
+        walks.append(
+            kernel.Walk(domains, np.ones(6), rule=rule, stepwise=stepwise, center="domain")
+        )
+        walks[-1].run(30)
+    assert type(walks[0].domains.columns) is not type(walks[1].domains.columns)
+    for other in walks[1:]:
+        assert other.order == walks[0].order
+        np.testing.assert_allclose(other.losses, walks[0].losses, rtol=1e-5)
+
+
 def test_seven_parts_give_the_walk_of_one():
     X, y, groups = made()
     parts = [Moments.from_arrays(X[i::7], y[i::7], groups=groups[i::7]) for i in range(7)]
@@ -371,7 +398,7 @@ def test_bonferroni_does_not_exceed_its_level_under_the_null(rule):
     for _ in range(400):
         X = rng.normal(size=(160, 25))
         walk = walked(X, rng.normal(size=160), groups, 1, rule)
-        rejected += abs(walk.t[0]) >= walk.levels[0]
+        rejected += abs(walk.t[0]) >= walk.levels()[0]
     assert rejected / 400 < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
 
 
@@ -408,14 +435,11 @@ def test_compiled_steps_are_the_steps_of_the_walk(rule, center, dtype, n_targets
     X[:, 7] = codes  # nothing varies within domains
     data = domains_from_rows(X, Y, codes, np.ones(240), n_columns=12, max_bytes=2**20)
     weight = np.array([1.0, 1, 1, 0, 1, 1])
-    plain, fast = (
-        kernel.Walk(data, weight, rule=rule, center=center, fixed=[5], compiled=compiled)
-        for compiled in (False, True)
-    )
-    assert plain.run(25) == fast.run(25) == 25
+    plain, fast = (kernel.Walk(data, weight, rule=rule, center=center, fixed=[5]) for _ in range(2))
+    assert plain.run(25) == fast.run(25, compiled=True) == 25
     assert fast.order == plain.order
     assert fast.targets == plain.targets
-    for name in ("t", "levels", "losses"):
+    for name in ("t", "df", "losses"):
         np.testing.assert_allclose(getattr(fast, name), getattr(plain, name), rtol=1e-5)
     np.testing.assert_allclose(fast.coefficients(25), plain.coefficients(25), atol=1e-6)
     assert fast.step()
@@ -429,6 +453,6 @@ def test_compiled_steps_end_where_nothing_is_left():
     data = domains_from_rows(
         X, y, np.repeat(np.arange(4), 3), np.ones(12), n_columns=2, max_bytes=2**20
     )
-    walk = kernel.Walk(data, np.ones(4), rule="moderated", compiled=True)
-    assert walk.run(5) == 0
+    walk = kernel.Walk(data, np.ones(4), rule="moderated")
+    assert walk.run(5, compiled=True) == 0
     assert walk.ended

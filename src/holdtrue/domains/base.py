@@ -332,7 +332,7 @@ class WalksDomains(ShowsPath):
         self.ranking_ = self.path_.ranking(len(names))
         self.steady_ = evidence.steady
         self.rule_ = selection.variant.rule
-        self.t_statistics_, self.chance_levels_ = np.array(walk.t), np.array(walk.levels)
+        self.t_statistics_, self.chance_levels_ = np.array(walk.t), walk.levels()
         return Walked(walk, selection, expected)
 
 
@@ -396,7 +396,7 @@ def domain_evidence(
         n_rows=walk.domains.n_rows if domains else np.empty(0),
         t_scores=walk.first_t,
         step_t=np.array(walk.t),
-        chance_levels=np.array(walk.levels),
+        chance_levels=walk.levels(),
         steady=steady_mask(walk, selection),
         held_out=none if selection.held_out is None else selection.held_out,
         held_out_within=none if selection.within is None else selection.within,

@@ -232,8 +232,6 @@ def new_walk(
     plan: Plan,
     variant: Variant,
     held: Sequence[int] = (),
-    *,
-    compiled: bool = False,
 ) -> Walk:
     """A walk at its start that holds these domains out."""
     out = np.array(held, dtype=np.intp)
@@ -247,7 +245,6 @@ def new_walk(
         unlabelled=plan.unlabelled,
         fixed=plan.fixed,
         alpha=plan.alpha,
-        compiled=compiled,
     )
 
 
@@ -256,9 +253,12 @@ def select(walks: Mapping[Variant, Walk], sums: Sums, plan: Plan) -> Selection:
 
     They are walked here, so that the caller can read them after an interruption.
     """
-    tested_sizes = {v: _run(walk, plan, least=None) for v, walk in walks.items()}
     n = len(sums.copies)
-    if n < 3 or not (plan.estimate or plan.by_held_out or len(walks) > 1):
+    holds_out = n >= 3 and (plan.estimate or plan.by_held_out or len(walks) > 1)
+    held = _HeldOut(tuple(walks), sums, plan)
+    compiled = holds_out and held.is_long
+    tested_sizes = {v: _run(walk, plan, None, compiled=compiled) for v, walk in walks.items()}
+    if not holds_out:
         (variant,) = walks
         walk, size = walks[variant], tested_sizes[variant]
         return Selection(
@@ -272,7 +272,7 @@ def select(walks: Mapping[Variant, Walk], sums: Sums, plan: Plan) -> Selection:
             rule_curves={},
             reason=_why_tested(walk, plan, size),
         )
-    held = _HeldOut(walks, sums, plan)
+    held.take_walks(sums, {v: len(walk.order) for v, walk in walks.items()})
     choice = held.best(None)
     variant = choice.variant
     size = tested_sizes[variant] if choice.size is None else choice.size
@@ -308,32 +308,35 @@ class _HeldOut:
     A walk without the parts a and b serves twice: to judge b for a, and a for b.
     """
 
-    def __init__(self, walks: Mapping[Variant, Walk], sums: Sums, plan: Plan):
-        self._variants, self._plan, self.copies = tuple(walks), plan, sums.copies
+    def __init__(self, variants: tuple[Variant, ...], sums: Sums, plan: Plan):
+        self._variants, self._plan, self.copies = variants, plan, sums.copies
         part_of = held_out_parts(int(sums.units.max()) + 1)[sums.units]
         self.parts = [np.flatnonzero(part_of == a) for a in range(part_of.max() + 1)]
-        self._n_steps = {v: len(walk.order) for v, walk in walks.items()}
-        self.chooses = plan.by_held_out or len(walks) > 1
-        self.has_within = any(v.center == "domain" for v in walks)
+        self.chooses = plan.by_held_out or len(variants) > 1
+        self.has_within = any(v.center == "domain" for v in variants)
         left = len(sums.copies) - 2 * len(self.parts[0])
         self.has_pairs = plan.estimate and plan.nested and self.chooses and left >= 2
-        keys: list[tuple[int, ...]] = [(a,) for a in range(len(self.parts))]
+        self._keys: list[tuple[int, ...]] = [(a,) for a in range(len(self.parts))]
         if self.has_pairs:
-            keys += [(a, b) for a in range(len(self.parts)) for b in range(a)]
-        tasks = [(v, key) for v in walks for key in keys]
+            self._keys += [(a, b) for a in range(len(self.parts)) for b in range(a)]
         n_fits = 1 if plan.nested else _MANY
-        self._is_long = n_fits * len(keys) * sum(self._n_steps.values()) > _LONG
+        self.is_long = n_fits * len(self._keys) * len(variants) * plan.max_steps > _LONG
+
+    def take_walks(self, sums: Sums, n_steps: Mapping[Variant, int]) -> None:
+        """Take every walk, each as long as the one that holds nothing out."""
+        self._n_steps = n_steps
+        tasks = [(v, key) for v in self._variants for key in self._keys]
         with progress_bar("held-out walks", len(tasks)) as tick:
-            done = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
+            done = Parallel(n_jobs=self._plan.n_jobs, prefer="threads")(
                 delayed(self._one)(sums, v, key, tick) for v, key in tasks
             )
         self._results = dict(zip(tasks, done, strict=True))
 
     def _one(self, sums: Sums, variant: Variant, key: tuple[int, ...], tick: Any) -> _Result:
         held = np.concatenate([self.parts[a] for a in key]).tolist()
-        walk = new_walk(sums, self._plan, variant, held, compiled=self._is_long)
+        walk = new_walk(sums, self._plan, variant, held)
         n_steps = self._n_steps[variant]
-        size = _run(walk, self._plan, least=n_steps)
+        size = _run(walk, self._plan, n_steps, compiled=self.is_long)
         kinds = (walk.errors(), walk.errors_within()) if self.has_within else (walk.errors(),)
         errors = np.array(kinds)
         short = max(n_steps, size) + 1 - errors.shape[1]
@@ -413,7 +416,7 @@ def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray) -> boo
     return bool(mean > error and factors[1] < factors[0])
 
 
-def _run(walk: Walk, plan: Plan, *, least: int | None) -> int:
+def _run(walk: Walk, plan: Plan, least: int | None, *, compiled: bool) -> int:
     """Walk on; the size at which the walk's test stops it. See `Walk.run`."""
     n_draws = max(_MIN_PATTERNS, math.ceil(20 / plan.alpha))
     return walk.run(
@@ -423,6 +426,7 @@ def _run(walk: Walk, plan: Plan, *, least: int | None) -> int:
         n_draws=n_draws,
         rng=np.random.RandomState(plan.seed) if plan.stop == "sign_flip" else None,
         least=least,
+        compiled=compiled,
     )
 
 
@@ -430,7 +434,7 @@ def _steady_size(walk: Walk, plan: Plan, tested_size: int) -> int:
     """Steps before the test of the rule first says chance: that of the stop, else Bonferroni's."""
     if plan.stop in ("bound", "sign_flip"):
         return tested_size
-    chance = np.flatnonzero(np.abs(walk.t) < np.array(walk.levels))  # False for fixed features
+    chance = np.flatnonzero(np.abs(walk.t) < walk.levels())  # False for fixed features
     return int(chance[0]) if len(chance) else len(walk.order)
 
 
@@ -474,7 +478,7 @@ def _why_tested(walk: Walk, plan: Plan, size: int) -> str:
         if plan.stop == "sign_flip":
             return f"sign_flip: the next feature (|T| = {t:.3g}) is no more than chance"
         level = (
-            walk.levels[size]
+            walk.levels()[size]
             if plan.stop == "bonferroni"
             else bound_factor(walk.n_candidates, plan.alpha)
         )

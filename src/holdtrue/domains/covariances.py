@@ -6,6 +6,7 @@ they are computed when a walk asks for them.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,13 +17,13 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from holdtrue.domains.base import distinct_rows
-from holdtrue.domains.kernel import Domains
+from holdtrue.domains.kernel import Domains, Outlook
 from holdtrue.errors import InputError
 from holdtrue.sums import Moments
 from holdtrue.sums.moments import moments_by_code, without_rounding
 from holdtrue.validation import check_magnitude
 
-_FIRST, _SPARE, _MOST = 32, 20, 256  # columns computed at once: see `RowColumns`
+_FIRST, _SPARE, _MOST = 100, 20, 256  # columns computed at once: see `RowColumns`
 _FAR = 1e-5
 _BATCH_CELLS = 200_000  # so that a batch stays in cache
 _FEW = 4  # vectors up to which products one by one are faster: a matrix product packs the batch
@@ -44,7 +45,10 @@ class StoredColumns:
         self._share = None if total is None else (1 / total).astype(matrices.dtype)[:, None]
         self.eps = float(np.finfo(matrices.dtype).eps)
 
-    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+    def outlook(self, i: int, strength: np.ndarray) -> None:
+        """None: every column is there."""
+
+    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
         """Column i of every domain, read as a row, which is contiguous."""
         row = self._matrices[:, i]
         return row if self._share is None else row * self._share
@@ -76,9 +80,11 @@ class RowColumns:
         The means are subtracted.
     n_columns : int
         Rough number of columns that will be asked for. Reading all rows for a block takes as long
-        as computing about 40 of its columns, so blocks are large: three fifths of what may still be
-        asked for, and `_SPARE`, up to `_MOST`. The first has `_FIRST`, since the order of the
-        features changes most at the first steps.
+        as computing about 40 of its columns, so that blocks should be few and large. The first has
+        `_FIRST` columns, since the order of the features changes most at the first steps. If fewer
+        columns than features will be asked for, the others are those of steps ahead (`Outlook`)
+        among so many features that their matrix takes a third of the time of the columns that are
+        left; otherwise blocks have `_MOST` columns.
     max_bytes : float
         Of the columns that are kept; the oldest are dropped first.
     """
@@ -102,55 +108,104 @@ class RowColumns:
         ]
         self._asked: set[int] = set()
         self._kept: dict[int, np.ndarray] = {}
+        self._outlook = Outlook(np.empty(0, np.intp))
         self._lock = threading.Lock()
 
-    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
-        """Column i of every domain; the strongest features' columns are computed with it.
+    def outlook(self, i: int, strength: np.ndarray) -> Outlook | None:
+        """The features of largest and least strength, and their matrices where steps ahead pay."""
+        with self._lock:
+            if i in self._kept:
+                return None
+            p, left = len(strength), max(1, self._n_columns - len(self._asked))
+            looks_ahead = bool(self._kept) and self._n_columns < p
+            n = min(_MOST if self._kept else _FIRST, left + _SPARE, self._max_kept)
+            if looks_ahead:
+                n = int(math.sqrt(p * min(2 * left / 3, self._max_kept)))
+            lacking = strength != 0
+            lacking[list(self._kept)] = False
+            order = np.flatnonzero(lacking)
+            order = order[np.argsort(strength[order])]
+            ends = [i, *order[: n // 2], *order[max(n // 2, len(order) - n // 2) :]]
+            if not looks_ahead:
+                return Outlook(np.unique(ends))
+            self._outlook = Outlook(*self._matrices(np.unique(ends)), left)
+            return self._outlook
 
-        Half of these have the other sign: where features share a factor, each step lowers the
-        features of one side and raises those of the other.
-        """
+    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
+        """Column i of every domain; if it is not there, likely ones are computed with it."""
         with self._lock:
             if i not in self._kept:
-                unknown = np.copysign(1.0, strength[i]) * strength
-                unknown[[*self._kept, i]] = 0.0
-                n_more = self._block_size() - 1
-                order = np.argsort(unknown)
-                other = [j for j in order[: n_more // 2].tolist() if unknown[j] < 0]
-                same = order[::-1][: n_more - len(other)].tolist()
-                self._compute(sorted([i, *(j for j in same if unknown[j] > 0), *other]))
+                new = [i, *(j for j in likely if j != i and j not in self._kept)]
+                self._compute(np.sort(new[: self._max_kept]))
             self._asked.add(i)
             return self._kept[i]
 
     def for_loops(self, shift: np.ndarray) -> None:
         """None: what is not in memory is computed in blocks."""
 
-    def _block_size(self) -> int:
-        left = max(0, self._n_columns - len(self._asked))
-        wanted = min(3 * left // 5 + _SPARE, _MOST if self._kept else _FIRST)
-        return min(wanted, self._max_kept, self._means.shape[1])
+    def _matrices(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """These features and those that are kept, and their covariances in every domain."""
+        features, q = np.array([*new, *self._kept]), len(new)
+        matrices = np.empty((len(self._rows), len(features), len(features)), self._rows[0].dtype)
+        room = self._room(q)
+        for d, weight in enumerate(self._weights):
+            centred = self._centred(d, new, room)
+            centred *= np.sqrt(weight / weight.sum()).astype(centred.dtype)[:, None]
+            np.matmul(centred.T, centred, out=matrices[d, :q, :q], casting="same_kind")
+        for a, column in enumerate(self._kept.values(), start=q):
+            matrices[:, a] = column[:, features]
+        matrices[:, :q, q:] = matrices[:, q:, :q].swapaxes(1, 2)
+        return features, matrices
 
-    def _compute(self, wanted: list[int]) -> None:
-        block = np.empty((len(wanted), *self._means.shape), dtype=self._rows[0].dtype)
+    def _room(self, n_columns: int) -> np.ndarray:
+        """Room for so many columns of any domain: new memory for each takes longer than a copy."""
+        n_rows = max(rows.shape[0] for rows in self._rows)
+        return np.empty((n_rows, n_columns), self._rows[0].dtype)
+
+    def _centred(self, d: int, features: np.ndarray, room: np.ndarray) -> np.ndarray:
+        """These columns of a domain's rows about their mean."""
+        rows, mean = self._rows[d], self._means[d][features]
+        if sparse.issparse(rows):
+            part = rows[:, features].toarray()
+        else:
+            part = rows.take(features, axis=1, out=room[: len(rows)], mode="clip")
+        if self._far[d]:
+            return part - mean
+        part -= mean.astype(part.dtype)
+        return part
+
+    def _compute(self, wanted: np.ndarray) -> None:
+        n, p = self._means.shape
+        block = np.empty((len(wanted), n, p), dtype=self._rows[0].dtype)
+        room = self._room(len(wanted))
+        known, matrices, _ = self._outlook
+        self._outlook = Outlook(known[:0])
+        if not np.isin(wanted, known).all():
+            known = known[:0]
+        at = [known.tolist().index(i) for i in wanted] if len(known) else []
+        rest = np.delete(np.arange(p), known)
+        others = self._room(len(rest) if len(known) else 0)
         for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
-            is_sparse, mean = sparse.issparse(rows), self._means[d]
             if self._far[d]:
-                block[:, d] = self._far_columns(rows, weight, mean, wanted)
+                block[:, d] = self._far_columns(rows, weight, self._means[d], wanted)
                 continue
             # Centring one side is enough: its weighted sum is 0.
-            centred = rows[:, wanted].toarray() if is_sparse else rows.take(wanted, axis=1)
-            centred -= mean[wanted].astype(block.dtype)
+            centred = self._centred(d, wanted, room)
             centred *= (weight / weight.sum()).astype(block.dtype)[:, None]
-            if is_sparse:
+            if sparse.issparse(rows):
                 block[:, d] = (rows.T @ centred).T
+            elif matrices is not None and len(known):
+                part = rows.take(rest, axis=1, out=others[: len(rows)], mode="clip")
+                block[:, d, rest] = centred.T @ part
+                block[:, d, known] = matrices[d, at]
             else:
                 np.matmul(centred.T, rows, out=block[:, d])
-        self._kept.update(zip(wanted, block, strict=True))
+        self._kept.update(zip(wanted.tolist(), block, strict=True))
         for old in list(self._kept)[: -self._max_kept]:
             del self._kept[old]
 
     def _far_columns(
-        self, rows: Any, weight: np.ndarray, mean: np.ndarray, wanted: list[int]
+        self, rows: Any, weight: np.ndarray, mean: np.ndarray, wanted: np.ndarray
     ) -> np.ndarray:
         """Columns of one domain where a mean is far above its spread: both sides centred."""
         share = weight / weight.sum()
@@ -202,7 +257,7 @@ def domains_from_rows(
     """What a walk needs, from rows: through `Moments` where that is best, else by columns.
 
     Whole matrices cost as much as half of their columns computed one by one, since they are
-    symmetric, and about as many columns as are asked for are computed in vain.
+    symmetric, and columns a third more than those that are asked for.
 
     Parameters
     ----------
@@ -219,7 +274,7 @@ def domains_from_rows(
         For the matrices, or for the columns that are kept.
     """
     n, p = int(codes.max()) + 1, X.shape[1]
-    if p <= 4 * n_columns and n * p**2 * X.dtype.itemsize <= max_bytes:
+    if p <= 3 * n_columns and n * p**2 * X.dtype.itemsize <= max_bytes:
         return domains_from_moments(moments_by_code(X, Y, codes, weight, tuple(range(n))))
     order = np.argsort(codes, kind="stable")
     if (np.diff(codes) < 0).any():

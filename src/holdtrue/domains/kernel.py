@@ -53,7 +53,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -68,16 +68,32 @@ _MOST = 0.9
 _PATTERN_CELLS = 1_000_000
 
 
+class Outlook(NamedTuple):
+    """Features whose columns may be asked for next; with their matrices, steps ahead tell which.
+
+    ``matrices`` are the domains' covariances of the features, shape (n_domains, q, q).
+    """
+
+    features: np.ndarray
+    matrices: np.ndarray | None = None
+    n_steps: int = 0
+
+
 class Columns(Protocol):
     """Where the columns of every domain's covariance matrix come from."""
 
     eps: float
 
-    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+    def outlook(self, i: int, strength: np.ndarray) -> Outlook | None:
+        """None if column i is in memory, else which features to consider for computing with it.
+
+        ``strength`` is that of every feature, with the sign of its effect.
+        """
+
+    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
         """Column i of every domain, shape (n_domains, n_features).
 
-        ``strength`` says how likely each feature is to be asked for next, with the sign of its
-        effect.
+        ``likely``: features whose columns will be asked for, the next ones first.
         """
 
     def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -241,9 +257,9 @@ def strengths(
 # --- when to stop ----------------------------------------------------------------------------
 
 
-def chance_level(alpha: float, df: float, n_candidates: int) -> float:
+def chance_level(alpha: float, df: np.ndarray, n_candidates: int) -> np.ndarray:
     """Bonferroni's level: the quantile of Student's t at ``alpha/(2 n_candidates)``."""
-    return -float(stdtrit(df, alpha / (2 * n_candidates)))
+    return -stdtrit(df, alpha / (2 * n_candidates))
 
 
 def sign_patterns(n_domains: int, n_draws: int, rng: np.random.RandomState) -> np.ndarray:
@@ -323,15 +339,13 @@ class Walk:
         Features that enter first, by least squares.
     alpha : float
         Of Bonferroni's level.
-    compiled : bool
-        Whether to take steps in compiled loops where there are any for them.
 
     Attributes
     ----------
     order, targets : list of int
         Feature and target of each step; target -1 is all of them.
-    t, levels : list of float
-        T of each step's feature as it enters, and Bonferroni's level; nan for fixed features.
+    t, df : list of float
+        T of each step's feature as it enters, and its degrees of freedom; nan for fixed features.
     losses : list of ndarray of shape (n_domains,)
         Mean squared error in every domain about the center, from the empty selection on; see
         `errors`.
@@ -356,9 +370,8 @@ class Walk:
         unlabelled: tuple[np.ndarray, np.ndarray] | None = None,
         fixed: Sequence[int] = (),
         alpha: float = 0.05,
-        compiled: bool = False,
     ):
-        self.domains, self.weight, self._compiled = domains, weight, compiled
+        self.domains, self.weight = domains, weight
         self.rule, self.stepwise, self.alpha = rule, stepwise, alpha
         self._within = center == "domain"
         n = self._n = float(weight.sum())
@@ -400,12 +413,12 @@ class Walk:
 
         self.w = np.zeros(self._open.shape)
         self._picked: list[list[int]] = [[] for _ in self._g]
-        self._changes: list[list[tuple[int, list[int], np.ndarray]]] = []
+        self._changes: list[list[tuple[int, list[int], np.ndarray | float]]] = []
         self._loss = self._square_y.copy()
         self.order: list[int] = []
         self.targets: list[int] = []
         self.t: list[float] = []
-        self.levels: list[float] = []
+        self.df: list[float] = []
         self.losses: list[np.ndarray] = [self._loss.mean(axis=0)]
         self.ended = False
 
@@ -445,7 +458,7 @@ class Walk:
             self._open[k, i] = False
             self._strength[k, i] = 0.0
         self.t.append(float(self._t[k, i]))
-        self.levels.append(chance_level(self.alpha, float(self._df[k]), self.n_candidates))
+        self.df.append(float(self._df[k]))
         if self.stepwise:
             self._picked[k].append(i)
             self._open[k, i] = False
@@ -468,6 +481,7 @@ class Walk:
         n_draws: int = 0,
         rng: np.random.RandomState | None = None,
         least: int | None = None,
+        compiled: bool = False,
     ) -> int:
         """Take up to ``max_steps`` steps; the size at which the test stops the walk.
 
@@ -482,6 +496,8 @@ class Walk:
             For ``"sign_flip"``; see `sign_patterns`.
         least : int, optional
             Walk on to this size although the test has failed. None: up to the step that fails it.
+        compiled : bool
+            Whether to take steps in compiled loops where there are any for them.
         """
         size: int | None = None
         if test == "sign_flip":
@@ -489,7 +505,7 @@ class Walk:
             copies = np.where(self.weight > 0, np.rint(self.domains.copies), 0).astype(int)
             flipped = np.repeat(np.arange(len(copies)), copies)
             signs = sign_patterns(len(flipped), n_draws, rng or np.random.RandomState(0))
-        if self._compiled and test is None:
+        if compiled and test is None:
             self._take_steps(max_steps - len(self.order))
         while len(self.order) < max_steps:
             passed = True
@@ -498,8 +514,8 @@ class Walk:
             if not self.step():
                 break
             if size is None and test in ("bonferroni", "bound"):
-                level = self.levels[-1] if test == "bonferroni" else bound
-                passed = abs(self.t[-1]) >= level
+                chance = chance_level(self.alpha, np.array(self.df[-1]), self.n_candidates)
+                passed = bool(abs(self.t[-1]) >= (chance if test == "bonferroni" else bound))
             if not passed:
                 size = len(self.order) - 1
             if size is not None and (least is None or len(self.order) >= least):
@@ -522,17 +538,23 @@ class Walk:
         rule = RULES.index(self.rule)
         taken = take_steps(self._g, self._loss, *moments, stored, rule, steps)
         picks = list(zip(targets[:taken].tolist(), features[:taken].tolist(), strict=True))
-        for (k, i), delta in zip(picks, deltas, strict=False):
-            self.w[k, i] += delta
-            self._changes.append([(k, [i], self.w[k, [i]])])
+        w: Any = self.w.tolist()
+        for (k, i), delta in zip(picks, deltas.tolist(), strict=False):
+            w[k][i] += delta
+            self._changes.append([(k, [i], w[k][i])])
+        self.w[:] = w
         self.t += t[:taken].tolist()
-        self.levels += (-stdtrit(df[:taken], self.alpha / (2 * self.n_candidates))).tolist()
+        self.df += df[:taken].tolist()
         self.losses += list(steps[-1][:taken])
         self.targets += [k for k, _ in picks]
         self.order += [i for _, i in picks]
         for k in range(len(self._g)):
             self._measure(k)
         self.ended = taken < n_steps
+
+    def levels(self) -> np.ndarray:
+        """Bonferroni's level for the T of each step; nan for fixed features."""
+        return chance_level(self.alpha, np.array(self.df), self.n_candidates)
 
     def p_value(self, signs: np.ndarray, flipped: np.ndarray) -> float:
         """Sign-flip p-value of the step that comes next."""
@@ -584,12 +606,12 @@ class Walk:
                 self._open[k, i] = not self.stepwise
                 self._refit(k)
         self.t.append(math.nan)
-        self.levels.append(math.nan)
+        self.df.append(math.nan)
         self._record(i, -1)
 
     def _record(self, i: int, k: int, changed: list[int] | None = None) -> None:
         targets = range(len(self._g)) if k < 0 else [k]
-        changes = []
+        changes: list[tuple[int, list[int], np.ndarray | float]] = []
         for target in targets:
             at = list(self._picked[target]) if self.stepwise or changed is None else changed
             changes.append((target, at, self.w[target, at]))
@@ -605,13 +627,31 @@ class Walk:
         columns = self.domains.columns
         if columns is None:
             return np.zeros(self._shift.shape) if outer is None else outer
-        signed = np.copysign(self._strength, self._mu)
-        strength = signed[0] if len(signed) == 1 else signed.sum(axis=0)
-        column = columns.get(i, strength)
+        outlook = columns.outlook(i, np.copysign(self._strength, self._mu).sum(axis=0))
+        column = columns.get(i, [] if outlook is None else self._likely(outlook))
         if outer is None:
             return column
         outer += column
         return outer
+
+    def _likely(self, outlook: Outlook) -> list[int]:
+        """The features of stagewise steps ahead, as if there were none but these."""
+        at, matrices, n_steps = outlook
+        if matrices is None:
+            return at.tolist()
+        g, mu, strength = self._g[:, :, at], self._mu[:, at], self._strength[:, at]
+        e2, floor, is_open = self.e2[at], self._floor[:, at], self._open[:, at]
+        shift = self._shift[:, at] * self._is_shifted
+        picked: list[int] = []
+        for _ in range(n_steps):
+            k, a = divmod(int(np.argmax(strength)), len(at))
+            picked.append(int(at[a]))
+            is_open[k, a] = not self.stepwise
+            g[k] -= mu[k, a] / e2[a] * (matrices[:, a] + shift * shift[:, a, None])
+            mu[k], s2 = effects(g[k], self.weight)
+            s2 = np.maximum(s2, floor[k])
+            strength[k] = strengths(mu[k], s2, e2, self._n, self.rule)[1] * is_open[k]
+        return list(dict.fromkeys(picked))
 
     def _averaged(self, i: int) -> np.ndarray:
         if i not in self._mean_column:

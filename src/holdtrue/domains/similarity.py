@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -353,9 +354,13 @@ class PairColumns:
         result -= itself * Q
         return result
 
-    def get(self, i: int, strength: np.ndarray) -> np.ndarray:
+    def outlook(self, i: int, strength: np.ndarray) -> kernel.Outlook | None:
+        """See `kernel.Columns`; not for steps ahead, since many walks share the columns."""
+        return self._second.outlook(i, strength) or self._fourth.outlook(i, strength)
+
+    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
         """Column i of every domain; see `StoredColumns` and `RowColumns`."""
-        return self.combined(self._second.get(i, strength), self._fourth.get(i, strength))
+        return self.combined(self._second.get(i, likely), self._fourth.get(i, likely))
 
     def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """See `kernel.Columns`."""
@@ -531,8 +536,8 @@ def _second_moments(
     if n * p**2 * dtype.itemsize <= max_bytes:
         matrices = np.empty((n, p, p), dtype)
         for block, matrix, n_rows in zip(rows, matrices, size, strict=True):
-            np.matmul(block.T, block, out=matrix)
-            matrix /= n_rows
+            scaled = block / np.sqrt(n_rows).astype(dtype)
+            np.matmul(scaled.T, scaled, out=matrix)
         return StoredColumns(matrices)
     weights = [np.ones(len(block)) for block in rows]
     zeros = np.zeros((n, p))
