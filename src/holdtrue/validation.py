@@ -166,7 +166,8 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
         if isinstance(dtype, _NOT_NUMBERS):
             raise InputError(
                 f"expected numbers in every column of {what}. "
-                f"Got {dtype} in column {column!r}. Encode it or leave it out."
+                f"Got {dtype} in column {column!r}. Encode it, for example with TableEncoder, "
+                "or leave it out."
             )
     return list(frame.columns)
 

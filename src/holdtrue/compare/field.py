@@ -229,7 +229,8 @@ def _text_in(X: Any) -> str:
         for name, dtype in table.schema.items()
         if not (dtype.is_numeric() or dtype == nw.Boolean)
     ]
-    return f" Not numbers: {named(text)}. Encode them, or leave them out." if text else ""
+    advice = "Encode them, for example with TableEncoder, or leave them out."
+    return f" Not numbers: {named(text)}. {advice}" if text else ""
 
 
 def features_used(model: Any) -> int:
