@@ -45,8 +45,13 @@ class StoredColumns:
         self._share = None if total is None else (1 / total).astype(matrices.dtype)[:, None]
         self.eps = float(np.finfo(matrices.dtype).eps)
 
-    def outlook(self, i: int, strength: np.ndarray) -> None:
-        """None: every column is there."""
+    def has(self, i: int) -> bool:
+        """True: every column is there."""
+        return True
+
+    def outlook(self, i: int, strength: np.ndarray) -> Outlook:
+        """Nothing: no column is to be computed."""
+        return Outlook(np.empty(0, np.intp))
 
     def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
         """Column i of every domain, read as a row, which is contiguous."""
@@ -111,11 +116,13 @@ class RowColumns:
         self._outlook = Outlook(np.empty(0, np.intp))
         self._lock = threading.Lock()
 
-    def outlook(self, i: int, strength: np.ndarray) -> Outlook | None:
+    def has(self, i: int) -> bool:
+        """Whether column i has been computed and is kept."""
+        return i in self._kept
+
+    def outlook(self, i: int, strength: np.ndarray) -> Outlook:
         """The features of largest and least strength, and their matrices where steps ahead pay."""
         with self._lock:
-            if i in self._kept:
-                return None
             p, left = len(strength), max(1, self._n_columns - len(self._asked))
             looks_ahead = bool(self._kept) and self._n_columns < p
             n = min(_MOST if self._kept else _FIRST, left + _SPARE, self._max_kept)
@@ -182,7 +189,7 @@ class RowColumns:
         self._outlook = Outlook(known[:0])
         if not np.isin(wanted, known).all():
             known = known[:0]
-        at = [known.tolist().index(i) for i in wanted] if len(known) else []
+        at = np.flatnonzero(np.isin(known, wanted))  # in the order of wanted: new ones are sorted
         rest = np.delete(np.arange(p), known)
         others = self._room(len(rest) if len(known) else 0)
         for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):

@@ -84,8 +84,11 @@ class Columns(Protocol):
 
     eps: float
 
-    def outlook(self, i: int, strength: np.ndarray) -> Outlook | None:
-        """None if column i is in memory, else which features to consider for computing with it.
+    def has(self, i: int) -> bool:
+        """Whether column i is in memory."""
+
+    def outlook(self, i: int, strength: np.ndarray) -> Outlook:
+        """Which features to consider for computing their columns with column i.
 
         ``strength`` is that of every feature, with the sign of its effect.
         """
@@ -627,16 +630,16 @@ class Walk:
         columns = self.domains.columns
         if columns is None:
             return np.zeros(self._shift.shape) if outer is None else outer
-        outlook = columns.outlook(i, np.copysign(self._strength, self._mu).sum(axis=0))
-        column = columns.get(i, [] if outlook is None else self._likely(outlook))
+        column = columns.get(i, [] if columns.has(i) else self._likely(i, columns))
         if outer is None:
             return column
         outer += column
         return outer
 
-    def _likely(self, outlook: Outlook) -> list[int]:
-        """The features of stagewise steps ahead, as if there were none but these."""
-        at, matrices, n_steps = outlook
+    def _likely(self, i: int, columns: Columns) -> list[int]:
+        """The features of stagewise steps ahead, as if there were none but those of the outlook."""
+        strength = np.copysign(self._strength, self._mu).sum(axis=0)
+        at, matrices, n_steps = columns.outlook(i, strength)
         if matrices is None:
             return at.tolist()
         g, mu, strength = self._g[:, :, at], self._mu[:, at], self._strength[:, at]

@@ -354,9 +354,13 @@ class PairColumns:
         result -= itself * Q
         return result
 
-    def outlook(self, i: int, strength: np.ndarray) -> kernel.Outlook | None:
-        """See `kernel.Columns`; not for steps ahead, since many walks share the columns."""
-        return self._second.outlook(i, strength) or self._fourth.outlook(i, strength)
+    def has(self, i: int) -> bool:
+        """Whether column i of both is in memory."""
+        return self._second.has(i) and self._fourth.has(i)
+
+    def outlook(self, i: int, strength: np.ndarray) -> kernel.Outlook:
+        """See `kernel.Columns`; without steps ahead, since many walks share the columns."""
+        return (self._fourth if self._second.has(i) else self._second).outlook(i, strength)
 
     def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
         """Column i of every domain; see `StoredColumns` and `RowColumns`."""
