@@ -33,7 +33,7 @@ from holdtrue import (
     audit_importances,
     rank_columns,
 )
-from holdtrue.categories import OneColumnClassifier, ginger_score, grouped, ranking
+from holdtrue.categories import OneColumnClassifier, ginger_score, ranking
 from holdtrue.columns import counting
 from holdtrue.tables import open_table
 
@@ -521,7 +521,6 @@ def test_compiled_loops_score_groups_as_numpy_does(criterion, monkeypatch):
     for long, short in ((1 << 62, 1 << 62), (0, 0)):
         monkeypatch.setattr(counting, "LONG", long)
         monkeypatch.setattr(counting, "_SHORT", short)
-        monkeypatch.setattr(grouped, "_MOST_REST", 40)  # values of both kinds
         ranking = rank_columns(table, "y", groups="who", criterion=criterion)
         found[long] = ranking.path.evidence
     for field in ("scores", "standard_errors", "no_column", "coverage", "n_values", "share_wrong"):

@@ -15,7 +15,9 @@ from holdtrue.categories import (
     shrunk,
     shrunk_mean,
 )
+from holdtrue.categories.grouped import group_scores
 from holdtrue.categories.shrunk import LOSSES, STRENGTHS
+from holdtrue.sums.group_profile import GroupTable
 from holdtrue.sums.profile import moment_sums
 
 INF = math.inf
@@ -395,6 +397,27 @@ def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
     for other in (shuffled, again):
         for field in ("value", "group", "sums"):
             np.testing.assert_array_equal(getattr(whole, field), getattr(other, field))
+
+
+@given(
+    st.integers(2, 40), st.integers(2, 4), st.sampled_from([1, 5, 300, 100_000]), st.integers(0, 99)
+)
+def test_rows_taken_together_lose_what_they_lose_one_by_one(n_groups, n_classes, most, seed):
+    """With rare classes, some in one group only, and more rests than there are places for."""
+    rng = np.random.default_rng(seed)
+    pairs = np.argwhere(rng.random((50, n_groups)) < rng.random())
+    chances = rng.random((1, n_classes)) ** rng.integers(1, 12)
+    counts = rng.binomial(rng.integers(1, most + 1, size=(len(pairs), 1)), chances)
+    counts[:, 0] += pairs[:, 1] == 0
+    assume(counts.sum() and len(np.unique(pairs[counts.sum(axis=1) > 0, 1])) > 1)
+    long, short = (
+        GroupTable(*pairs.T.astype(dtype, order="C"), counts.astype(dtype))
+        for dtype in (np.int32, np.int64)
+    )
+    finite = STRENGTHS[:-1]
+    together = grouped._log_sums(long, finite, grouped._Priors.of(long)) / counts.sum()
+    one_by_one = group_scores("log_loss", [short], strengths=finite)[0]
+    np.testing.assert_allclose(together, one_by_one, rtol=1e-12, atol=1e-14)
 
 
 @given(numbers)

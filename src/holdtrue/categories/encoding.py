@@ -357,7 +357,7 @@ def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: st
     by_cell = meet(place[met.value], met.group, met.table)
     if loss == "squared_error":
         return np.array([estimate_mean_groups(by_cell, strengths=[a]).score for a in STRENGTHS])
-    return group_scores(loss, by_cell)
+    return group_scores(loss, [by_cell])[0]
 
 
 def _losses(

@@ -1,7 +1,7 @@
 """Compiled loops of `grouped`, and of trees with groups; importing this module imports numba.
 
-They give what the NumPy functions there give, but for the last digits: logarithms of products take
-the place of sums of logarithms.
+They give what the NumPy functions there give, but for the last digits: logarithms of products, and
+series, take the place of sums of logarithms.
 """
 
 from __future__ import annotations
@@ -15,30 +15,28 @@ from holdtrue.categories.loops import add_row, rows_in
 from holdtrue.columns.loops import compiled
 
 _FEW = 4  # a power up to this is a product
-_DIGITS = 31  # binary digits of a count
-_LANES = 64  # products side by side, for the processor's vectors
-_FACTORS = 16  # of a product: each lies between 1e-12 and 1e12 up to 1e11 rows
-_EXPONENT, _ONE = 52, 1023  # where a float64 has its exponent, and the exponent of 1
+_PLACES = 1 << 13  # of all priors together
 
 
 @compiled
-def multiply(
-    share: np.ndarray, rest: np.ndarray, inverse: np.ndarray, products: np.ndarray
+def add_logs(
+    rest: float, powers: np.ndarray, prior: float, inverse: np.ndarray, sums: np.ndarray
 ) -> None:
-    """Multiply products, shape (n_strengths, _LANES), by ``share + rest/a``, lane by lane."""
+    """Take ``Σ log(π⁻ + rest/a)`` of some rows from the sums by strength.
+
+    With ``π⁻ = π (1 + ε)`` and ``q = π + rest/a`` that is ``Σ log q - Σ_j (-π ε/q)^j/j``; powers
+    are ``Σ ε^j`` for j from 0 on.
+    """
+    if powers[0] == 0.0:
+        return
     for a in range(len(inverse)):
-        for i in range(_LANES):
-            products[a, i] *= share[i] + inverse[a] * rest[i]
-
-
-@compiled
-def move_exponents(products: np.ndarray, exponents: np.ndarray) -> None:
-    """Divide products by powers of 2 to lie in [1, 2), and add those powers to ``exponents``."""
-    bits = products.view(np.int64)
-    for a in range(len(bits)):
-        for i in range(_LANES):
-            exponents[a, i] += (bits[a, i] >> _EXPONENT) - _ONE
-            bits[a, i] = (bits[a, i] & ((1 << _EXPONENT) - 1)) | (_ONE << _EXPONENT)
+        q = prior + inverse[a] * rest
+        ratio = -prior / q
+        factor, total = ratio, powers[0] * math.log(q)
+        for j in range(1, len(powers)):
+            total -= factor * powers[j] / j
+            factor *= ratio
+        sums[a] -= total
 
 
 @compiled
@@ -47,73 +45,64 @@ def log_sums(
     group: np.ndarray,
     counts: np.ndarray,
     by_value: np.ndarray,
+    near: np.ndarray,
+    powers: np.ndarray,
     priors: np.ndarray,
     inverse: np.ndarray,
-    rows_by_rest: np.ndarray,
+    terms: tuple[int, ...],
 ) -> Any:
     """Sum of ``log(1 + n_rest/a) - log(π⁻ + rest/a)`` over rows, by strength, shape (n_strengths,).
 
-    A cell of c rows is a factor of one product for each binary digit of c, so that a logarithm is
-    taken of products only: ``Π x^c = Π_d (Π_{cells with digit d} x)^(2^d)``.
+    Rows with the same rest and nearly the same π⁻ are taken together, so that few logarithms are
+    needed. A place holds such rows until those of another rest need it.
 
     Parameters
     ----------
     value, group : ndarray of int32, shape (n_pairs,)
+        In the order of the values, or places change hands often.
     counts : ndarray of int32, shape (n_pairs, n_classes)
     by_value : ndarray of shape (n_values, n_classes)
         ``C_vk``
-    priors : ndarray of shape (n_groups, n_classes)
-        ``π_k⁻``
+    near : ndarray of int64, shape (n_groups, n_classes)
+        Which of ``priors`` is near ``π_k⁻``.
+    powers : ndarray of shape (n_groups, n_classes, n_terms)
+        ``ε^j`` of ``π_k⁻ = π (1 + ε)``, π the prior that is near.
+    priors : ndarray of shape (n_priors,)
+        The last is 1, for the first term.
     inverse : ndarray of shape (n_strengths,)
         ``1/a``
-    rows_by_rest : ndarray of shape (n,)
-        Rows of pairs are added to the place of their ``n_rest``; the first term of those below n is
-        left to the caller.
+    terms : tuple of length n_terms
+        So that their number is known when the loop is compiled.
     """
-    n_strengths = len(inverse)
-    sums = np.zeros(n_strengths)
-    products = np.ones((_DIGITS, n_strengths, _LANES))
-    exponents = np.zeros((_DIGITS, n_strengths, _LANES), dtype=np.int64)
-    share, rest = np.ones((_DIGITS, _LANES)), np.zeros((_DIGITS, _LANES))
-    n_waiting, n_turns = np.zeros(_DIGITS, dtype=np.int64), np.zeros(_DIGITS, dtype=np.int64)
+    n_places = 1
+    while 2 * n_places * len(priors) <= _PLACES:
+        n_places *= 2
+    last = (len(priors) - 1) * n_places
+    sums = np.zeros(len(inverse))
+    held = np.zeros((len(priors) * n_places, len(terms)))
+    rests = np.zeros(len(held))
     for i in range(len(value)):
         v, g = np.uint64(value[i]), np.uint64(group[i])
         n_rest, n_rows = 0.0, 0
         for k in range(counts.shape[1]):
-            left, digit = counts[i, k], 0
-            rest_k = by_value[v, k] - left
-            n_rest += rest_k
-            n_rows += left
-            while True:
-                # Written even if the digit is 0, and then overwritten: a branch would be slower.
-                at = n_waiting[digit]
-                share[digit, at], rest[digit, at] = priors[g, k], rest_k
-                at += left & 1
-                if at == _LANES:
-                    multiply(share[digit], rest[digit], inverse, products[digit])
-                    at = 0
-                    n_turns[digit] += 1
-                    if n_turns[digit] % _FACTORS == 0:
-                        move_exponents(products[digit], exponents[digit])
-                n_waiting[digit] = at
-                left >>= 1
-                if left == 0:
-                    break
-                digit += 1
-        if n_rest < len(rows_by_rest):
-            rows_by_rest[np.int64(n_rest)] += n_rows
-        else:
-            for a in range(n_strengths):
-                sums[a] += n_rows * math.log1p(inverse[a] * n_rest)
-    for digit in range(_DIGITS):
-        share[digit, n_waiting[digit] :], rest[digit, n_waiting[digit] :] = 1.0, 0.0
-        if n_waiting[digit] or n_turns[digit]:
-            multiply(share[digit], rest[digit], inverse, products[digit])
-            move_exponents(products[digit], exponents[digit])
-            for a in range(n_strengths):
-                for i in range(_LANES):
-                    log = math.log(products[digit, a, i]) + exponents[digit, a, i] * math.log(2.0)
-                    sums[a] -= log * 2.0**digit
+            c = counts[i, k]
+            rest = by_value[v, k] - c
+            n_rest += rest
+            n_rows += c
+            if c > 0:
+                at = np.uint64(near[g, k] * n_places + (np.int64(rest) & (n_places - 1)))
+                if rests[at] != rest:
+                    add_logs(rests[at], held[at], priors[near[g, k]], inverse, sums)
+                    rests[at], held[at] = rest, 0.0
+                for j in range(len(terms)):
+                    held[at, j] += c * powers[g, k, j]
+        at = np.uint64(last + (np.int64(n_rest) & (n_places - 1)))
+        if rests[at] != n_rest:
+            add_logs(rests[at], held[at], 1.0, inverse, sums)
+            rests[at], held[at] = n_rest, 0.0
+        held[at, 0] -= n_rows
+    for place in range(len(held)):
+        add_logs(rests[place], held[place], priors[place // n_places], inverse, sums)
     return sums
 
 

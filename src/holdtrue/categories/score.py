@@ -175,15 +175,15 @@ class Shrunk(Criterion):
         return shrunk.finer_gain(self.name, table, parent)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
-        scores, strengths = [], []
         chosen_by = CHOSEN_BY[self.name]
-        no_column = grouped.group_no_column(chosen_by, tables[0])
-        for table in tables:
-            by_strength = grouped.group_scores(chosen_by, table, no_column=no_column)
-            strengths.append([STRENGTHS[least(by_strength)]])
-            if chosen_by != self.name:
-                by_strength = grouped.group_scores(self.name, table, strengths=strengths[-1])
-            scores.append(float(by_strength.min()))
+        by_strength = grouped.group_scores(chosen_by, tables)
+        strengths = [[STRENGTHS[least(scores)]] for scores in by_strength]
+        scores = by_strength.min(axis=1)
+        if chosen_by != self.name:
+            readings = zip(tables, strengths, strict=True)
+            scores = np.concatenate(
+                [grouped.group_scores(self.name, [one], strengths=a)[0] for one, a in readings]
+            )
         at = clearly_least(scores)
         return at, grouped.estimate_groups(self.name, tables[at], strengths=strengths[at])
 
