@@ -85,13 +85,13 @@ def meet(value: np.ndarray, group: np.ndarray, sums: np.ndarray) -> GroupTable:
 
 def _others(table: GroupTable) -> np.ndarray:
     """``N_k - M_gk``, shape (n_groups, n_classes)."""
-    by_group = table.totals.by_group
+    by_group = table.of_groups.sums
     return column_total(by_group) - by_group
 
 
 def _rest(table: GroupTable) -> np.ndarray:
     """``C_vk - c_vgk``, what other groups have of each pair's value, shape (n_pairs, n_classes)."""
-    return table.totals.by_value[table.value] - table.sums
+    return table.of_values.sums[table.value] - table.sums
 
 
 class _Cells(NamedTuple):
@@ -147,7 +147,7 @@ def _blocks(table: GroupTable, n_strengths: int) -> Iterator[_Cells]:
 
 def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     """Losses of groups without a column, summed over their rows, shape (n_groups,)."""
-    by_group, others = table.totals.by_group, _others(table)
+    by_group, others = table.of_groups.sums, _others(table)
     group, label = np.nonzero(by_group)
     cells = _Cells(others, others, group, label, group, by_group[group, label])
     return np.bincount(group, cells.weight * _losses(loss, cells, [math.inf])[0], len(by_group))
@@ -155,7 +155,7 @@ def _no_column(loss: str, table: GroupTable) -> np.ndarray:
 
 def group_no_column(loss: str, table: GroupTable) -> float:
     """Mean loss on new groups without a column."""
-    return float(_no_column(loss, table).sum()) / float(table.totals.by_group.sum())
+    return float(_no_column(loss, table).sum()) / float(table.of_groups.sums.sum())
 
 
 def group_scores(
@@ -177,7 +177,7 @@ def group_scores(
         else:
             for cells in _blocks(table, len(strengths)):
                 row += _losses(loss, cells, finite) @ cells.weight
-    sums /= float(tables[0].totals.by_group.sum())
+    sums /= float(tables[0].of_groups.sums.sum())
     if len(finite) == len(strengths):
         return sums
     no_column = np.full((len(tables), 1), group_no_column(loss, tables[0]))
@@ -193,7 +193,7 @@ class _Priors(NamedTuple):
 
     @classmethod
     def of(cls, table: GroupTable) -> _Priors:
-        by_group, left = table.totals.by_group, prior(_others(table))
+        by_group, left = table.of_groups.sums, prior(_others(table))
         step = np.floor(np.log(left) / _NEAR).astype(np.intp)
         step -= step.min()
         n_near = np.bincount(step.ravel())
@@ -213,7 +213,7 @@ def _log_sums(table: GroupTable, strengths: Sequence[float], priors: _Priors) ->
 
     s, t = pair(strengths)
     terms = (0,) * priors.powers.shape[2]
-    known = table.value, table.group, table.sums, table.totals.by_value
+    known = table.value, table.group, table.sums, table.of_values.sums
     sums: np.ndarray = log_sums(*known, *priors, s / t, terms)
     return sums
 
@@ -241,10 +241,9 @@ def estimate_groups(
     loss: str, table: GroupTable, *, strengths: Sequence[float] = STRENGTHS
 ) -> Estimate:
     """Left-out loss of the shrunk shares on new groups, with the strength of least loss."""
-    totals = table.totals
-    n_rows = row_sums(totals.by_group)
+    n_rows = row_sums(table.of_groups.sums)
     if n_rows.max() <= 1:
-        return estimate(loss, totals.by_value, strengths=strengths)
+        return estimate(loss, table.of_values.sums, strengths=strengths)
     chosen = 0
     if len(strengths) > 1:
         chosen = least(group_scores(CHOSEN_BY[loss], [table], strengths=strengths)[0])
@@ -261,13 +260,13 @@ def estimate_groups(
 
 def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:
     """Losses summed over the rows of each group, and the number of rows whose class is wrong."""
-    totals = table.totals
-    group_losses, wrong = np.zeros(len(totals.by_group)), 0.0
+    group_losses, wrong = np.zeros(len(table.of_groups.sums)), 0.0
     if loss == "log_loss" and table.is_long:
         from holdtrue.categories.group_loops import log_losses
 
         s, t = (float(weight) for weight in pair(strength))
-        others, known = _others(table), (table.value, table.group, table.sums, totals.by_value)
+        known = table.value, table.group, table.sums, table.of_values.sums
+        others = _others(table)
         wrong = log_losses(*known, others, prior(others), s, t, group_losses)
         return group_losses, float(wrong)
     for cells in _blocks(table, 1):
@@ -325,10 +324,10 @@ def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "un
     ``unseen`` says how a value that no other group has is predicted: "uniform", any class alike, or
     "prior", by the same rule from all rows of the other groups.
     """
-    n_classes, by_group = table.sums.shape[1], table.totals.by_group
+    n_classes, by_group = table.sums.shape[1], table.of_groups.sums
     n_rows = row_sums(by_group)
     if n_classes > 1 and n_rows.max() <= 1:
-        return estimate_rule(criterion, table.totals.by_value, unseen=unseen)
+        return estimate_rule(criterion, table.of_values.sums, unseen=unseen)
     group_losses = _rule_group_losses(criterion, table, unseen)
     base = np.einsum("gk,gk->g", by_group, _rule_losses(criterion, _others(table)))
     chance = 1 - 1 / n_classes
@@ -340,9 +339,9 @@ def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "un
 
 def rule_group_score(criterion: str, table: GroupTable, *, unseen: str = "uniform") -> float:
     """Left-out error of rule (4) or (5) on new groups, without standard errors."""
-    n_rows = row_sums(table.totals.by_group)
+    n_rows = row_sums(table.of_groups.sums)
     if table.sums.shape[1] > 1 and n_rows.max() <= 1:
-        return estimate_rule(criterion, table.totals.by_value, unseen=unseen).score
+        return estimate_rule(criterion, table.of_values.sums, unseen=unseen).score
     return float(_rule_group_losses(criterion, table, unseen).sum()) / float(n_rows.sum())
 
 
@@ -356,7 +355,7 @@ def _rule_group_losses(criterion: str, table: GroupTable, unseen: str) -> np.nda
         from holdtrue.categories.group_loops import ginger_losses
 
         group_losses = np.zeros(len(cost))
-        known = table.value, table.group, table.sums, table.totals.by_value
+        known = table.value, table.group, table.sums, table.of_values.sums
         ginger_losses(*known, cost, group_losses)
         return group_losses
     rest = _rest(table)

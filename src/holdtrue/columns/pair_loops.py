@@ -150,46 +150,34 @@ def join_pairs(
 
 
 @compiled
-def pair_totals(
-    value: np.ndarray,
-    group: np.ndarray,
-    counts: np.ndarray,
-    by_value: np.ndarray,
-    by_group: np.ndarray,
-    n_by_value: np.ndarray,
-    n_by_group: np.ndarray,
+def add_totals(
+    codes: np.ndarray, counts: np.ndarray, sums: np.ndarray, n_pairs: np.ndarray
 ) -> None:
-    """Add the counts of pairs to those of their values and groups, and count the pairs of each.
+    """Add the counts of pairs to those of their value or group, and count its pairs with rows.
 
     Parameters
     ----------
-    value, group : ndarray of int32, shape (n_pairs,)
+    codes : ndarray of int32, shape (n_pairs,)
     counts : ndarray of int32, shape (n_pairs, n_classes)
-    by_value, by_group : ndarray of float64, shape (n_values, n_classes), (n_groups, n_classes)
-    n_by_value, n_by_group : ndarray of int64, shape (n_values,), (n_groups,)
+    sums : ndarray of float64, shape (n_codes, n_classes)
+    n_pairs : ndarray of int64, shape (n_codes,)
     """
-    for i in range(len(value)):
-        v, g = np.uint64(value[i]), np.uint64(group[i])
-        n_by_value[v] += 1
-        n_by_group[g] += 1
+    for i in range(len(codes)):
+        code, met = np.uint64(codes[i]), 0
         for k in range(counts.shape[1]):
-            c = counts[i, k]
-            by_value[v, k] += c
-            by_group[g, k] += c
+            sums[code, k] += counts[i, k]
+            met |= counts[i, k]
+        n_pairs[code] += met > 0
 
 
-def sums_of_pairs(
-    value: np.ndarray, group: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Counts by value and by group, and how many pairs each has; parameters as in `pair_totals`."""
-    sizes = int(value.max()) + 1, int(group.max()) + 1
-    by_value, by_group = (room(size, counts.shape[1], np.float64) for size in sizes)
-    n_by_value, n_by_group = (room(size, 1, np.int64)[:, 0] for size in sizes)
-    sums = by_value, by_group, n_by_value, n_by_group
-    for array in sums:
-        array.fill(0)
-    pair_totals(value, group, counts, *sums)
-    return sums
+def sums_of_pairs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Counts by value or by group, and its number of pairs; parameters as in `add_totals`."""
+    n_codes = int(codes.max()) + 1
+    sums, n_pairs = room(n_codes, counts.shape[1], np.float64), room(n_codes, 1, np.int64)[:, 0]
+    sums.fill(0)
+    n_pairs.fill(0)
+    add_totals(codes, counts, sums, n_pairs)
+    return sums, n_pairs
 
 
 def pair_counts(
@@ -212,7 +200,10 @@ def pair_counts(
     if n_values * n_groups * n_classes <= _CELLS_PER_ROW * len(codes):
         cells = _no_rows(sizes)
         add_cells(codes, group, label, cells)
-        return _pairs_with_rows(cells, len(codes))
+        n_most = min(n_values * n_groups, len(codes)) + 1
+        pairs, counts = room(2, n_most, np.int32), room(n_most, n_classes, np.int32)
+        n_pairs = take_cells(cells, pairs, counts)
+        return pairs[:, :n_pairs], counts[:n_pairs]
     group_bits, label_bits = (n_groups - 1).bit_length(), (n_classes - 1).bit_length()
     is_short = (n_values - 1).bit_length() + group_bits + label_bits <= 31
     keys = room(len(codes), 1, np.int32 if is_short else np.int64)[:, 0]
@@ -226,12 +217,15 @@ def pair_counts(
 def joined_counts(
     joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, n_groups: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for joined values; parameters as in `join_pairs`."""
-    sizes = int(joined.max()) + 1, n_groups, counts.shape[1]
+    """The same for joined values, perhaps with pairs without rows; parameters as in `join_pairs`."""
+    sizes = int(joined[-1]) + 1, n_groups, counts.shape[1]
     if math.prod(sizes) <= _CELLS_PER_ROW * len(value):
         cells = _no_rows(sizes)
         add_pairs(joined, value, group, counts, cells)
-        return _pairs_with_rows(cells, len(value))
+        pairs = room(2, sizes[0] * n_groups, np.int32)
+        by_value = pairs.reshape(2, *sizes[:2])
+        by_value[0], by_value[1] = np.arange(sizes[0])[:, None], np.arange(n_groups)
+        return pairs, cells.reshape(-1, sizes[2])
     pairs, into = room(2, len(value), np.int32), room(len(value), counts.shape[1], np.int32)
     latest = np.full(n_groups, -1, dtype=np.int32)
     n_pairs = join_pairs(joined, value, group, counts, latest, pairs, into)
@@ -243,12 +237,3 @@ def _no_rows(sizes: tuple[int, int, int]) -> np.ndarray:
     cells = room(sizes[0], sizes[1] * sizes[2], np.int32)
     cells.fill(0)
     return cells.reshape(sizes)
-
-
-def _pairs_with_rows(cells: np.ndarray, n_most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs with rows, at most n_most, and their class counts."""
-    n_values, n_groups, n_classes = cells.shape
-    n_most = min(n_values * n_groups, n_most) + 1
-    pairs, counts = room(2, n_most, np.int32), room(n_most, n_classes, np.int32)
-    n_pairs = take_cells(cells, pairs, counts)
-    return pairs[:, :n_pairs], counts[:n_pairs]

@@ -23,22 +23,18 @@ __all__ = ["GroupProfile", "GroupTable"]
 
 
 class GroupTotals(NamedTuple):
-    """Sums over the pairs of each value and of each group, and how many pairs each has."""
+    """Sums over the pairs of each value, or of each group."""
 
-    # by_value, by_group, shape (n_values, n_classes), (n_groups, n_classes): class counts; rows
-    # alone, in one column, for a numeric target
-    by_value: np.ndarray
-    by_group: np.ndarray
-    # n_by_value, n_by_group, shape (n_values,), (n_groups,)
-    n_by_value: np.ndarray
-    n_by_group: np.ndarray
+    # shape (n, n_classes): class counts; rows alone, in one column, for a numeric target
+    sums: np.ndarray
+    n_pairs: np.ndarray  # shape (n,): pairs with rows
 
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
     """A column in one reading: sums by value (or bin) and group."""
 
-    # value, group, shape (n_pairs,): codes from 0; each pair once
+    # value, group, shape (n_pairs,): codes from 0; each pair once, of bins also pairs without rows
     value: np.ndarray
     group: np.ndarray
     # shape (n_pairs, n_classes): class counts; or of a numeric target count, mean and higher
@@ -54,23 +50,28 @@ class GroupTable:
         return cls(value, group, sums)
 
     @cached_property
-    def totals(self) -> GroupTotals:
-        """Sums by value and by group."""
+    def of_values(self) -> GroupTotals:
+        """Sums by value."""
+        return self._totals(self.value)
+
+    @cached_property
+    def of_groups(self) -> GroupTotals:
+        """Sums by group."""
+        return self._totals(self.group)
+
+    def _totals(self, codes: np.ndarray) -> GroupTotals:
         counts = self.sums[:, :1] if holds_moments(self.sums) else self.sums
         if self.is_long:
             from holdtrue.columns.pair_loops import sums_of_pairs
 
-            return GroupTotals(*sums_of_pairs(self.value, self.group, counts))
-        codes = self.value, self.group
-        by_value, by_group = (
-            np.stack([np.bincount(code, column) for column in counts.T], axis=1) for code in codes
-        )
-        return GroupTotals(by_value, by_group, *map(np.bincount, codes))
+            return GroupTotals(*sums_of_pairs(codes, counts))
+        sums = np.stack([np.bincount(codes, column) for column in counts.T], axis=1)
+        return GroupTotals(sums, np.bincount(codes, counts.any(axis=1)).astype(np.intp))
 
     @cached_property
     def rows_by_value(self) -> np.ndarray:
         """Rows with each value, shape (n_values,)."""
-        return row_sums(self.totals.by_value)
+        return row_sums(self.of_values.sums)
 
     @property
     def is_long(self) -> bool:
@@ -84,13 +85,12 @@ class GroupTable:
 
     def seen(self) -> Seen:
         """How often values come back in another group."""
-        totals = self.totals
-        sizes = self.rows_by_value
-        once = totals.n_by_value == 1
+        sizes, n_groups = self.rows_by_value, self.of_values.n_pairs
+        once = n_groups == 1
         return Seen(
             float(sizes.sum()),
-            float(np.count_nonzero(totals.n_by_group)),
-            int(np.count_nonzero(totals.n_by_value)),
+            float(np.count_nonzero(self.of_groups.n_pairs)),
+            int(np.count_nonzero(n_groups)),
             int(np.count_nonzero(once)),
             float(sizes.sum(where=once)),
         )
@@ -150,7 +150,7 @@ class GroupProfile:
     @property
     def n_samples(self) -> int:
         """Number of rows counted; with weights, their sum."""
-        return int(self.by_value.totals.by_value.sum())
+        return int(self.by_value.rows_by_value.sum())
 
     def seen(self, *, with_missing: bool = True) -> Seen:
         """How often raw values come back in another group.
@@ -187,25 +187,19 @@ class GroupProfile:
         by_value = self._by_value(with_missing)
         tables: list[GroupTable] = []
         # Coarser bins are summed from finer ones where those are parts of them.
-        finer = by_value
-        finer_ends = np.arange(self.ends[0][-1] + 1 if self.ends else 0)
+        finer, finer_ends = by_value, None
         for ends in reversed(self.ends):
             if self.kind != "number" and len(ends) == ends[-1] + 1:
                 continue  # every bin is a value: the same as by value
-            if not np.isin(ends, finer_ends).all():
-                finer, finer_ends = by_value, np.arange(ends[-1] + 1)
-            bin_of = np.repeat(np.arange(len(ends)), _sizes(ends, finer_ends))
-            finer = _joined(np.append(bin_of, len(ends)), finer, len(ends))
-            finer_ends = ends
+            if finer_ends is not None and not np.isin(ends, finer_ends).all():
+                finer, finer_ends = by_value, None
+            last = ends if finer_ends is None else np.searchsorted(finer_ends, ends)
+            bin_of = np.repeat(np.arange(len(ends) + 1), np.append(np.diff(last, prepend=-1), 1))
+            finer, finer_ends = _joined(bin_of, finer, len(ends)), ends
             tables.insert(0, finer)
         if self.kind != "number" or not self.ends:
             tables.insert(0, by_value)
         return tables
-
-
-def _sizes(ends: np.ndarray, finer_ends: np.ndarray) -> np.ndarray:
-    """How many of the finer bins are in each bin."""
-    return np.diff(np.searchsorted(finer_ends, ends), prepend=-1)
 
 
 def _relabelled(table: GroupTable, order: np.ndarray) -> GroupTable:
@@ -225,6 +219,7 @@ def _joined(bin_of: np.ndarray, finer: GroupTable, n_bins: int) -> GroupTable:
     if finer.is_long:
         from holdtrue.columns.pair_loops import joined_counts
 
+        bin_of = bin_of[: int(finer.value.max()) + 1]
         pairs, sums = joined_counts(bin_of, finer.value, finer.group, finer.sums, n_groups)
         return GroupTable(pairs[0], pairs[1], sums, n_bins)
     keys = bin_of[finer.value] * n_groups + finer.group
