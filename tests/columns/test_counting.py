@@ -144,7 +144,12 @@ def test_pairs_of_joined_values_are_added_up(monkeypatch, rows, most_cells):
     monkeypatch.setattr(pair_loops, "_CELLS_PER_ROW", most_cells)
     pairs, counts = pair_loops.pair_counts(codes, group, label.astype(np.uint8), (6, 5, 3))
     joined = np.array([0, 0, 1, 1, 1, 2])
-    (value, group_of), counts = pair_loops.joined_counts(joined, *pairs, counts, 5)
+    cells = pair_loops.joined_cells(joined, *pairs, counts, 5)
+    assert (cells is None) == (most_cells == 0)
+    if cells is None:
+        (value, group_of), counts = pair_loops.joined_counts(joined, *pairs, counts, 5)
+    else:
+        (value, group_of), counts = pair_loops.pairs_of_cells(cells)
     assert (np.diff(value) >= 0).all()
     found = {(v, g): tuple(c) for v, g, c in zip(value, group_of, counts.tolist(), strict=True)}
     assert len(found) == len(value)

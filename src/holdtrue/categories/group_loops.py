@@ -16,6 +16,7 @@ from holdtrue.columns.loops import compiled
 
 _FEW = 4  # a power up to this is a product
 _PLACES = 1 << 13  # of all priors together
+_MOST = 1 << 8  # cells of fewer rows are taken together
 
 
 @compiled
@@ -46,7 +47,7 @@ def log_sums(
     counts: np.ndarray,
     by_value: np.ndarray,
     near: np.ndarray,
-    powers: np.ndarray,
+    apart: np.ndarray,
     priors: np.ndarray,
     inverse: np.ndarray,
     terms: tuple[int, ...],
@@ -65,14 +66,14 @@ def log_sums(
         ``C_vk``
     near : ndarray of int64, shape (n_groups, n_classes)
         Which of ``priors`` is near ``π_k⁻``.
-    powers : ndarray of shape (n_groups, n_classes, n_terms)
-        ``ε^j`` of ``π_k⁻ = π (1 + ε)``, π the prior that is near.
+    apart : ndarray of shape (n_groups, n_classes)
+        ε of ``π_k⁻ = π (1 + ε)``, π the prior that is near.
     priors : ndarray of shape (n_priors,)
         The last is 1, for the first term.
     inverse : ndarray of shape (n_strengths,)
         ``1/a``
     terms : tuple of length n_terms
-        So that their number is known when the loop is compiled.
+        Powers of ε in a series; their number is known when the loop is compiled.
     """
     n_places = 1
     while 2 * n_places * len(priors) <= _PLACES:
@@ -94,8 +95,10 @@ def log_sums(
                 if rests[at] != rest:
                     add_logs(rests[at], held[at], priors[near[g, k]], inverse, sums)
                     rests[at], held[at] = rest, 0.0
+                term = np.float64(c)
                 for j in range(len(terms)):
-                    held[at, j] += c * powers[g, k, j]
+                    held[at, j] += term
+                    term *= apart[g, k]
         at = np.uint64(last + (np.int64(n_rest) & (n_places - 1)))
         if rests[at] != n_rest:
             add_logs(rests[at], held[at], 1.0, inverse, sums)
@@ -103,6 +106,66 @@ def log_sums(
         held[at, 0] -= n_rows
     for place in range(len(held)):
         add_logs(rests[place], held[place], priors[place // n_places], inverse, sums)
+    return sums
+
+
+@compiled
+def grid_log_sums(
+    cells: np.ndarray,
+    by_value: np.ndarray,
+    near: np.ndarray,
+    apart: np.ndarray,
+    priors: np.ndarray,
+    inverse: np.ndarray,
+    terms: tuple[int, ...],
+) -> Any:
+    """The same of counts of all values, classes and groups: few values, each in many groups.
+
+    Cells of a value and class with the same count have the same rest.
+
+    Parameters
+    ----------
+    cells : ndarray of int32, shape (n_values, n_classes, n_groups)
+    by_value, priors, inverse, terms
+        As in `log_sums`.
+    near, apart : ndarray of shape (n_classes, n_groups)
+    """
+    n_values, n_classes, n_groups = cells.shape
+    sums, last = np.zeros(len(inverse)), len(priors) - 1
+    held, alone = np.zeros((len(priors), _MOST, len(terms))), np.zeros(len(terms))
+    for v in range(n_values):
+        n_all = by_value[v].sum()
+        for g in range(n_groups):
+            n = 0
+            for k in range(n_classes):
+                n += cells[v, k, g]
+            if n < _MOST:
+                held[last, np.uint64(n), 0] -= n
+            else:
+                alone[:] = 0.0
+                alone[0] = -n
+                add_logs(n_all - n, alone, 1.0, inverse, sums)
+        for n in range(_MOST):
+            add_logs(n_all - n, held[last, n], 1.0, inverse, sums)
+        held[last] = 0.0
+        for k in range(n_classes):
+            for g in range(n_groups):
+                c, at, term = cells[v, k, g], np.uint64(near[k, g]), 1.0
+                if c < _MOST:
+                    for j in range(len(terms)):
+                        held[at, np.uint64(c), j] += term
+                        term *= apart[k, g]
+                else:
+                    term = np.float64(c)
+                    for j in range(len(terms)):
+                        alone[j] = term
+                        term *= apart[k, g]
+                    add_logs(by_value[v, k] - c, alone, priors[at], inverse, sums)
+            for p in range(last):
+                for n in range(1, _MOST):
+                    held[p, n] *= n
+                    add_logs(by_value[v, k] - n, held[p, n], priors[p], inverse, sums)
+                held[p] = 0.0
     return sums
 
 

@@ -118,7 +118,7 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
     n_groups, n_classes = by_group.shape
     # A value of one group is in no pair of groups, nor is one that does not count.
     is_shared = (table.of_values.n_pairs > 1) & np.isfinite(rest[:-1])
-    kept = is_shared[table.value] & table.sums.any(axis=1)
+    kept = is_shared[table.value]
     group, counts = table.group[kept], table.sums[kept]
     value = (np.cumsum(is_shared) - 1)[table.value[kept]]
     q, rest = (each[np.append(is_shared, True)] for each in (q, rest))
@@ -160,6 +160,6 @@ def tie_pairs_sum(
     x = counts[pairs, leaders[value, 0]] - counts[pairs, leaders[value, 1]].astype(np.float64)
     size = np.bincount(value, np.abs(x), n_values)
     swing = np.bincount(value, x * x, n_values) / np.where(size > 0, size, 1.0)
-    several = np.bincount(value, counts.any(axis=1), n_values) > 1
+    several = np.bincount(value, minlength=n_values) > 1
     charged = size**2 / np.where(shared & (lead > 0), 16.0, 8.0)
     return np.where(several & (lead <= 2 * swing), charged, 0.0)

@@ -56,7 +56,7 @@ from holdtrue.categories.shrunk import (
 )
 from holdtrue.categories.shrunk_mean import count_sums, estimate_mean
 from holdtrue.columns.counting import N_MOMENTS, distinct_keys, grouped_moments
-from holdtrue.sums.group_profile import GroupTable, sums_by_value
+from holdtrue.sums.group_profile import GroupGrid, GroupTable, sums_by_value
 
 _BLOCK = 1 << 18
 _NEAR = 1 / 64  # relative distance of priors that are taken together
@@ -91,7 +91,7 @@ def _others(table: GroupTable) -> np.ndarray:
 
 def _rest(table: GroupTable) -> np.ndarray:
     """``C_vk - c_vgk``, what other groups have of each pair's value, shape (n_pairs, n_classes)."""
-    return table.of_values.sums[table.value] - table.sums
+    return table.by_value[table.value] - table.sums
 
 
 class _Cells(NamedTuple):
@@ -148,9 +148,13 @@ def _blocks(table: GroupTable, n_strengths: int) -> Iterator[_Cells]:
 def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     """Losses of groups without a column, summed over their rows, shape (n_groups,)."""
     by_group, others = table.of_groups.sums, _others(table)
-    group, label = np.nonzero(by_group)
-    cells = _Cells(others, others, group, label, group, by_group[group, label])
-    return np.bincount(group, cells.weight * _losses(loss, cells, [math.inf])[0], len(by_group))
+    left, n = prior(others), row_sums(by_group)
+    if loss == "log_loss":
+        return -np.einsum("gk,gk->g", by_group, np.log(left))
+    if loss == "brier":
+        hit = np.einsum("gk,gk->g", by_group, left)
+        return n * (1 + np.einsum("gk,gk->g", left, left)) - 2 * hit
+    return n - by_group[np.arange(len(n)), others.argmax(axis=1)]
 
 
 def group_no_column(loss: str, table: GroupTable) -> float:
@@ -187,9 +191,10 @@ def group_scores(
 class _Priors(NamedTuple):
     """π⁻ of each group and class as one of a few priors, times ``1 + ε``, for `log_sums`."""
 
-    near: np.ndarray
-    powers: np.ndarray
+    near: np.ndarray  # shape (n_groups, n_classes): which prior
+    apart: np.ndarray  # shape (n_groups, n_classes): ε
     priors: np.ndarray
+    terms: tuple[int, ...]
 
     @classmethod
     def of(cls, table: GroupTable) -> _Priors:
@@ -201,20 +206,25 @@ class _Priors(NamedTuple):
         priors = np.bincount(near.ravel(), left.ravel()) / n_near[n_near > 0]
         apart = left / priors[near] - 1
         # The first term left out is ``ε^n/n``; two lengths, for two compiled loops.
-        left_out = float(np.vdot(by_group, apart**4)) / 4
+        left_out = float(np.vdot(by_group, np.square(apart * apart))) / 4
         n_terms = 4 if left_out < _LEFT_OUT * float(by_group.sum()) else 8
-        powers = apart[:, :, None] ** np.arange(n_terms)
-        return cls(near, powers, np.append(priors, 1.0))
+        return cls(near, apart, np.append(priors, 1.0), (0,) * n_terms)
 
 
-def _log_sums(table: GroupTable, strengths: Sequence[float], priors: _Priors) -> np.ndarray:
+def _log_sums(table: GroupTable, strengths: Sequence[float], known: _Priors) -> np.ndarray:
     """Sum of log losses by strength, ``q⁻ = (π⁻ + rest/a)/(1 + n_rest/a)``, of a long table."""
-    from holdtrue.categories.group_loops import log_sums
+    from holdtrue.categories.group_loops import grid_log_sums, log_sums
 
     s, t = pair(strengths)
-    terms = (0,) * priors.powers.shape[2]
-    known = table.value, table.group, table.sums, table.of_values.sums
-    sums: np.ndarray = log_sums(*known, *priors, s / t, terms)
+    near, apart, priors, terms = known
+    rest = priors, s / t, terms
+    sums: np.ndarray
+    if isinstance(table, GroupGrid):
+        near, apart = (np.ascontiguousarray(each.T) for each in (near, apart))
+        sums = grid_log_sums(table.cells, table.by_value, near, apart, *rest)
+    else:
+        pairs = table.value, table.group, table.sums
+        sums = log_sums(*pairs, table.by_value, near, apart, *rest)
     return sums
 
 
@@ -243,7 +253,7 @@ def estimate_groups(
     """Left-out loss of the shrunk shares on new groups, with the strength of least loss."""
     n_rows = row_sums(table.of_groups.sums)
     if n_rows.max() <= 1:
-        return estimate(loss, table.of_values.sums, strengths=strengths)
+        return estimate(loss, table.by_value, strengths=strengths)
     chosen = 0
     if len(strengths) > 1:
         chosen = least(group_scores(CHOSEN_BY[loss], [table], strengths=strengths)[0])
@@ -265,7 +275,7 @@ def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.nda
         from holdtrue.categories.group_loops import log_losses
 
         s, t = (float(weight) for weight in pair(strength))
-        known = table.value, table.group, table.sums, table.of_values.sums
+        known = table.value, table.group, table.sums, table.by_value
         others = _others(table)
         wrong = log_losses(*known, others, prior(others), s, t, group_losses)
         return group_losses, float(wrong)
@@ -327,7 +337,7 @@ def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "un
     n_classes, by_group = table.sums.shape[1], table.of_groups.sums
     n_rows = row_sums(by_group)
     if n_classes > 1 and n_rows.max() <= 1:
-        return estimate_rule(criterion, table.of_values.sums, unseen=unseen)
+        return estimate_rule(criterion, table.by_value, unseen=unseen)
     group_losses = _rule_group_losses(criterion, table, unseen)
     base = np.einsum("gk,gk->g", by_group, _rule_losses(criterion, _others(table)))
     chance = 1 - 1 / n_classes
@@ -341,7 +351,7 @@ def rule_group_score(criterion: str, table: GroupTable, *, unseen: str = "unifor
     """Left-out error of rule (4) or (5) on new groups, without standard errors."""
     n_rows = row_sums(table.of_groups.sums)
     if table.sums.shape[1] > 1 and n_rows.max() <= 1:
-        return estimate_rule(criterion, table.of_values.sums, unseen=unseen).score
+        return estimate_rule(criterion, table.by_value, unseen=unseen).score
     return float(_rule_group_losses(criterion, table, unseen).sum()) / float(n_rows.sum())
 
 
@@ -355,7 +365,7 @@ def _rule_group_losses(criterion: str, table: GroupTable, unseen: str) -> np.nda
         from holdtrue.categories.group_loops import ginger_losses
 
         group_losses = np.zeros(len(cost))
-        known = table.value, table.group, table.sums, table.of_values.sums
+        known = table.value, table.group, table.sums, table.by_value
         ginger_losses(*known, cost, group_losses)
         return group_losses
     rest = _rest(table)

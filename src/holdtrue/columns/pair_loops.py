@@ -23,10 +23,10 @@ def add_cells(codes: np.ndarray, group: np.ndarray, label: np.ndarray, cells: np
     Parameters
     ----------
     codes, group, label : ndarray of int, shape (n_rows,)
-    cells : ndarray of int32, shape (n_values, n_groups, n_classes)
+    cells : ndarray of int32, shape (n_values, n_classes, n_groups)
     """
     for i in range(len(codes)):
-        cells[np.uint64(codes[i]), np.uint64(group[i]), np.uint64(label[i])] += 1
+        cells[np.uint64(codes[i]), np.uint64(label[i]), np.uint64(group[i])] += 1
 
 
 @compiled
@@ -37,13 +37,20 @@ def add_pairs(
     for i in range(len(value)):
         v, g = np.uint64(joined[value[i]]), np.uint64(group[i])
         for k in range(counts.shape[1]):
-            cells[v, g, k] += counts[i, k]
+            cells[v, k, g] += counts[i, k]
+
+
+@compiled
+def add_cells_of(joined: np.ndarray, finer: np.ndarray, cells: np.ndarray) -> None:
+    """Add the cells of values to those of their joined value."""
+    for v in range(len(finer)):
+        cells[joined[v]] += finer[v]
 
 
 @compiled
 def take_cells(cells: np.ndarray, pairs: np.ndarray, counts: np.ndarray) -> Any:
     """Number of pairs with rows; they are written as by `count_sorted`, with room for one more."""
-    n_values, n_groups, n_classes = cells.shape
+    n_values, n_classes, n_groups = cells.shape
     n_pairs = 0
     for v in range(n_values):
         for g in range(n_groups):
@@ -51,8 +58,8 @@ def take_cells(cells: np.ndarray, pairs: np.ndarray, counts: np.ndarray) -> Any:
             pairs[0, n_pairs], pairs[1, n_pairs] = v, g
             met = 0
             for k in range(n_classes):
-                counts[n_pairs, k] = cells[v, g, k]
-                met |= cells[v, g, k]
+                counts[n_pairs, k] = cells[v, k, g]
+                met |= cells[v, k, g]
             n_pairs += met > 0
     return n_pairs
 
@@ -198,12 +205,9 @@ def pair_counts(
     n_values, n_groups, n_classes = sizes
     codes, group = (array.astype(np.int32, copy=False) for array in (codes, group))
     if n_values * n_groups * n_classes <= _CELLS_PER_ROW * len(codes):
-        cells = _no_rows(sizes)
+        cells = _no_rows(n_values, n_classes, n_groups)
         add_cells(codes, group, label, cells)
-        n_most = min(n_values * n_groups, len(codes)) + 1
-        pairs, counts = room(2, n_most, np.int32), room(n_most, n_classes, np.int32)
-        n_pairs = take_cells(cells, pairs, counts)
-        return pairs[:, :n_pairs], counts[:n_pairs]
+        return pairs_of_cells(cells)
     group_bits, label_bits = (n_groups - 1).bit_length(), (n_classes - 1).bit_length()
     is_short = (n_values - 1).bit_length() + group_bits + label_bits <= 31
     keys = room(len(codes), 1, np.int32 if is_short else np.int64)[:, 0]
@@ -217,23 +221,46 @@ def pair_counts(
 def joined_counts(
     joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, n_groups: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for joined values, perhaps with pairs without rows; parameters as in `join_pairs`."""
-    sizes = int(joined[-1]) + 1, n_groups, counts.shape[1]
-    if math.prod(sizes) <= _CELLS_PER_ROW * len(value):
-        cells = _no_rows(sizes)
-        add_pairs(joined, value, group, counts, cells)
-        pairs = room(2, sizes[0] * n_groups, np.int32)
-        by_value = pairs.reshape(2, *sizes[:2])
-        by_value[0], by_value[1] = np.arange(sizes[0])[:, None], np.arange(n_groups)
-        return pairs, cells.reshape(-1, sizes[2])
+    """The same for joined values; parameters as in `join_pairs`."""
     pairs, into = room(2, len(value), np.int32), room(len(value), counts.shape[1], np.int32)
     latest = np.full(n_groups, -1, dtype=np.int32)
     n_pairs = join_pairs(joined, value, group, counts, latest, pairs, into)
     return pairs[:, :n_pairs], into[:n_pairs]
 
 
-def _no_rows(sizes: tuple[int, int, int]) -> np.ndarray:
-    """Cells of all values, groups and classes, all 0."""
-    cells = room(sizes[0], sizes[1] * sizes[2], np.int32)
+def joined_cells(
+    joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, n_groups: int
+) -> np.ndarray | None:
+    """Counts by joined value, class and group; None where too few of them have rows.
+
+    Parameters as in `join_pairs`.
+    """
+    sizes = int(joined.max()) + 1, counts.shape[1], n_groups
+    if math.prod(sizes) > _CELLS_PER_ROW * len(value):
+        return None
+    cells = _no_rows(*sizes)
+    add_pairs(joined, value, group, counts, cells)
+    return cells
+
+
+def coarser_cells(joined: np.ndarray, finer: np.ndarray) -> np.ndarray:
+    """Cells of joined values from those of values."""
+    cells = _no_rows(int(joined.max()) + 1, *finer.shape[1:])
+    add_cells_of(joined, finer, cells)
+    return cells
+
+
+def _no_rows(n_values: int, n_classes: int, n_groups: int) -> np.ndarray:
+    """Cells of all values, classes and groups, all 0."""
+    cells = room(n_values, n_classes * n_groups, np.int32)
     cells.fill(0)
-    return cells.reshape(sizes)
+    return cells.reshape(n_values, n_classes, n_groups)
+
+
+def pairs_of_cells(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs with rows, in the order of the values, and their class counts."""
+    n_values, n_classes, n_groups = cells.shape
+    n_most = n_values * n_groups + 1
+    pairs, counts = room(2, n_most, np.int32), room(n_most, n_classes, np.int32)
+    n_pairs = take_cells(cells, pairs, counts)
+    return pairs[:, :n_pairs], counts[:n_pairs]

@@ -27,14 +27,14 @@ class GroupTotals(NamedTuple):
 
     # shape (n, n_classes): class counts; rows alone, in one column, for a numeric target
     sums: np.ndarray
-    n_pairs: np.ndarray  # shape (n,): pairs with rows
+    n_pairs: np.ndarray  # shape (n,)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
     """A column in one reading: sums by value (or bin) and group."""
 
-    # value, group, shape (n_pairs,): codes from 0; each pair once, of bins also pairs without rows
+    # value, group, shape (n_pairs,): codes from 0; each pair once
     value: np.ndarray
     group: np.ndarray
     # shape (n_pairs, n_classes): class counts; or of a numeric target count, mean and higher
@@ -59,6 +59,11 @@ class GroupTable:
         """Sums by group."""
         return self._totals(self.group)
 
+    @property
+    def by_value(self) -> np.ndarray:
+        """Class counts by value, shape (n_values, n_classes)."""
+        return self.of_values.sums
+
     def _totals(self, codes: np.ndarray) -> GroupTotals:
         counts = self.sums[:, :1] if holds_moments(self.sums) else self.sums
         if self.is_long:
@@ -66,12 +71,12 @@ class GroupTable:
 
             return GroupTotals(*sums_of_pairs(codes, counts))
         sums = np.stack([np.bincount(codes, column) for column in counts.T], axis=1)
-        return GroupTotals(sums, np.bincount(codes, counts.any(axis=1)).astype(np.intp))
+        return GroupTotals(sums, np.bincount(codes))
 
     @cached_property
     def rows_by_value(self) -> np.ndarray:
         """Rows with each value, shape (n_values,)."""
-        return row_sums(self.of_values.sums)
+        return row_sums(self.by_value)
 
     @property
     def is_long(self) -> bool:
@@ -94,6 +99,30 @@ class GroupTable:
             int(np.count_nonzero(once)),
             float(sizes.sum(where=once)),
         )
+
+
+class GroupGrid(GroupTable):
+    """A column in bins: counts of every bin, class and group, also where there are no rows."""
+
+    cells: np.ndarray  # of int32, shape (n_values, n_classes, n_groups)
+
+    def __init__(self, cells: np.ndarray, n_bins: int):
+        vars(self).update(cells=cells, n_bins=n_bins)
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        from holdtrue.columns.pair_loops import pairs_of_cells
+
+        return pairs_of_cells(self.cells)
+
+    value = property(lambda self: self._pairs[0][0])
+    group = property(lambda self: self._pairs[0][1])
+    sums = property(lambda self: self._pairs[1])
+    is_long = True
+
+    @cached_property
+    def by_value(self) -> np.ndarray:
+        return self.cells.sum(axis=2, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,12 +244,20 @@ def _joined(bin_of: np.ndarray, finer: GroupTable, n_bins: int) -> GroupTable:
     """Sums by bin and group, given the bin of each value of a finer table; bins rise."""
     if not len(finer.value):
         return GroupTable(finer.value, finer.group, finer.sums, n_bins)
+    if isinstance(finer, GroupGrid):
+        from holdtrue.columns.pair_loops import coarser_cells
+
+        return GroupGrid(coarser_cells(bin_of[: len(finer.cells)], finer.cells), n_bins)
     n_groups = int(finer.group.max()) + 1
     if finer.is_long:
-        from holdtrue.columns.pair_loops import joined_counts
+        from holdtrue.columns.pair_loops import joined_cells, joined_counts
 
+        known = finer.value, finer.group, finer.sums, n_groups
         bin_of = bin_of[: int(finer.value.max()) + 1]
-        pairs, sums = joined_counts(bin_of, finer.value, finer.group, finer.sums, n_groups)
+        cells = joined_cells(bin_of, *known)
+        if cells is not None:
+            return GroupGrid(cells, n_bins)
+        pairs, sums = joined_counts(bin_of, *known)
         return GroupTable(pairs[0], pairs[1], sums, n_bins)
     keys = bin_of[finer.value] * n_groups + finer.group
     keys, places = distinct_keys(keys, len(bin_of) * n_groups)
