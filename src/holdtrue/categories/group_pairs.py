@@ -38,7 +38,7 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     """Sum of ``b_gh b_hg`` over pairs of groups, for shrunk shares."""
     if loss != "error" and min(_products(table)) > _MOST_PRODUCTS:
         return 0.0
-    (by_value, n_groups), by_group = table.of_values, table.of_groups.sums
+    by_value, by_group, n_groups = table.by_value, table.by_group, table.n_by_value
     total = by_group.sum(axis=0)
     n, N = table.rows_by_value, float(total.sum())
     s, t = pair(strength)
@@ -63,7 +63,7 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
 
 def rule_pairs(criterion: str, table: GroupTable) -> float:
     """Sum of ``b_gh b_hg`` over pairs of groups, for rule (4) or (5)."""
-    by_value, n_groups = table.of_values
+    by_value, n_groups = table.by_value, table.n_by_value
     if criterion == "majority":
         return _tie_sum(table.value, table.sums, by_value, 1.0, shared=True)
     if min(_products(table)) > _MOST_PRODUCTS:
@@ -78,8 +78,8 @@ def rule_pairs(criterion: str, table: GroupTable) -> float:
 
 def _products(table: GroupTable) -> tuple[float, float]:
     """Products that ``U U'``, by values, and ``U' U``, by groups, need."""
-    n_classes, per_group = table.sums.shape[1], table.of_groups.n_pairs
-    per_value = np.append(table.of_values.n_pairs, len(per_group))
+    n_classes, per_group = table.sums.shape[1], table.n_by_group
+    per_value = np.append(table.n_by_value, len(per_group))
     by_value, by_group = (float(n @ n) for n in (per_value.astype(float), per_group + 1.0))
     return n_classes * by_value, n_classes**2 * by_group
 
@@ -114,10 +114,10 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
         prior's part is divided.
     """
     by_value_costs, by_group_costs = _products(table)
-    by_group = table.of_groups.sums
+    by_group = table.by_group
     n_groups, n_classes = by_group.shape
     # A value of one group is in no pair of groups, nor is one that does not count.
-    is_shared = (table.of_values.n_pairs > 1) & np.isfinite(rest[:-1])
+    is_shared = (table.n_by_value > 1) & np.isfinite(rest[:-1])
     kept = is_shared[table.value]
     group, counts = table.group[kept], table.sums[kept]
     value = (np.cumsum(is_shared) - 1)[table.value[kept]]

@@ -85,7 +85,7 @@ def meet(value: np.ndarray, group: np.ndarray, sums: np.ndarray) -> GroupTable:
 
 def _others(table: GroupTable) -> np.ndarray:
     """``N_k - M_gk``, shape (n_groups, n_classes)."""
-    by_group = table.of_groups.sums
+    by_group = table.by_group
     return column_total(by_group) - by_group
 
 
@@ -147,7 +147,7 @@ def _blocks(table: GroupTable, n_strengths: int) -> Iterator[_Cells]:
 
 def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     """Losses of groups without a column, summed over their rows, shape (n_groups,)."""
-    by_group, others = table.of_groups.sums, _others(table)
+    by_group, others = table.by_group, _others(table)
     left, n = prior(others), row_sums(by_group)
     if loss == "log_loss":
         return -np.einsum("gk,gk->g", by_group, np.log(left))
@@ -159,7 +159,7 @@ def _no_column(loss: str, table: GroupTable) -> np.ndarray:
 
 def group_no_column(loss: str, table: GroupTable) -> float:
     """Mean loss on new groups without a column."""
-    return float(_no_column(loss, table).sum()) / float(table.of_groups.sums.sum())
+    return float(_no_column(loss, table).sum()) / float(table.by_group.sum())
 
 
 def group_scores(
@@ -181,7 +181,7 @@ def group_scores(
         else:
             for cells in _blocks(table, len(strengths)):
                 row += _losses(loss, cells, finite) @ cells.weight
-    sums /= float(tables[0].of_groups.sums.sum())
+    sums /= float(tables[0].by_group.sum())
     if len(finite) == len(strengths):
         return sums
     no_column = np.full((len(tables), 1), group_no_column(loss, tables[0]))
@@ -198,7 +198,7 @@ class _Priors(NamedTuple):
 
     @classmethod
     def of(cls, table: GroupTable) -> _Priors:
-        by_group, left = table.of_groups.sums, prior(_others(table))
+        by_group, left = table.by_group, prior(_others(table))
         step = np.floor(np.log(left) / _NEAR).astype(np.intp)
         step -= step.min()
         n_near = np.bincount(step.ravel())
@@ -251,7 +251,7 @@ def estimate_groups(
     loss: str, table: GroupTable, *, strengths: Sequence[float] = STRENGTHS
 ) -> Estimate:
     """Left-out loss of the shrunk shares on new groups, with the strength of least loss."""
-    n_rows = row_sums(table.of_groups.sums)
+    n_rows = row_sums(table.by_group)
     if n_rows.max() <= 1:
         return estimate(loss, table.by_value, strengths=strengths)
     chosen = 0
@@ -270,7 +270,7 @@ def estimate_groups(
 
 def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:
     """Losses summed over the rows of each group, and the number of rows whose class is wrong."""
-    group_losses, wrong = np.zeros(len(table.of_groups.sums)), 0.0
+    group_losses, wrong = np.zeros(len(table.by_group)), 0.0
     if loss == "log_loss" and table.is_long:
         from holdtrue.categories.group_loops import log_losses
 
@@ -334,7 +334,7 @@ def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "un
     ``unseen`` says how a value that no other group has is predicted: "uniform", any class alike, or
     "prior", by the same rule from all rows of the other groups.
     """
-    n_classes, by_group = table.sums.shape[1], table.of_groups.sums
+    n_classes, by_group = table.sums.shape[1], table.by_group
     n_rows = row_sums(by_group)
     if n_classes > 1 and n_rows.max() <= 1:
         return estimate_rule(criterion, table.by_value, unseen=unseen)
@@ -349,7 +349,7 @@ def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "un
 
 def rule_group_score(criterion: str, table: GroupTable, *, unseen: str = "uniform") -> float:
     """Left-out error of rule (4) or (5) on new groups, without standard errors."""
-    n_rows = row_sums(table.of_groups.sums)
+    n_rows = row_sums(table.by_group)
     if table.sums.shape[1] > 1 and n_rows.max() <= 1:
         return estimate_rule(criterion, table.by_value, unseen=unseen).score
     return float(_rule_group_losses(criterion, table, unseen).sum()) / float(n_rows.sum())

@@ -537,7 +537,9 @@ def _score(
     """Rows to counts to profile to score, for one column."""
     if groups is not None:
         values, pairs, sums = count_groups(name, table.column(name), target, groups)
-        of_groups = GroupProfile.from_pairs(kind, values, pairs, sums, target.classes, how.max_bins)
+        of_groups = GroupProfile.from_pairs(
+            kind, values, pairs, sums, target.classes, how.max_bins, groups.sums
+        )
         estimate = score_column(of_groups, how)
         if not with_shape:
             return estimate

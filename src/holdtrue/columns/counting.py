@@ -115,6 +115,8 @@ class Groups(NamedTuple):
 
     labels: Any  # the groups
     codes: np.ndarray  # shape (n_rows,): index of the row's group among them
+    # shape (n_groups, n_classes): class counts; rows alone, in one column, for a numeric target
+    sums: np.ndarray
 
     @classmethod
     def from_column(cls, column: Any, target: Target) -> Groups:
@@ -127,7 +129,11 @@ class Groups(NamedTuple):
                 f"groups must have one value per row, {n_rows}. Got {len(column)} values."
             )
         labels, codes = distinct("groups", column)
-        n_times = np.bincount(codes, target.weight, minlength=len(labels))
+        if target.classes is None:
+            sums = np.bincount(codes, target.weight, minlength=len(labels))[:, None]
+        else:
+            sums = table_of(codes, len(labels), target)
+        n_times = row_sums(sums)
         missing = n_times[is_missing(labels)].sum()
         if missing:
             raise InputError(
@@ -137,7 +143,7 @@ class Groups(NamedTuple):
         used = n_times > 0
         if not used.all():
             labels, codes = filtered(labels, used), np.maximum(np.cumsum(used) - 1, 0)[codes]
-        return cls(labels, codes.astype(np.int32, copy=False))
+        return cls(labels, codes.astype(np.int32, copy=False), sums[used].astype(np.float64))
 
 
 def whole_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -264,9 +270,9 @@ def count_groups(
 
         sizes = len(values), n_groups, len(target.classes)
         pairs, table = pair_counts(codes, groups.codes, target.codes, sizes)
-        used = np.zeros(len(values), dtype=bool)
-        used[pairs[0]] = True
-        if not used.all():
+        if pairs[0, -1] + 1 < len(values) or (np.diff(pairs[0]) > 1).any() or pairs[0, 0]:
+            used = np.zeros(len(values), dtype=bool)
+            used[pairs[0]] = True
             place = np.cumsum(used, dtype=np.int32) - np.int32(1)
             values, pairs[0] = filtered(values, used), place[pairs[0]]
         return values, pairs.T, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,6 @@ from holdtrue.sums.profile import Seen
 __all__ = ["GroupProfile", "GroupTable"]
 
 
-class GroupTotals(NamedTuple):
-    """Sums over the pairs of each value, or of each group."""
-
-    # shape (n, n_classes): class counts; rows alone, in one column, for a numeric target
-    sums: np.ndarray
-    n_pairs: np.ndarray  # shape (n,)
-
-
 @dataclass(frozen=True, eq=False)
 class GroupTable:
     """A column in one reading: sums by value (or bin) and group."""
@@ -41,37 +33,48 @@ class GroupTable:
     # moments, shape (n_pairs, 3 or more)
     sums: np.ndarray
     n_bins: int = 0  # 0 where the column is read by value
+    known_groups: np.ndarray | None = None  # `by_group`, where known
 
     @classmethod
-    def from_codes(cls, value: np.ndarray, group: np.ndarray, sums: np.ndarray) -> GroupTable:
+    def from_codes(
+        cls,
+        value: np.ndarray,
+        group: np.ndarray,
+        sums: np.ndarray,
+        by_group: np.ndarray | None = None,
+    ) -> GroupTable:
         """Table of a column read by value; long ones in the types of compiled loops."""
         if not holds_moments(sums) and loops_pay(len(sums)) and sums.sum() < 1 << 31:
             value, group, sums = (a.astype(np.int32, copy=False) for a in (value, group, sums))
-        return cls(value, group, sums)
+        return cls(value, group, sums, known_groups=by_group)
 
     @cached_property
-    def of_values(self) -> GroupTotals:
-        """Sums by value."""
+    def by_value(self) -> np.ndarray:
+        """Class counts by value, shape (n_values, n_classes); for a numeric target, rows alone."""
         return self._totals(self.value)
 
     @cached_property
-    def of_groups(self) -> GroupTotals:
-        """Sums by group."""
-        return self._totals(self.group)
+    def by_group(self) -> np.ndarray:
+        """The same by group, shape (n_groups, n_classes)."""
+        return self._totals(self.group) if self.known_groups is None else self.known_groups
 
-    @property
-    def by_value(self) -> np.ndarray:
-        """Class counts by value, shape (n_values, n_classes)."""
-        return self.of_values.sums
-
-    def _totals(self, codes: np.ndarray) -> GroupTotals:
+    def _totals(self, codes: np.ndarray) -> np.ndarray:
         counts = self.sums[:, :1] if holds_moments(self.sums) else self.sums
         if self.is_long:
             from holdtrue.columns.pair_loops import sums_of_pairs
 
-            return GroupTotals(*sums_of_pairs(codes, counts))
-        sums = np.stack([np.bincount(codes, column) for column in counts.T], axis=1)
-        return GroupTotals(sums, np.bincount(codes))
+            return sums_of_pairs(codes, counts)
+        return np.stack([np.bincount(codes, column) for column in counts.T], axis=1)
+
+    @cached_property
+    def n_by_value(self) -> np.ndarray:
+        """Groups of each value, shape (n_values,)."""
+        return np.bincount(self.value)
+
+    @cached_property
+    def n_by_group(self) -> np.ndarray:
+        """Values of each group, shape (n_groups,)."""
+        return np.bincount(self.group, minlength=len(self.by_group))
 
     @cached_property
     def rows_by_value(self) -> np.ndarray:
@@ -90,11 +93,11 @@ class GroupTable:
 
     def seen(self) -> Seen:
         """How often values come back in another group."""
-        sizes, n_groups = self.rows_by_value, self.of_values.n_pairs
+        sizes, n_groups = self.rows_by_value, self.n_by_value
         once = n_groups == 1
         return Seen(
             float(sizes.sum()),
-            float(np.count_nonzero(self.of_groups.n_pairs)),
+            float(np.count_nonzero(self.by_group.any(axis=1))),
             int(np.count_nonzero(n_groups)),
             int(np.count_nonzero(once)),
             float(sizes.sum(where=once)),
@@ -124,6 +127,18 @@ class GroupGrid(GroupTable):
     def by_value(self) -> np.ndarray:
         return self.cells.sum(axis=2, dtype=np.float64)
 
+    @cached_property
+    def by_group(self) -> np.ndarray:
+        return np.ascontiguousarray(self.cells.sum(axis=0, dtype=np.float64).T)
+
+    @cached_property
+    def n_by_value(self) -> np.ndarray:
+        return np.count_nonzero(self.cells.any(axis=1), axis=1)
+
+    @cached_property
+    def n_by_group(self) -> np.ndarray:
+        return np.count_nonzero(self.cells.any(axis=1), axis=0)
+
 
 @dataclass(frozen=True, eq=False)
 class GroupProfile:
@@ -146,6 +161,7 @@ class GroupProfile:
         sums: np.ndarray,
         classes: tuple[Any, ...] | None,
         max_bins: int = 64,
+        by_group: np.ndarray | None = None,
     ) -> GroupProfile:
         """Profile of a column from its sums by value and group.
 
@@ -158,9 +174,11 @@ class GroupProfile:
         sums : ndarray of shape (n_pairs, width)
         classes : tuple or None
         max_bins : int
+        by_group : ndarray of float64, shape (n_groups, n_classes), optional
+            Sums over the values, the same for every column; for a numeric target, rows alone.
         """
         value, group = map(np.ascontiguousarray, pairs.T)
-        by_value = GroupTable.from_codes(value, group, sums)
+        by_value = GroupTable.from_codes(value, group, sums, by_group)
         missing = is_missing(values)
         if not has_bins(kind) or missing.all():
             if missing[:-1].any():
@@ -237,7 +255,8 @@ def _relabelled(table: GroupTable, order: np.ndarray) -> GroupTable:
     place[order] = np.arange(len(order))
     value = place[table.value]
     pairs = np.argsort(value, kind="stable")
-    return GroupTable(value[pairs], table.group[pairs], table.sums[pairs])
+    known = table.group[pairs], table.sums[pairs]
+    return GroupTable(value[pairs], *known, known_groups=table.known_groups)
 
 
 def _joined(bin_of: np.ndarray, finer: GroupTable, n_bins: int) -> GroupTable:
@@ -258,7 +277,7 @@ def _joined(bin_of: np.ndarray, finer: GroupTable, n_bins: int) -> GroupTable:
         if cells is not None:
             return GroupGrid(cells, n_bins)
         pairs, sums = joined_counts(bin_of, *known)
-        return GroupTable(pairs[0], pairs[1], sums, n_bins)
+        return GroupTable(pairs[0], pairs[1], sums, n_bins, finer.known_groups)
     keys = bin_of[finer.value] * n_groups + finer.group
     keys, places = distinct_keys(keys, len(bin_of) * n_groups)
     sums = sums_by_value(places, len(keys), finer.sums)
