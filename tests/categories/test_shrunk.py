@@ -419,7 +419,7 @@ def test_rows_taken_together_lose_what_they_lose_one_by_one(n_groups, n_classes,
     cells = np.zeros((50, n_classes, n_groups), dtype=np.int32)
     cells[pairs[:, 0], :, pairs[:, 1]] = counts
     one_by_one = group_scores("log_loss", [short], strengths=finite)[0]
-    for table in (long, GroupGrid(cells, 50)):
+    for table in (long, GroupGrid(cells, 50, long.by_group)):
         together = grouped._log_sums(table, finite, grouped._Priors.of(long)) / counts.sum()
         np.testing.assert_allclose(together, one_by_one, rtol=1e-12, atol=5e-14)
 

@@ -36,7 +36,7 @@ _MOST_PRODUCTS = 3e6
 
 def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     """Sum of ``b_gh b_hg`` over pairs of groups, for shrunk shares."""
-    if loss != "error" and min(_products(table)) > _MOST_PRODUCTS:
+    if loss != "error" and _takes_long(table):
         return 0.0
     by_value, by_group, n_groups = table.by_value, table.by_group, table.n_by_value
     total = by_group.sum(axis=0)
@@ -66,7 +66,7 @@ def rule_pairs(criterion: str, table: GroupTable) -> float:
     by_value, n_groups = table.by_value, table.n_by_value
     if criterion == "majority":
         return _tie_sum(table.value, table.sums, by_value, 1.0, shared=True)
-    if min(_products(table)) > _MOST_PRODUCTS:
+    if _takes_long(table):
         return 0.0
     n = row_sums(by_value)
     q = np.append(by_value, np.zeros((1, by_value.shape[1])), axis=0)
@@ -76,12 +76,28 @@ def rule_pairs(criterion: str, table: GroupTable) -> float:
     return share_pairs_sum("ginger", table, q, divisors)
 
 
-def _products(table: GroupTable) -> tuple[float, float]:
-    """Products that ``U U'``, by values, and ``U' U``, by groups, need."""
-    n_classes, per_group = table.sums.shape[1], table.n_by_group
-    per_value = np.append(table.n_by_value, len(per_group))
-    by_value, by_group = (float(n @ n) for n in (per_value.astype(float), per_group + 1.0))
-    return n_classes * by_value, n_classes**2 * by_group
+def _takes_long(table: GroupTable) -> bool:
+    """Whether neither of the products of U with itself is small."""
+    by_value, n_groups = _products_by_value(table), len(table.by_group)
+    # By groups there are at least as many products as if all had the same number of values.
+    n_pairs = float(table.n_by_value.sum() + n_groups)
+    least = table.by_group.shape[1] ** 2 * n_pairs**2 / n_groups
+    if min(by_value, least) > _MOST_PRODUCTS:
+        return True
+    return min(by_value, _products_by_group(table)) > _MOST_PRODUCTS
+
+
+def _products_by_value(table: GroupTable) -> float:
+    """Products that ``U U'`` needs."""
+    n_groups, n_classes = table.by_group.shape
+    per_value = table.n_by_value.astype(np.float64)
+    return n_classes * (float(per_value @ per_value) + n_groups**2)
+
+
+def _products_by_group(table: GroupTable) -> float:
+    """Products that ``U' U`` needs."""
+    per_group = table.n_by_group + 1.0
+    return table.by_group.shape[1] ** 2 * float(per_group @ per_group)
 
 
 def _rows_left(n: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
@@ -113,7 +129,6 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
         ``d_v`` of each value, infinite if the value does not count; last, the number by which the
         prior's part is divided.
     """
-    by_value_costs, by_group_costs = _products(table)
     by_group = table.by_group
     n_groups, n_classes = by_group.shape
     # A value of one group is in no pair of groups, nor is one that does not count.
@@ -134,7 +149,8 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
     column = (code[:, None] * n_classes + np.arange(n_classes)).ravel()
     shape = (n_groups, len(q) * n_classes)
     U = csr_array((excess.ravel(), (np.repeat(row, n_classes), column)), shape=shape)
-    product = U @ U.T if by_value_costs < by_group_costs else U.T @ U
+    is_by_value = _products_by_value(table) < _products_by_group(table)
+    product = U @ U.T if is_by_value else U.T @ U
     alone = np.bincount(row, (excess * excess).sum(axis=1), n_groups)
     return max(float(np.square(product.data).sum()) - float(alone @ alone), 0.0)
 

@@ -157,26 +157,33 @@ def join_pairs(
 
 
 @compiled
-def add_totals(codes: np.ndarray, counts: np.ndarray, sums: np.ndarray) -> None:
-    """Add the counts of pairs to those of their value or group.
+def add_totals(
+    codes: np.ndarray, counts: np.ndarray, sums: np.ndarray, n_pairs: np.ndarray
+) -> None:
+    """Add the counts of pairs to those of their value or group, and count its pairs.
 
     Parameters
     ----------
     codes : ndarray of int32, shape (n_pairs,)
     counts : ndarray of int32, shape (n_pairs, n_classes)
     sums : ndarray of float64, shape (n_codes, n_classes)
+    n_pairs : ndarray of int64, shape (n_codes,)
     """
     for i in range(len(codes)):
+        code = np.uint64(codes[i])
+        n_pairs[code] += 1
         for k in range(counts.shape[1]):
-            sums[np.uint64(codes[i]), k] += counts[i, k]
+            sums[code, k] += counts[i, k]
 
 
-def sums_of_pairs(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Counts by value or by group; parameters as in `add_totals`."""
-    sums = room(int(codes.max()) + 1, counts.shape[1], np.float64)
+def sums_of_pairs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Counts by value or by group, and its number of pairs; parameters as in `add_totals`."""
+    n_codes = int(codes.max()) + 1
+    sums, n_pairs = room(n_codes, counts.shape[1], np.float64), room(n_codes, 1, np.int64)[:, 0]
     sums.fill(0)
-    add_totals(codes, counts, sums)
-    return sums
+    n_pairs.fill(0)
+    add_totals(codes, counts, sums, n_pairs)
+    return sums, n_pairs
 
 
 def pair_counts(

@@ -44,37 +44,44 @@ class GroupTable:
         by_group: np.ndarray | None = None,
     ) -> GroupTable:
         """Table of a column read by value; long ones in the types of compiled loops."""
-        if not holds_moments(sums) and loops_pay(len(sums)) and sums.sum() < 1 << 31:
+        is_short = sums.dtype == np.int32 or sums.sum() < 1 << 31
+        if not holds_moments(sums) and loops_pay(len(sums)) and is_short:
             value, group, sums = (a.astype(np.int32, copy=False) for a in (value, group, sums))
         return cls(value, group, sums, known_groups=by_group)
 
     @cached_property
     def by_value(self) -> np.ndarray:
         """Class counts by value, shape (n_values, n_classes); for a numeric target, rows alone."""
-        return self._totals(self.value)
-
-    @cached_property
-    def by_group(self) -> np.ndarray:
-        """The same by group, shape (n_groups, n_classes)."""
-        return self._totals(self.group) if self.known_groups is None else self.known_groups
-
-    def _totals(self, codes: np.ndarray) -> np.ndarray:
-        counts = self.sums[:, :1] if holds_moments(self.sums) else self.sums
-        if self.is_long:
-            from holdtrue.columns.pair_loops import sums_of_pairs
-
-            return sums_of_pairs(codes, counts)
-        return np.stack([np.bincount(codes, column) for column in counts.T], axis=1)
+        return self._of_values[0]
 
     @cached_property
     def n_by_value(self) -> np.ndarray:
         """Groups of each value, shape (n_values,)."""
-        return np.bincount(self.value)
+        return self._of_values[1]
+
+    @cached_property
+    def by_group(self) -> np.ndarray:
+        """Class counts by group, shape (n_groups, n_classes); for a numeric target, rows alone."""
+        return self._totals(self.group)[0] if self.known_groups is None else self.known_groups
 
     @cached_property
     def n_by_group(self) -> np.ndarray:
         """Values of each group, shape (n_groups,)."""
         return np.bincount(self.group, minlength=len(self.by_group))
+
+    @cached_property
+    def _of_values(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._totals(self.value)
+
+    def _totals(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums over the pairs of each value or group, and its number of pairs."""
+        counts = self.sums[:, :1] if holds_moments(self.sums) else self.sums
+        if self.is_long:
+            from holdtrue.columns.pair_loops import sums_of_pairs
+
+            return sums_of_pairs(codes, counts)
+        columns = [np.bincount(codes, column) for column in counts.T]
+        return np.stack(columns, axis=1), np.bincount(codes)
 
     @cached_property
     def rows_by_value(self) -> np.ndarray:
@@ -109,8 +116,8 @@ class GroupGrid(GroupTable):
 
     cells: np.ndarray  # of int32, shape (n_values, n_classes, n_groups)
 
-    def __init__(self, cells: np.ndarray, n_bins: int):
-        vars(self).update(cells=cells, n_bins=n_bins)
+    def __init__(self, cells: np.ndarray, n_bins: int, by_group: np.ndarray):
+        vars(self).update(cells=cells, n_bins=n_bins, by_group=by_group)
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -125,11 +132,7 @@ class GroupGrid(GroupTable):
 
     @cached_property
     def by_value(self) -> np.ndarray:
-        return self.cells.sum(axis=2, dtype=np.float64)
-
-    @cached_property
-    def by_group(self) -> np.ndarray:
-        return np.ascontiguousarray(self.cells.sum(axis=0, dtype=np.float64).T)
+        return self.cells.sum(axis=2).astype(np.float64)
 
     @cached_property
     def n_by_value(self) -> np.ndarray:
@@ -261,23 +264,24 @@ def _relabelled(table: GroupTable, order: np.ndarray) -> GroupTable:
 
 def _joined(bin_of: np.ndarray, finer: GroupTable, n_bins: int) -> GroupTable:
     """Sums by bin and group, given the bin of each value of a finer table; bins rise."""
-    if not len(finer.value):
-        return GroupTable(finer.value, finer.group, finer.sums, n_bins)
+    n_groups, cells = len(finer.by_group), None
     if isinstance(finer, GroupGrid):
         from holdtrue.columns.pair_loops import coarser_cells
 
-        return GroupGrid(coarser_cells(bin_of[: len(finer.cells)], finer.cells), n_bins)
-    n_groups = int(finer.group.max()) + 1
-    if finer.is_long:
+        cells = coarser_cells(bin_of[: len(finer.cells)], finer.cells)
+    elif not len(finer.value):
+        return GroupTable(finer.value, finer.group, finer.sums, n_bins)
+    elif finer.is_long:
         from holdtrue.columns.pair_loops import joined_cells, joined_counts
 
         known = finer.value, finer.group, finer.sums, n_groups
-        bin_of = bin_of[: int(finer.value.max()) + 1]
+        bin_of = bin_of[: len(finer.by_value)]
         cells = joined_cells(bin_of, *known)
-        if cells is not None:
-            return GroupGrid(cells, n_bins)
-        pairs, sums = joined_counts(bin_of, *known)
-        return GroupTable(pairs[0], pairs[1], sums, n_bins, finer.known_groups)
+        if cells is None:
+            pairs, sums = joined_counts(bin_of, *known)
+            return GroupTable(pairs[0], pairs[1], sums, n_bins, finer.by_group)
+    if cells is not None:
+        return GroupGrid(cells, n_bins, finer.by_group)
     keys = bin_of[finer.value] * n_groups + finer.group
     keys, places = distinct_keys(keys, len(bin_of) * n_groups)
     sums = sums_by_value(places, len(keys), finer.sums)
