@@ -148,13 +148,13 @@ def _blocks(table: GroupTable, n_strengths: int) -> Iterator[_Cells]:
 def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     """Losses of groups without a column, summed over their rows, shape (n_groups,)."""
     by_group, others = table.by_group, _others(table)
-    left, n = prior(others), row_sums(by_group)
+    if loss == "error":
+        return row_sums(by_group) - by_group[np.arange(len(by_group)), others.argmax(axis=1)]
+    left = prior(others)
     if loss == "log_loss":
         return -np.einsum("gk,gk->g", by_group, np.log(left))
-    if loss == "brier":
-        hit = np.einsum("gk,gk->g", by_group, left)
-        return n * (1 + np.einsum("gk,gk->g", left, left)) - 2 * hit
-    return n - by_group[np.arange(len(n)), others.argmax(axis=1)]
+    hit, squares = (np.einsum("gk,gk->g", each, left) for each in (by_group, left))
+    return row_sums(by_group) * (1 + squares) - 2 * hit
 
 
 def group_no_column(loss: str, table: GroupTable) -> float:

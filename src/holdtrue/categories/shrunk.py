@@ -239,7 +239,8 @@ def tie_pairs(
 
 def prior(total: np.ndarray) -> np.ndarray:
     """``π_k = (N_k + 1/K)/(N + 1)``, shares where the value says nothing."""
-    return (total + 1 / total.shape[-1]) / (total.sum(axis=-1, keepdims=True) + 1)
+    N = row_sums(total)[:, None] if total.ndim == 2 else total.sum()
+    return (total + 1 / total.shape[-1]) / (N + 1)
 
 
 def shares(counts: np.ndarray, total: np.ndarray, strength: float) -> np.ndarray:

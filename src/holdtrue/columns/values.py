@@ -227,7 +227,7 @@ def is_missing(values: Any) -> np.ndarray:
     """Mask of the missing value."""
     if isinstance(values, np.ndarray):
         return np.array([value is None for value in values], dtype=bool)
-    return np.asarray(values.is_null())
+    return np.asarray(values.is_null()) if values.null_count else np.zeros(len(values), dtype=bool)
 
 
 def filtered(values: Any, mask: np.ndarray) -> Any:

@@ -107,7 +107,7 @@ class GroupTable:
             float(np.count_nonzero(self.by_group.any(axis=1))),
             int(np.count_nonzero(n_groups)),
             int(np.count_nonzero(once)),
-            float(sizes.sum(where=once)),
+            float(sizes @ once),  # several times faster than a sum by mask
         )
 
 
