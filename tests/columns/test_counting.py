@@ -132,6 +132,17 @@ def test_pairs_of_value_and_group_are_counted_alike(monkeypatch, rows):
     assert found[0] == found[1 << 62]
 
 
+def test_pairs_beyond_63_bits_are_counted_alike(monkeypatch):
+    monkeypatch.setattr(counting, "LONG", 0)
+    label = np.array([0, 1, 2, 0, 1, 2], dtype=np.uint8)
+    target = Target(label, (0, 1, 2), None)
+    groups = Groups(range(1 << 60), np.array([4, 4, 2, 2, 1, 1]), np.zeros((0, 3)))
+    values, pairs, table = count_groups("x", pa.array([3, 3, 3, 0, 2, 1]), target, groups)
+    assert values.to_pylist() == [0, 1, 2, 3]
+    assert pairs.tolist() == [[0, 2], [1, 1], [2, 1], [3, 2], [3, 4]]
+    assert table.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1], [1, 1, 0]]
+
+
 @small
 @given(
     st.lists(

@@ -265,10 +265,11 @@ def count_groups(
     _check_length(column, target)
     values, codes = distinct(name, column)
     n_groups = len(groups.labels)
-    if target.classes is not None and target.weight is None and len(codes) >= LONG:
+    sizes = len(values), n_groups, len(target.classes or ())
+    fits_word = sum(size.bit_length() for size in sizes) <= 63
+    if target.classes is not None and target.weight is None and len(codes) >= LONG and fits_word:
         from holdtrue.columns.pair_loops import pair_counts
 
-        sizes = len(values), n_groups, len(target.classes)
         pairs, table = pair_counts(codes, groups.codes, target.codes, sizes)
         if pairs[0, -1] + 1 < len(values) or (np.diff(pairs[0]) > 1).any() or pairs[0, 0]:
             used = np.zeros(len(values), dtype=bool)
