@@ -516,7 +516,7 @@ def test_pairs_of_groups_are_summed_over_all_pairs(rows, loss, a):
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(n_classes), size=v.max() + 2)
     rest = rng.uniform(1, 5, size=v.max() + 2)
-    found = group_pairs.share_pairs_sum(loss, table, q, rest)
+    found = group_pairs.share_pairs_sum(loss, table, np.arange(v.max() + 1), q, rest)
     expected = 0.0
     for g in np.unique(group):
         for h in np.unique(group):

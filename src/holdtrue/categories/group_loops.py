@@ -64,7 +64,7 @@ def log_sums(
     counts : ndarray of int32, shape (n_pairs, n_classes)
     by_value : ndarray of shape (n_values, n_classes)
         ``C_vk``
-    near : ndarray of int64, shape (n_groups, n_classes)
+    near : ndarray of int32, shape (n_groups, n_classes)
         Which of ``priors`` is near ``π_k⁻``.
     apart : ndarray of shape (n_groups, n_classes)
         ε of ``π_k⁻ = π (1 + ε)``, π the prior that is near.
@@ -146,8 +146,9 @@ def grid_log_sums(
                 alone[0] = -n
                 add_logs(n_all - n, alone, 1.0, inverse, sums)
         for n in range(_MOST):
-            add_logs(n_all - n, held[last, n], 1.0, inverse, sums)
-        held[last] = 0.0
+            if held[last, n, 0] < 0.0:
+                add_logs(n_all - n, held[last, n], 1.0, inverse, sums)
+                held[last, n] = 0.0
         for k in range(n_classes):
             for g in range(n_groups):
                 c, at, term = cells[v, k, g], np.uint64(near[k, g]), 1.0
@@ -162,10 +163,11 @@ def grid_log_sums(
                         term *= apart[k, g]
                     add_logs(by_value[v, k] - c, alone, priors[at], inverse, sums)
             for p in range(last):
-                for n in range(1, _MOST):
-                    held[p, n] *= n
-                    add_logs(by_value[v, k] - n, held[p, n], priors[p], inverse, sums)
-                held[p] = 0.0
+                for n in range(_MOST):
+                    if held[p, n, 0] > 0.0:
+                        held[p, n] *= n
+                        add_logs(by_value[v, k] - n, held[p, n], priors[p], inverse, sums)
+                        held[p, n] = 0.0
     return sums
 
 

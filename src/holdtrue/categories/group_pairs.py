@@ -51,14 +51,13 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
         everything = np.zeros(len(by_group), dtype=np.intp)
         whole = _tie_sum(everything, by_group, total[None], 1.0, shared=False)
         return pairs + alone**2 * whole
-    n_left = _rows_left(n, n_groups)
-    weights = t / (s * n_left + t)  # of the prior in the shares of a value
-    q = np.zeros((len(n) + 1, len(total)))
+    # A value of one group is in no pair of groups, nor does a value count at infinite strength.
     shared = np.flatnonzero((n_groups > 1) & (s > 0))
-    q[shared], q[-1] = shares(by_value[shared], total, strength), prior(total)
-    divisors = s * n_left + t if s else np.full(len(n), math.inf)
-    divisors = np.append(divisors, N * N / (n @ weights**2))
-    return share_pairs_sum(loss, table, q, divisors)
+    n = n[shared]
+    d = s * _rows_left(n, n_groups[shared]) + t
+    of_prior = N - n.sum() + n @ np.square(t / d)  # rows, by the prior's weight in their shares
+    q = np.append(shares(by_value[shared], total, strength), prior(total)[None], axis=0)
+    return share_pairs_sum(loss, table, shared, q, np.append(d, N * N / of_prior))
 
 
 def rule_pairs(criterion: str, table: GroupTable) -> float:
@@ -68,12 +67,11 @@ def rule_pairs(criterion: str, table: GroupTable) -> float:
         return _tie_sum(table.value, table.sums, by_value, 1.0, shared=True)
     if _takes_long(table):
         return 0.0
-    n = row_sums(by_value)
-    q = np.append(by_value, np.zeros((1, by_value.shape[1])), axis=0)
-    q[:-1] /= np.maximum(n, 1)[:, None]
-    n_left = _rows_left(n, n_groups)
-    divisors = np.append(np.where(n_left > 0, n_left, math.inf), math.inf)  # no prior
-    return share_pairs_sum("ginger", table, q, divisors)
+    shared = np.flatnonzero(n_groups > 1)
+    n = row_sums(by_value[shared])
+    q = np.append(by_value[shared] / n[:, None], np.zeros((1, by_value.shape[1])), axis=0)
+    d = np.append(_rows_left(n, n_groups[shared]), math.inf)  # no prior
+    return share_pairs_sum("ginger", table, shared, q, d)
 
 
 def _takes_long(table: GroupTable) -> bool:
@@ -102,7 +100,7 @@ def _products_by_group(table: GroupTable) -> float:
 
 def _rows_left(n: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
     """Rows of each value without an average group of it; with a group per row ``n - 1``."""
-    return n * (1 - 1 / np.maximum(n_groups, 1))
+    return n * (1 - 1 / n_groups)
 
 
 def _tie_sum(
@@ -116,27 +114,29 @@ def _tie_sum(
     return float(tie_pairs_sum(value, counts, leaders, lead, shared=shared).sum())
 
 
-def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarray) -> float:
+def share_pairs_sum(
+    loss: str, table: GroupTable, shared: np.ndarray, q: np.ndarray, d: np.ndarray
+) -> float:
     """Sum of ``b_gh b_hg`` over pairs of groups.
 
     Parameters
     ----------
     loss : {"log_loss", "brier", "ginger"}
     table : GroupTable
-    q : ndarray of shape (n_values + 1, n_classes)
-        Shares of each value; the last row are those of all rows, the prior.
-    rest : ndarray of shape (n_values + 1,)
-        ``d_v`` of each value, infinite if the value does not count; last, the number by which the
-        prior's part is divided.
+    shared : ndarray of int, shape (n_shared,)
+        Values that count.
+    q : ndarray of shape (n_shared + 1, n_classes)
+        Shares of each of them; the last row are those of all rows, the prior.
+    d : ndarray of shape (n_shared + 1,)
+        ``d_v`` of each of them; last, the number by which the prior's part is divided.
     """
     by_group = table.by_group
     n_groups, n_classes = by_group.shape
-    # A value of one group is in no pair of groups, nor is one that does not count.
-    is_shared = (table.n_by_value > 1) & np.isfinite(rest[:-1])
-    kept = is_shared[table.value]
-    group, counts = table.group[kept], table.sums[kept]
-    value = (np.cumsum(is_shared) - 1)[table.value[kept]]
-    q, rest = (each[np.append(is_shared, True)] for each in (q, rest))
+    place = np.full(len(table.by_value), -1)
+    place[shared] = np.arange(len(shared))
+    place = place[table.value]
+    kept = np.flatnonzero(place >= 0)
+    value, group, counts = place[kept], table.group[kept], table.sums[kept]
     code = np.concatenate([value, np.full(n_groups, len(q) - 1)])
     row = np.concatenate([group, np.arange(n_groups)])
     rows = np.concatenate([counts, by_group])
@@ -145,7 +145,7 @@ def share_pairs_sum(loss: str, table: GroupTable, q: np.ndarray, rest: np.ndarra
         excess = excess / np.sqrt(np.where(q > 0, q, 1.0))[code]
     elif loss == "brier":
         excess = excess * np.sqrt(2.0)
-    excess = excess / np.sqrt(rest)[code, None]
+    excess = excess / np.sqrt(d)[code, None]
     column = (code[:, None] * n_classes + np.arange(n_classes)).ravel()
     shape = (n_groups, len(q) * n_classes)
     U = csr_array((excess.ravel(), (np.repeat(row, n_classes), column)), shape=shape)

@@ -202,7 +202,7 @@ class _Priors(NamedTuple):
         step = np.floor(np.log(left) / _NEAR).astype(np.intp)
         step -= step.min()
         n_near = np.bincount(step.ravel())
-        near = (np.cumsum(n_near > 0) - 1)[step]
+        near = (np.cumsum(n_near > 0, dtype=np.int32) - np.int32(1))[step]
         priors = np.bincount(near.ravel(), left.ravel()) / n_near[n_near > 0]
         apart = left / priors[near] - 1
         # The first term left out is ``ε^n/n``; two lengths, for two compiled loops.

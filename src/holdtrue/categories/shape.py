@@ -32,7 +32,7 @@ from holdtrue.categories.score import ColumnEstimate, Scoring
 from holdtrue.categories.shrunk import column_total, prior, shares
 from holdtrue.categories.shrunk_mean import shrunk_means
 from holdtrue.columns.bins import has_bins
-from holdtrue.columns.counting import grouped_moments, holds_moments, rows_by_value
+from holdtrue.columns.counting import grouped_moments, holds_moments, row_sums, rows_by_value
 from holdtrue.columns.outline import Outline
 from holdtrue.columns.parts import whole_part
 from holdtrue.evidence import Shape
@@ -206,12 +206,12 @@ def design_effect(table: GroupTable) -> float:
     ``Σ u²`` over values and groups, u what a group has beyond its value, divided by the same of
     rows; at least 1.
     """
-    by_value = sums_by_value(table.value, int(table.value.max()) + 1, table.sums)
     if holds_moments(table.sums):
-        u = table.sums[:, :1] * (table.sums[:, 1] - by_value[table.value, 1])[:, None]
-        of_rows = float(by_value[:, 2].sum())
+        moments = sums_by_value(table.value, int(table.value.max()) + 1, table.sums)
+        u = table.sums[:, :1] * (table.sums[:, 1] - moments[table.value, 1])[:, None]
+        of_rows = float(moments[:, 2].sum())
     else:
-        n = np.maximum(by_value.sum(axis=1, keepdims=True), 1)
-        u = table.sums - table.sums.sum(axis=1, keepdims=True) * (by_value / n)[table.value]
-        of_rows = float((by_value * (1 - by_value / n)).sum())
-    return max(float(np.square(u).sum()) / of_rows, 1.0) if of_rows > 0 else 1.0
+        q = table.by_value / np.maximum(table.rows_by_value, 1)[:, None]
+        u = table.sums - row_sums(table.sums)[:, None] * q[table.value]
+        of_rows = float((table.by_value * (1 - q)).sum())
+    return max(float(np.vdot(u, u)) / of_rows, 1.0) if of_rows > 0 else 1.0

@@ -268,14 +268,12 @@ def count_groups(
     sizes = len(values), n_groups, len(target.classes or ())
     fits_word = sum(size.bit_length() for size in sizes) <= 63
     if target.classes is not None and target.weight is None and len(codes) >= LONG and fits_word:
-        from holdtrue.columns.pair_loops import pair_counts
+        from holdtrue.columns.pair_loops import number_values, pair_counts
 
         pairs, table = pair_counts(codes, groups.codes, target.codes, sizes)
-        if pairs[0, -1] + 1 < len(values) or (np.diff(pairs[0]) > 1).any() or pairs[0, 0]:
-            used = np.zeros(len(values), dtype=bool)
-            used[pairs[0]] = True
-            place = np.cumsum(used, dtype=np.int32) - np.int32(1)
-            values, pairs[0] = filtered(values, used), place[pairs[0]]
+        used = np.zeros(len(values), dtype=bool)
+        if number_values(pairs[0], used) < len(values):
+            values = filtered(values, used)
         return values, pairs.T, table
     keys = codes.astype(np.int64) * n_groups
     keys += groups.codes

@@ -115,6 +115,26 @@ def count_sorted(
 
 
 @compiled
+def number_values(value: np.ndarray, used: np.ndarray) -> Any:
+    """Number of different values; they are numbered from 0, and marked as used.
+
+    Parameters
+    ----------
+    value : ndarray of int32, shape (n_pairs,)
+        In order.
+    used : ndarray of bool, shape (n_values,)
+    """
+    n_values, latest = 0, -1
+    for i in range(len(value)):
+        if value[i] != latest:
+            latest = value[i]
+            used[latest] = True
+            n_values += 1
+        value[i] = n_values - 1
+    return n_values
+
+
+@compiled
 def join_pairs(
     joined: np.ndarray,
     value: np.ndarray,
