@@ -48,6 +48,7 @@ def log_sums(
     by_value: np.ndarray,
     near: np.ndarray,
     apart: np.ndarray,
+    logs: np.ndarray,
     priors: np.ndarray,
     inverse: np.ndarray,
     terms: tuple[int, ...],
@@ -66,8 +67,8 @@ def log_sums(
         ``C_vk``
     near : ndarray of int32, shape (n_groups, n_classes)
         Which of ``priors`` is near ``π_k⁻``.
-    apart : ndarray of shape (n_groups, n_classes)
-        ε of ``π_k⁻ = π (1 + ε)``, π the prior that is near.
+    apart, logs : ndarray of shape (n_groups, n_classes)
+        ε of ``π_k⁻ = π (1 + ε)``, π the prior that is near; ``log π_k⁻``.
     priors : ndarray of shape (n_priors,)
         The last is 1, for the first term.
     inverse : ndarray of shape (n_strengths,)
@@ -82,14 +83,20 @@ def log_sums(
     sums = np.zeros(len(inverse))
     held = np.zeros((len(priors) * n_places, len(terms)))
     rests = np.zeros(len(held))
+    unseen = 0.0
     for i in range(len(value)):
         v, g = np.uint64(value[i]), np.uint64(group[i])
         n_rest, n_rows = 0.0, 0
         for k in range(counts.shape[1]):
+            n_rest += by_value[v, k] - counts[i, k]
+            n_rows += counts[i, k]
+        if n_rest == 0.0:
+            for k in range(counts.shape[1]):
+                unseen -= counts[i, k] * logs[g, k]
+            continue
+        for k in range(counts.shape[1]):
             c = counts[i, k]
             rest = by_value[v, k] - c
-            n_rest += rest
-            n_rows += c
             if c > 0:
                 at = np.uint64(near[g, k] * n_places + (np.int64(rest) & (n_places - 1)))
                 if rests[at] != rest:
@@ -106,7 +113,7 @@ def log_sums(
         held[at, 0] -= n_rows
     for place in range(len(held)):
         add_logs(rests[place], held[place], priors[place // n_places], inverse, sums)
-    return sums
+    return sums + unseen
 
 
 @compiled

@@ -193,13 +193,15 @@ class _Priors(NamedTuple):
 
     near: np.ndarray  # shape (n_groups, n_classes): which prior
     apart: np.ndarray  # shape (n_groups, n_classes): ε
+    logs: np.ndarray  # shape (n_groups, n_classes): ``log π⁻``
     priors: np.ndarray
     terms: tuple[int, ...]
 
     @classmethod
     def of(cls, table: GroupTable) -> _Priors:
         by_group, left = table.by_group, prior(_others(table))
-        step = np.floor(np.log(left) / _NEAR).astype(np.intp)
+        logs = np.log(left)
+        step = np.floor(logs / _NEAR).astype(np.intp)
         step -= step.min()
         n_near = np.bincount(step.ravel())
         near = (np.cumsum(n_near > 0, dtype=np.int32) - np.int32(1))[step]
@@ -208,7 +210,7 @@ class _Priors(NamedTuple):
         # The first term left out is ``ε^n/n``; two lengths, for two compiled loops.
         left_out = float(np.vdot(by_group, np.square(apart * apart))) / 4
         n_terms = 4 if left_out < _LEFT_OUT * float(by_group.sum()) else 8
-        return cls(near, apart, np.append(priors, 1.0), (0,) * n_terms)
+        return cls(near, apart, logs, np.append(priors, 1.0), (0,) * n_terms)
 
 
 def _log_sums(table: GroupTable, strengths: Sequence[float], known: _Priors) -> np.ndarray:
@@ -216,7 +218,7 @@ def _log_sums(table: GroupTable, strengths: Sequence[float], known: _Priors) -> 
     from holdtrue.categories.group_loops import grid_log_sums, log_sums
 
     s, t = pair(strengths)
-    near, apart, priors, terms = known
+    near, apart, logs, priors, terms = known
     rest = priors, s / t, terms
     sums: np.ndarray
     if isinstance(table, GroupGrid):
@@ -224,7 +226,7 @@ def _log_sums(table: GroupTable, strengths: Sequence[float], known: _Priors) -> 
         sums = grid_log_sums(table.cells, table.by_value, near, apart, *rest)
     else:
         pairs = table.value, table.group, table.sums
-        sums = log_sums(*pairs, table.by_value, near, apart, *rest)
+        sums = log_sums(*pairs, table.by_value, near, apart, logs, *rest)
     return sums
 
 
