@@ -86,15 +86,17 @@ def log_sums(
     unseen = 0.0
     for i in range(len(value)):
         v, g = np.uint64(value[i]), np.uint64(group[i])
-        n_rest, n_rows = 0.0, 0
+        n_rest, n_rows, first = 0.0, 0, 0
         for k in range(counts.shape[1]):
             n_rest += by_value[v, k] - counts[i, k]
             n_rows += counts[i, k]
+            first += k * counts[i, k]
         if n_rest == 0.0:
             for k in range(counts.shape[1]):
                 unseen -= counts[i, k] * logs[g, k]
             continue
-        for k in range(counts.shape[1]):
+        # Of one row the class is known, and no branch depends on it.
+        for k in range(first, first + 1) if n_rows == 1 else range(0, counts.shape[1]):
             c = counts[i, k]
             rest = by_value[v, k] - c
             if c > 0:

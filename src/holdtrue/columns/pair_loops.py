@@ -36,6 +36,13 @@ def add_pairs(
     """Add pairs to the cells of their joined value and group; parameters as in `join_pairs`."""
     for i in range(len(value)):
         v, g = np.uint64(joined[value[i]]), np.uint64(group[i])
+        n_rows, first = 0, 0
+        for k in range(counts.shape[1]):
+            n_rows += counts[i, k]
+            first += k * counts[i, k]
+        if n_rows == 1:
+            cells[v, np.uint64(first), g] += 1
+            continue
         for k in range(counts.shape[1]):
             cells[v, k, g] += counts[i, k]
 
@@ -44,7 +51,10 @@ def add_pairs(
 def add_cells_of(joined: np.ndarray, finer: np.ndarray, cells: np.ndarray) -> None:
     """Add the cells of values to those of their joined value."""
     for v in range(len(finer)):
-        cells[joined[v]] += finer[v]
+        into = cells[joined[v]]
+        for k in range(finer.shape[1]):
+            for g in range(finer.shape[2]):
+                into[k, g] += finer[v, k, g]
 
 
 @compiled
