@@ -16,7 +16,7 @@ from hypothesis import given
 
 from holdtrue import Counts, GingerSelector, rank_columns
 from holdtrue.categories import shrunk, shrunk_mean
-from holdtrue.categories.score import CRITERIA, NUMERIC_CRITERIA
+from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.shrunk import finer_gain
 from holdtrue.categories.shrunk_mean import finer_mean_gain
 from holdtrue.columns.counting import grouped_moments

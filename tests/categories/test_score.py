@@ -11,12 +11,11 @@ from hypothesis import given
 
 from holdtrue import Counts, GingerSelector
 from holdtrue.categories import kernel
+from holdtrue.categories.criteria import CRITERIA, criterion_for
 from holdtrue.categories.score import (
-    CRITERIA,
     Scoring,
     categorical_mask,
     check_classes,
-    criterion_for,
     looks_like_group,
     score_column,
     score_order,

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 
 from holdtrue import Counts, GingerSelector, Profile
 from holdtrue.categories import kernel
-from holdtrue.categories.score import NUMERIC_CRITERIA, Scoring, score_column
+from holdtrue.categories.criteria import NUMERIC_CRITERIA
+from holdtrue.categories.score import Scoring, score_column
 from holdtrue.categories.shrunk_mean import plain_score
 from holdtrue.sums import packing
 from holdtrue.sums.group_profile import GroupProfile

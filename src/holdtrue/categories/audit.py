@@ -11,14 +11,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils import column_or_1d
 
+from holdtrue.categories.criteria import DEFAULT_CRITERION, criterion_for
 from holdtrue.categories.ranking import score_table
 from holdtrue.categories.score import (
-    DEFAULT_CRITERION,
     ColumnEstimate,
     Scoring,
     check_classes,
     check_scoring,
-    criterion_for,
     score_order,
 )
 from holdtrue.columns.counting import Target

@@ -15,6 +15,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.cells import read_rows
+from holdtrue.categories.criteria import DEFAULT_CRITERION, criterion_for
 from holdtrue.categories.ranking import (
     Ranking,
     column_path,
@@ -22,7 +23,6 @@ from holdtrue.categories.ranking import (
     warn_of_groups,
 )
 from holdtrue.categories.score import (
-    DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
     MOST_SHAPES,
     ColumnEstimate,
@@ -31,7 +31,6 @@ from holdtrue.categories.score import (
     check_group_count,
     check_scoring,
     column_evidence,
-    criterion_for,
     kinds_of,
     score_column,
     score_order,

@@ -14,10 +14,10 @@ import pyarrow as pa
 from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
+from holdtrue.categories.criteria import DEFAULT_CRITERION, criterion_for
 from holdtrue.categories.display import shape_chart
 from holdtrue.categories.pairs import same_columns
 from holdtrue.categories.score import (
-    DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
     MOST_SHAPES,
     ColumnEstimate,
@@ -26,7 +26,6 @@ from holdtrue.categories.score import (
     check_group_count,
     check_scoring,
     column_evidence,
-    criterion_for,
     kinds_of,
     score_column,
     score_order,
