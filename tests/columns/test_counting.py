@@ -25,14 +25,22 @@ def both_ways(monkeypatch, column, label):
 
 wide = st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 narrow = st.integers(-3, 3)
+instant = st.one_of(st.none(), narrow, st.integers(-(2**40), 2**40))
 number = st.one_of(st.none(), st.sampled_from([0.0, -0.0, float("nan")]), st.floats(width=64))
 
 
 @pytest.mark.parametrize("share", [0.0, 2.0], ids=["sorted", "hashed"])
 @pytest.mark.parametrize(
     ("kind", "element"),
-    [(pa.int64(), wide), (pa.int8(), st.one_of(st.none(), narrow)), (pa.float64(), number)],
-    ids=["wide", "dense", "float"],
+    [
+        (pa.int64(), wide),
+        (pa.int8(), st.one_of(st.none(), narrow)),
+        (pa.float64(), number),
+        (pa.timestamp("us", "UTC"), instant),
+        (pa.duration("ms"), instant),
+        (pa.date32(), st.one_of(st.none(), narrow)),
+    ],
+    ids=["wide", "dense", "float", "time", "duration", "date"],
 )
 @small
 @given(data=st.data())
@@ -43,6 +51,7 @@ def test_numbers_are_counted_alike(data, share, kind, element, monkeypatch):
     column = pa.chunked_array([column.slice(0, cut), column.slice(cut)])
     monkeypatch.setattr(counting, "mostly_differ", lambda column, _: share == 0.0)
     expected, found = both_ways(monkeypatch, column, np.array([row[1] for row in rows]))
+    assert found[0].type == expected[0].type
     assert found[0].to_pylist() == expected[0].to_pylist()
     np.testing.assert_array_equal(found[1], expected[1])
 

@@ -353,7 +353,8 @@ def number_counts(
 ) -> tuple[np.ndarray, Iterator[tuple[Any, np.ndarray]]] | None:
     """Class counts of missing rows, and numbers of a long column in order with theirs, in parts.
 
-    None for other columns, and for integers that NumPy counts as codes before loops are loaded.
+    Dates and times are numbers. None for other columns, and for integers that NumPy counts as codes
+    before loops are loaded.
 
     Parameters
     ----------
@@ -372,35 +373,33 @@ def number_counts(
     _check_length(column, target)
     if not _loops_count(column, target) or column.null_count == len(column):
         return None
-    ends = None
-    if pa.types.is_floating(column.type):
-        column = column.cast(pa.float64())
-    elif pa.types.is_integer(column.type) and column.type != pa.uint64():
-        column = column.cast(pa.int64())
+    kind, ends = column.type, None
+    if not is_counted_by_number(kind):
+        return None
+    column = pa.chunked_array([stored_numbers(chunk) for chunk in _chunks(column)])
+    if not pa.types.is_floating(kind):
         ends = dense_ends(column)
         if ends is not None and not _loops_count_codes(len(column)):
             return None
-    else:
-        return None
     from holdtrue.columns.key_loops import count_keys_in_one_pass
     from holdtrue.columns.loops import sorted_counts
 
-    pieces = [number_buffers(chunk) for chunk in _chunks(column)]
+    pieces = [number_buffers(chunk) for chunk in column.chunks]
     n_classes, dtype = len(target.classes or ()), pieces[0][0].dtype
     # Cells at random places of a table beyond the cache take longer than sorting.
     if ends is not None and (ends[1] - ends[0] + 1) * n_classes <= len(column):
         values, counts, missing = dense_counts(pieces, *ends, target)
-        return missing, iter([(pa.array(values), counts)])
+        return missing, iter([(typed_numbers(values, kind), counts)])
     keyed = None
     if not mostly_differ(column, 0.9):
         keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
         keyed = count_keys_in_one_pass(keys, 1, target.codes, n_classes)
     if keyed is None:
         missing, parts = sorted_counts(pieces, dtype, target.codes, n_classes, max_rows)
-        return missing, ((pa.array(values), counts) for values, counts in parts)
+        return missing, ((typed_numbers(values, kind), counts) for values, counts in parts)
     values = keyed.keys[:, 0].view(dtype)
     order = np.argsort(values)
-    return keyed.missing, iter([(pa.array(values[order]), keyed.counts[order])])
+    return keyed.missing, iter([(typed_numbers(values[order], kind), keyed.counts[order])])
 
 
 def dense_counts(
@@ -425,6 +424,35 @@ def dense_counts(
 
 def _chunks(column: Any) -> list[Any]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def is_counted_by_number(kind: Any) -> bool:
+    """Whether values of an Arrow type are numbers of 64 bits at most, or dates and times."""
+    return bool(
+        pa.types.is_floating(kind)
+        or (pa.types.is_integer(kind) and kind != pa.uint64())
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+    )
+
+
+def stored_numbers(values: Any) -> Any:
+    """An Arrow array of numbers, dates or truth values as one of int64 or float64."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return values.cast(pa.float64())
+    if pa.types.is_temporal(kind):
+        values = values.view(f"int{kind.bit_width}")
+    elif pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    return values.cast(pa.int64())
+
+
+def typed_numbers(numbers: np.ndarray, kind: Any) -> Any:
+    """What `stored_numbers` made of values of an Arrow type, as those again."""
+    values = pa.array(numbers)
+    if pa.types.is_temporal(kind):
+        return values.cast(f"int{kind.bit_width}").view(kind)
+    return values.cast(pa.bool_()) if pa.types.is_boolean(kind) else values
 
 
 def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from holdtrue.columns.bins import has_bins, missing_rows, value_order
 from holdtrue.columns.counting import (
     Target,
     count_by_code,
     dense_counts,
+    is_counted_by_number,
     number_buffers,
     number_counts,
     present_values,
+    stored_numbers,
     table_of,
     text_counts,
+    typed_numbers,
     within,
 )
 from holdtrue.columns.distinct import is_text, mostly_differ, text_groups
@@ -148,10 +150,7 @@ def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[
             return None
         counted = hashed_counts(name, texts, some.nbytes / len(some), target)
         return (Part(table, missing, values) for values, table, missing in counted)
-    is_whole = (pa.types.is_integer(kind) and kind != pa.uint64()) or pa.types.is_boolean(kind)
-    if pa.types.is_interval(kind) or not (
-        is_whole or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
-    ):
+    if not (is_counted_by_number(kind) or pa.types.is_boolean(kind)):
         return None
     if not pa.types.is_floating(kind):
         low, high = _range(source, name)
@@ -175,7 +174,7 @@ def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[
         pieces = (within(low, high, *piece) for piece in _numbers(source, name))
         _, counts = sorted_counts(pieces, dtype, target.codes, n_classes, PART)
         for values, table in counts:
-            yield Part(table, table[:0], _typed(values, source.types[name]))
+            yield Part(table, table[:0], typed_numbers(values, source.types[name]))
         del counts  # free the memory before the next range
 
 
@@ -201,15 +200,7 @@ def _dense_tables(
 ) -> Iterator[Part]:
     """The one part of a column of whole numbers between two that are not far apart."""
     numbers, table, missing = dense_counts(_numbers(source, name), low, high, target)
-    yield Part(table, missing, _typed(numbers, source.types[name]))
-
-
-def _typed(numbers: np.ndarray, kind: Any) -> Any:
-    """Numbers that stand for values of an Arrow type, as those."""
-    values = pa.array(numbers)
-    if pa.types.is_temporal(kind):
-        return values.cast(f"int{kind.bit_width}").view(kind)
-    return values.cast(pa.bool_()) if pa.types.is_boolean(kind) else values
+    yield Part(table, missing, typed_numbers(numbers, source.types[name]))
 
 
 def _range(source: ColumnSource, name: str) -> tuple[int, int]:
@@ -223,14 +214,5 @@ def _range(source: ColumnSource, name: str) -> tuple[int, int]:
 
 def _numbers(source: ColumnSource, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Numbers, and masks of those that are not missing, batch by batch."""
-    kind = source.types[name]
     for batch in source.batches([name], PART):
-        rows = batch.column(0)
-        if pa.types.is_floating(kind):
-            yield number_buffers(pc.cast(rows, pa.float64()))
-            continue
-        if pa.types.is_temporal(kind):
-            rows = rows.view(f"int{kind.bit_width}")
-        elif pa.types.is_boolean(kind):
-            rows = pc.cast(rows, pa.int8())
-        yield number_buffers(pc.cast(rows, pa.int64()))
+        yield number_buffers(stored_numbers(batch.column(0)))
