@@ -9,7 +9,7 @@ adding up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from holdtrue.categories.score import ColumnEstimate, score_order
 from holdtrue.columns.bins import has_bins
 from holdtrue.columns.counting import Groups, Target, is_present
 from holdtrue.columns.distinct import distinct
+from holdtrue.columns.parts import LARGE
 from holdtrue.evidence import SAME
 from holdtrue.tables import Table
 
@@ -127,9 +128,9 @@ def same_columns(
     if len(best) < 2:
         return result
     rng = np.random.RandomState(0)
-    at = np.arange(len(target.codes))
-    if len(at) > _MOST_ROWS:
-        at = np.sort(rng.choice(len(at), _MOST_ROWS, replace=False))
+    at = np.arange(min(len(target.codes), _MOST_ROWS))
+    if len(target.codes) > _MOST_ROWS:  # a RandomState would shuffle all rows
+        at = np.sort(np.random.default_rng(0).choice(len(target.codes), _MOST_ROWS, replace=False))
     group = None if groups is None else np.unique(groups.codes[at], return_inverse=True)[1]
     rows = Rows(target.at(at), group, None)
     rows = rows._replace(folds=deal_folds(_FOLDS, rows.target, group, rng))
@@ -184,17 +185,21 @@ def _is_renamed(first: Half, second: Half) -> bool:
 
 
 def _cells(table: Table, name: str, at: np.ndarray) -> Any:
-    """Some rows of a column, read batch by batch where they are few of many."""
-    if len(at) == table.n_rows:
-        return table.column(name)
-    if name not in table.plain_names:
+    """Some rows of a column, which is read batch by batch where it is counted in parts."""
+    if table.n_rows < LARGE or name not in table.plain_names:
         column = table.column(name)
-        return column[at] if isinstance(column, np.ndarray) else column.take(pa.array(at))
+        if len(at) == table.n_rows:
+            return column
+        if isinstance(column, np.ndarray):
+            return column[at]
+        chunks: Iterable[Any] = getattr(column, "chunks", [column])
+    else:
+        chunks = (batch.column(0) for batch in table.batches([name]))
     pieces, start = [], 0
-    for batch in table.batches([name]):
-        inside = at[np.searchsorted(at, start) : np.searchsorted(at, start + batch.num_rows)]
-        pieces.append(batch.column(0).take(pa.array(inside - start)))
-        start += batch.num_rows
+    for chunk in chunks:
+        inside = at[np.searchsorted(at, start) : np.searchsorted(at, start + len(chunk))]
+        pieces.append(chunk.take(pa.array(inside - start)))
+        start += len(chunk)
     return pa.chunked_array(pieces)
 
 
