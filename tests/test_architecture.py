@@ -147,6 +147,17 @@ def test_importing_holdtrue_stays_light():
     assert done.stdout.strip() == "[]"
 
 
+def test_columns_are_ranked_without_scikit_learn():
+    code = """import sys, pyarrow as pa
+from holdtrue import rank_columns
+data = pa.table({"plan": ["free", "free", "paid"] * 50, "n": range(150), "left": [1, 1, 0] * 50})
+print(len(rank_columns(data, "left", n_jobs=2)), "sklearn" in sys.modules)"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=1800
+    )
+    assert done.stdout.strip() == "2 False"
+
+
 def test_public_names_are_those_of_the_package():
     for name in holdtrue.__all__:
         assert hasattr(holdtrue, name)

@@ -1,4 +1,7 @@
-"""Checks shared by the estimators."""
+"""Checks shared by the estimators.
+
+scikit-learn is imported by the checks that use it: `rank_columns` does without.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, validate_data
 
 from holdtrue.errors import InputError, named, shown
 from holdtrue.targets import check_class_count
@@ -55,6 +55,8 @@ def numeric_rows(
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
     message that names the first column that does not hold numbers.
     """
+    from sklearn.utils.validation import validate_data
+
     if _column_names("X", X) is not None:
         X = readable_names(X)
     wanted = {
@@ -115,6 +117,8 @@ def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = Fa
 
     They must have the columns that the estimator has just seen in X.
     """
+    from sklearn.utils.validation import check_array
+
     n_features = estimator.n_features_in_
     if X_unlabeled is None:
         return np.empty((0, n_features))
@@ -234,6 +238,8 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
     The columns' names and number are kept at fit and compared later, as scikit-learn does.
     """
+    from sklearn.utils.validation import validate_data
+
     if isinstance(X, pa.RecordBatch):  # narwhals takes Arrow tables only
         X = pa.Table.from_batches([X])
     frame = nw.from_native(X, pass_through=True)
@@ -259,6 +265,8 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def target_rows(y: Any) -> np.ndarray:
     """The target as an array of one dimension; NaN, infinity and complex numbers are refused."""
+    from sklearn.utils import assert_all_finite, column_or_1d
+
     if y is None:
         raise InputError("requires y to be passed, but the target y is None. Call fit(X, y).")
     try:
@@ -280,6 +288,8 @@ def check_row_count(y: np.ndarray, n_rows: int) -> None:
 
 def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Classes in order, shape (n_classes,), and the class of each row as their index."""
+    from sklearn.utils.multiclass import check_classification_targets
+
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) != 2:  # two values are classes, even if they are not whole
         check_classification_targets(y)

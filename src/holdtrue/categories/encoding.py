@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from sklearn.model_selection import check_cv
 
 from holdtrue.categories.cells import Cells, in_order
 from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet
@@ -86,6 +85,8 @@ def folds_of(
     """
     if is_number(cv, numbers.Integral):
         return deal_folds(int(cv), target, group, rng)
+    from sklearn.model_selection import check_cv
+
     n_rows = len(target.codes)
     fold, n_times, n_folds = np.zeros(n_rows, np.int32), np.zeros(n_rows, np.intp), 0
     for _, test in check_cv(cv).split(np.zeros((n_rows, 1)), target.codes, group):

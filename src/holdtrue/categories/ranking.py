@@ -11,8 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-from sklearn.utils import column_or_1d
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import Parallel, delayed
 
 from holdtrue.categories.criteria import DEFAULT_CRITERION, criterion_for
 from holdtrue.categories.display import shape_chart
@@ -369,6 +368,8 @@ def rank_columns(
             raise InputError(
                 f"target must be the name of a column, or one value per row. Got {shown(target)}."
             )
+        from sklearn.utils import column_or_1d
+
         y = column_or_1d(target, warn=True)
     rows = Target.by_rule(y, target_type, sample_weight)
     check_classes(rows.classes, rows.n_samples)
