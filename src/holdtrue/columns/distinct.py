@@ -295,11 +295,17 @@ def _in_rising_order(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     keys = numbers.view(np.int64)
     if numbers.dtype.kind == "f":  # negative floats have their bits in reverse order
-        keys = keys ^ ((keys >> 63) & np.int64((1 << 63) - 1))
+        packed = keys >> 63
+        packed &= (1 << 63) - 1
+        packed ^= keys
+    else:
+        packed = keys.copy()
     in_row = (1 << len(numbers).bit_length()) - 1
-    low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+    low, high = (int(packed.min()), int(packed.max())) if len(packed) else (0, 0)
     n_shared = 63 - (high - low).bit_length()
-    packed = (keys - low) << n_shared if n_shared > 0 else keys.copy()
+    if n_shared > 0:
+        packed -= low
+        packed <<= n_shared
     packed &= ~in_row
     packed |= np.arange(len(numbers))
     packed.sort()
