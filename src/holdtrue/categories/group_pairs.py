@@ -146,13 +146,19 @@ def share_pairs_sum(
     elif loss == "brier":
         excess = excess * np.sqrt(2.0)
     excess = excess / np.sqrt(d)[code, None]
-    column = (code[:, None] * n_classes + np.arange(n_classes)).ravel()
-    shape = (n_groups, len(q) * n_classes)
-    U = csr_array((excess.ravel(), (np.repeat(row, n_classes), column)), shape=shape)
-    is_by_value = _products_by_value(table) < _products_by_group(table)
-    product = U @ U.T if is_by_value else U.T @ U
     alone = np.bincount(row, (excess * excess).sum(axis=1), n_groups)
-    return max(float(np.square(product.data).sum()) - float(alone @ alone), 0.0)
+    width = len(q) * n_classes
+    if n_groups * len(q) <= 2 * len(row):  # mostly without zeros
+        whole = np.zeros((n_groups, width))
+        whole.reshape(n_groups, len(q), n_classes)[row, code] = excess
+        products = whole @ whole.T if n_groups < width else whole.T @ whole
+    else:
+        column = (code[:, None] * n_classes + np.arange(n_classes)).ravel()
+        entries = excess.ravel(), (np.repeat(row, n_classes), column)
+        U = csr_array(entries, shape=(n_groups, width))
+        is_by_value = _products_by_value(table) < _products_by_group(table)
+        products = (U @ U.T if is_by_value else U.T @ U).data
+    return max(float(np.vdot(products, products)) - float(alone @ alone), 0.0)
 
 
 def tie_pairs_sum(
