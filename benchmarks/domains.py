@@ -198,11 +198,10 @@ def similarity(seed: int, before: Path | None) -> list[dict[str, Any]]:
     rows = []
     for note, (rows_of, classes) in tables.items():
         for label, settings in fits.items():
-            seconds = {
-                when: min(cpu(lambda: learner(**settings).fit(rows_of, classes))[0]  # noqa: B023
-                          for _ in range(3))
-                for when, learner in learners.items()
-            }  # fmt: skip
+            seconds = dict.fromkeys(learners, np.inf)
+            for when, learner in [*learners.items()] * 3:
+                fit = learner(**settings).fit
+                seconds[when] = min(seconds[when], cpu(lambda: fit(rows_of, classes))[0])  # noqa: B023
             rows += [
                 {"part": "similarity", "what": f"{label}, {when}", "cpu_s": value,
                  "ratio": value / seconds["now"], "note": note}
