@@ -376,3 +376,21 @@ def test_values_of_groups_in_any_order_have_the_same_readings(moments, missing):
             for pair, row in expected.items():
                 assert found[pair] == pytest.approx(row)
             assert one.seen() == two.seen()
+
+
+def test_many_pairs_of_groups_may_come_in_any_order():
+    """As from a database; so many that compiled loops join them to bins."""
+    rng = np.random.default_rng(0)
+    n_values, n_groups = 50_000, 60_000
+    keys = np.unique(rng.integers(0, n_values * n_groups, 200_000))
+    pairs = np.stack([keys // n_groups, keys % n_groups], axis=1)
+    is_first = rng.random(len(pairs)) < 0.3 + 0.4 * pairs[:, 0] / n_values
+    sums = np.stack([is_first, ~is_first], axis=1).astype(np.int64)
+    order = rng.permutation(len(pairs))
+    how = Scoring(new_data="new groups")
+    estimates = [
+        score_column(GroupProfile.from_pairs("number", values, p, s, ("a", "b")), how)
+        for values in [pa.array(np.arange(float(n_values)))]
+        for p, s in ((pairs, sums), (pairs[order], sums[order]))
+    ]
+    assert estimates[1].score == pytest.approx(estimates[0].score, rel=1e-12)

@@ -173,7 +173,7 @@ class GroupProfile:
         kind : str
         values : pyarrow.Array or ndarray of object
         pairs : ndarray of int, shape (n_pairs, 2)
-            Index of the value, and of the group.
+            Index of the value, and of the group, in any order.
         sums : ndarray of shape (n_pairs, width)
         classes : tuple or None
         max_bins : int
@@ -181,6 +181,9 @@ class GroupProfile:
             Sums over the values, the same for every column; for a numeric target, rows alone.
         """
         value, group = map(np.ascontiguousarray, pairs.T)
+        if (value[1:] < value[:-1]).any():  # a database gives them in any order
+            order = np.argsort(value, kind="stable")
+            value, group, sums = value[order], group[order], sums[order]
         by_value = GroupTable.from_codes(value, group, sums, by_group)
         missing = is_missing(values)
         if not has_bins(kind) or missing.all():
