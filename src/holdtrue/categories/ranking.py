@@ -32,7 +32,7 @@ from holdtrue.categories.score import (
 from holdtrue.categories.shape import column_shape, shape_of_counts
 from holdtrue.charts import svg
 from holdtrue.columns.bins import has_bins
-from holdtrue.columns.counting import Groups, Target, begin_loading_loops, count_groups
+from holdtrue.columns.counting import Groups, Target, count_groups
 from holdtrue.columns.outline import Outline
 from holdtrue.columns.parts import column_parts, count_in_parts
 from holdtrue.engine import engine_of
@@ -356,8 +356,6 @@ def rank_columns(
         table = open_table(data, types=types, encoding=encoding)
     elif types or encoding:
         raise InputError("a Table has its types already. Pass types and encoding to open_table.")
-    if n_jobs not in (None, 1):
-        begin_loading_loops(table.n_rows)
     names = table.names
     target, groups = _name_or_rows(target, names), _name_or_rows(groups, names)
     if isinstance(target, str):

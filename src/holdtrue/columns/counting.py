@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,22 +55,6 @@ def _loops_count_codes(n_rows: int) -> bool:
     """The same of loops that count codes, which NumPy can do too."""
     loaded = "holdtrue.columns.loops" in sys.modules
     return n_rows >= (1 << 16 if loaded else _WORTH_LOADING)
-
-
-def begin_loading_loops(n_rows: int) -> None:
-    """Load compiled loops in a thread, while others read columns, if all of so many rows use them.
-
-    numba takes most of a second to be imported and to load its first loop.
-    """
-
-    def load() -> None:
-        from holdtrue.columns.loops import count_codes
-
-        no_rows = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=bool)
-        count_codes([no_rows], 0, 1, np.zeros(0, dtype=np.uint8), 2)
-
-    if n_rows >= _WORTH_LOADING:
-        Thread(target=load).start()
 
 
 class Target(NamedTuple):
