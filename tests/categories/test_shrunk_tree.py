@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdtrue.categories.forest import Bags, Calibration, calibrated, tempered
-from holdtrue.categories.grow import FeatureDraws, grow_tree
+from holdtrue.categories.grow import MOST_CUTS, FeatureDraws, cuts_between, grow_tree
 from holdtrue.categories.tree import (
     CRITERIA,
     Sample,
@@ -40,9 +40,17 @@ def numbers(codes, y, weight=None):
     return sample._replace(label=np.asarray(y, dtype=np.float64), n_classes=0)
 
 
+def in_two(sample):
+    """The sample with all columns but the last cut in two; the first has a cell for missing."""
+    n_bins = np.diff(sample.offsets)
+    n_bins[0] -= 1
+    n_bins[-1] = 0
+    return sample._replace(n_bins=n_bins)
+
+
 def same(a, b):
     """Whether two trees are the same, split by split."""
-    names = ("node", "column", "born", "cell")
+    names = ("node", "column", "is_cut", "born", "cell")
     return (
         a.stopped == b.stopped
         and a.withheld == b.withheld
@@ -86,12 +94,18 @@ def loss_by_definition(sample, ways):
     return np.mean(losses)
 
 
-def split_ways(sample, ways, leaf, column):
-    """Paths after the split of a leaf, itself a path."""
-    return [
-        (*way, (column, int(sample.cells[i, column]))) if way == leaf else way
-        for i, way in enumerate(ways)
-    ]
+def split_ways(sample, ways, leaf, column, cut):
+    """Paths after the split of a leaf, itself a path: by value, or at a cut."""
+    cells = sample.cells[:, column].astype(int).tolist()
+    if cut is not None:
+        end = sample.offsets[column] + sample.n_bins[column]
+        cells = ["missing" if cell >= end else cell <= cut for cell in cells]
+    return [(*way, (column, str(cells[i]))) if way == leaf else way for i, way in enumerate(ways)]
+
+
+def all_cuts(sample, column):
+    first, n_bins = sample.offsets[column], sample.n_bins[column]
+    return range(first, first + n_bins) if n_bins else [None]
 
 
 def mixed(sample, ways, leaf):
@@ -99,7 +113,7 @@ def mixed(sample, ways, leaf):
 
 
 def eager_splits(sample, n_splits):
-    """Leaf, column and loss of the best splits: all pairs tried, all rows deleted in turn."""
+    """Losses after each of the best splits: all of them tried, all rows deleted in turn."""
     ways, chosen = [()] * len(sample.label), []
     for _ in range(n_splits):
         options = []
@@ -107,27 +121,28 @@ def eager_splits(sample, n_splits):
             if not mixed(sample, ways, leaf):
                 continue
             for column in range(sample.cells.shape[1]):
-                new = split_ways(sample, ways, leaf, column)
-                if len({w for w in new if w[: len(leaf)] == leaf}) > 1:
-                    options.append((round(loss_by_definition(sample, new), 10), leaf, column))
+                for cut in all_cuts(sample, column):
+                    new = split_ways(sample, ways, leaf, column, cut)
+                    if len({w for w in new if w[: len(leaf)] == leaf}) > 1:
+                        loss = round(loss_by_definition(sample, new), 10)
+                        options.append((loss, leaf, column, cut))
         if not options:
             break
-        loss = min(options)[0]
-        _, leaf, column = min(option for option in options if option[0] == loss)
-        ways = split_ways(sample, ways, leaf, column)
-        chosen.append((leaf, column, loss))
+        loss, leaf, column, cut = min(options)
+        ways = split_ways(sample, ways, leaf, column, cut)
+        chosen.append(loss)
     return chosen
 
 
 @every_loss
 @settings(max_examples=10)
-@given(st.integers(0, 10_000))
-def test_the_tree_is_the_one_that_deleting_rows_and_refitting_grows(criterion, seed):
-    sample = random_sample(criterion, seed, n_rows=16, n_columns=3, n_values=3)
+@given(st.integers(0, 10_000), st.booleans())
+def test_the_tree_is_the_one_that_deleting_rows_and_refitting_grows(criterion, seed, cuts):
+    sample = random_sample(criterion, seed, n_rows=16, n_columns=3, n_values=5 if cuts else 3)
+    sample = in_two(sample) if cuts else sample
     tree = grow_tree(sample, criterion, max_splits=3, compiled=False)
-    expected = eager_splits(sample, 3)
     scores = staged_scores(tree, criterion)
-    np.testing.assert_allclose(scores[1:], [loss for _, _, loss in expected], atol=1e-8)
+    np.testing.assert_allclose(scores[1:], eager_splits(sample, 3), atol=1e-8)
     assert scores[0] == pytest.approx(loss_by_definition(sample, [()] * 16), abs=1e-8)
 
 
@@ -136,6 +151,7 @@ def test_the_tree_is_the_one_that_deleting_rows_and_refitting_grows(criterion, s
 @given(st.integers(0, 10_000), st.booleans())
 def test_scores_are_the_losses_of_rows_left_out_of_every_ancestor(criterion, seed, weights):
     sample = random_sample(criterion, seed, n_rows=20, weights=weights)
+    sample = in_two(sample) if seed % 2 else sample
     tree = grow_tree(sample, criterion, max_splits=6, compiled=False)
     rows = np.repeat(np.arange(20), sample.weight)
     longer = sample._replace(cells=sample.cells[rows], label=sample.label[rows])
@@ -188,7 +204,8 @@ def test_two_children_by_hand():
 @every_loss
 def test_the_compiled_route_grows_the_same_tree(criterion):
     for seed in range(15):
-        sample = random_sample(criterion, seed, n_values=2 + seed, weights=seed % 2 == 1)
+        sample = random_sample(criterion, seed, n_values=2 + 3 * seed, weights=seed % 2 == 1)
+        sample = in_two(sample) if seed % 3 else sample
         for limits in (
             {},
             {"max_splits": 9},
@@ -214,6 +231,7 @@ def test_a_forests_tree_is_the_same_by_both_routes(criterion, limits):
         weight = sample.weight.copy()
         weight[::5] = 0
         sample = sample._replace(weight=weight)
+        sample = in_two(sample) if seed % 3 else sample
         feature = np.array([0, 0, 1, 2])
         a, b = (
             grow_tree(
@@ -242,26 +260,32 @@ def test_features_are_drawn_evenly_and_whole():
     draws = FeatureDraws(np.array([0, 0, 1, 2, 2, 2]), 1, 7, again=True)
     sets = {(0, 1): 0, (2,): 0, (3, 4, 5): 0}
     for _ in range(3000):
-        batches = [tuple(columns.tolist()) for columns in draws.batches()]
+        batches = [tuple(columns.tolist()) for columns, _ in draws.batches()]
         assert sorted(batches) == sorted(sets)
         sets[batches[0]] += 1
     assert min(sets.values()) > 900
     batches = FeatureDraws(np.arange(5), 2, 0, again=True).batches()
-    assert [len(columns) for columns in batches] == [2, 2, 1]
-    assert [len(columns) for columns in FeatureDraws(np.arange(5), 2, 0).batches()] == [2]
+    assert [len(columns) for columns, _ in batches] == [2, 2, 1]
+    assert [len(columns) for columns, _ in FeatureDraws(np.arange(5), 2, 0).batches()] == [2]
 
 
-def test_of_many_columns_of_a_feature_some_are_tried_and_always_the_last():
-    draws = FeatureDraws(np.repeat([0, 1], [17, 2]), 1, 0)
-    tried = {tuple(columns.tolist()) for _ in range(100) for columns in draws.batches()}
-    assert tried == {
-        (0, 3, 6, 9, 12, 15, 16),
-        (1, 4, 7, 10, 13, 16),
-        (2, 5, 8, 11, 14, 16),
-        (17, 18),
-    }
-    everything = FeatureDraws(np.repeat([0, 1], [17, 2]), 2, 0)
-    assert [len(columns) for columns in everything.batches()] == [19]
+def test_first_cuts_are_drawn_evenly():
+    draws = FeatureDraws(np.arange(3), 2, 0)
+    begin = np.array([begin for _ in range(3000) for _, begin in draws.batches()]) / 2**16
+    assert begin.min() >= 0
+    assert begin.max() < 1
+    np.testing.assert_allclose(np.quantile(begin, [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.03)
+
+
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 2**16 - 1))
+def test_cuts_lie_evenly_between_the_bins_of_a_leaf(low, length, begin):
+    cuts = cuts_between(low, low + length, begin)
+    assert len(cuts) == length if length <= MOST_CUTS else MOST_CUTS // 2 <= len(cuts) <= MOST_CUTS
+    assert len(set(np.diff(cuts))) <= 1
+    if length:
+        step = cuts[1] - cuts[0] if length > 1 else 1
+        assert low <= cuts[0] < low + step
+        assert low + length - step <= cuts[-1] < low + length
 
 
 def test_further_features_are_tried_where_those_drawn_gain_nothing():
@@ -278,7 +302,7 @@ def test_further_features_are_tried_where_those_drawn_gain_nothing():
 
 @every_loss
 def test_weights_are_repetitions_and_rows_may_be_permuted(criterion):
-    sample = random_sample(criterion, 3, weights=True)
+    sample = in_two(random_sample(criterion, 3, n_values=40, weights=True))
     rows = np.repeat(np.arange(60), sample.weight)
     rows = np.random.default_rng(0).permutation(rows)
     longer = sample._replace(
@@ -380,6 +404,7 @@ def group_loss_by_definition(sample, ways, group):
 @given(st.integers(0, 10_000), st.booleans())
 def test_with_groups_scores_are_those_of_deleted_groups(criterion, seed, compiled):
     sample = random_sample(criterion, seed, n_rows=24)
+    sample = in_two(sample) if seed % 2 else sample
     group = np.random.default_rng(seed).integers(0, 6, 24)
     tree = grow_tree(sample, criterion, group=group, max_splits=5, compiled=compiled)
     scores = staged_scores(tree, criterion)
@@ -399,6 +424,7 @@ def test_with_groups_scores_are_those_of_deleted_groups(criterion, seed, compile
 def test_a_group_per_row_is_no_groups_and_both_routes_agree(criterion):
     for seed in range(5):
         sample = random_sample(criterion, seed)
+        sample = in_two(sample) if seed % 2 else sample
         rows = np.random.default_rng(seed).permutation(60)
         for max_splits in (None, 9):  # None: growing stops by the standard error of the gain
             plain = grow_tree(sample, criterion, max_splits=max_splits)

@@ -94,6 +94,8 @@ def repeated(sample):
 @given(st.integers(0, 10_000), st.integers(2, 4), st.booleans())
 def test_scores_are_the_criterion_of_the_leaves(criterion, seed, n_classes, weights):
     sample = random_sample(seed, n_rows=25, n_classes=n_classes, weights=weights)
+    if seed % 2:  # cut in two, the last cell of each column missing
+        sample = sample._replace(n_bins=np.diff(sample.offsets) - 1)
     tree = grow_tree(sample, criterion, max_splits=6, compiled=False)
     scores = staged_scores(tree, criterion)
     rows = repeated(sample)
@@ -243,8 +245,9 @@ def test_weights_are_repetitions(criterion):
     sample = random_sample(3, weights=True)
     rows = repeated(sample)
     longer = Sample(
-        sample.cells[rows], sample.offsets, sample.label[rows], np.ones(len(rows), np.int64), 2
-    )
+        sample.cells[rows], sample.offsets, sample.n_bins, sample.label[rows],
+        np.ones(len(rows), np.int64), 2,
+    )  # fmt: skip
     assert same(grow_tree(sample, criterion), grow_tree(longer, criterion))
 
 

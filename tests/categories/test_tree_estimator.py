@@ -30,6 +30,7 @@ from holdtrue.categories.cells import ColumnEncoder, IntegerRows
 from holdtrue.categories.forest import Bags, grow_on_part, out_of_bag_stretch
 from holdtrue.categories.kernel import TERMS
 from holdtrue.categories.tree import Sample
+from holdtrue.errors import InputError
 
 
 def pandas_frame(columns):
@@ -198,17 +199,15 @@ def test_a_forest_cuts_numbers_in_two_and_reads_whole_ones_by_value_too():
         "text": np.array(["a", "b"] * 20, dtype=object),
     }
     table = {name: pa.array(column, from_pandas=True) for name, column in values.items()}
-    columns = ColumnEncoder(list(table), np.zeros(5, dtype=bool), 16, in_two=True)
+    columns = ColumnEncoder(list(table), np.zeros(5, dtype=bool), 2, in_two=True)
     cells = columns.fit_transform(table, np.ones(40, dtype=np.int64))
-    in_words = [
-        [columns.describe(j, cell) for cell in range(*columns.offsets[[j, j + 1]])]
-        for j in range(cells.shape[1])
-    ]
-    assert in_words[:3] == [[f"≤ {k}", f"> {k}", "is missing"] for k in (9, 19, 29)]
-    assert in_words[3:6] == [[f"≤ {k}", f"> {k}"] for k in (4, 9, 14)]
-    assert in_words[6][:2] == ["= 0", "= 1"]
-    assert columns.feature.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 3, 4]
-    assert cells[-1, :3].tolist() == [2, 5, 8]
+    assert columns.feature.tolist() == [0, 1, 1, 2, 3, 4]
+    # 39 values in 32 bins; 20 values, in bins and by value.
+    assert columns.n_bins.tolist() == [32, 20, 0, 0, 1, 0]
+    assert columns.columns[0].has_missing
+    assert cells[-1, 0] == columns.offsets[1] - 1
+    assert cells[:20, 1].tolist() == (columns.offsets[1] + np.arange(20)).tolist()
+    assert columns.describe(2, columns.offsets[2]) == "= 0"
 
 
 def test_a_forest_parts_classes_anywhere_on_a_number():
@@ -216,6 +215,29 @@ def test_a_forest_parts_classes_anywhere_on_a_number():
     X, new = rng.uniform(size=(2, 600, 3))
     forest = GingerForestClassifier(30, random_state=0).fit(X, X[:, 0] > 0.7)
     assert forest.score(new, new[:, 0] > 0.7) > 0.97
+
+
+def test_a_forest_follows_a_number_closely():
+    rng = np.random.default_rng(0)
+    X, new = rng.uniform(size=(2, 800, 3))
+    forest = GingerForestRegressor(30, random_state=0).fit(X, X[:, 0])
+    assert forest.score(new, new[:, 0]) > 0.998
+
+
+def test_a_forest_parts_missing_numbers_from_all_others():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(200, 2)).astype(float)
+    X[::2, 0] = np.nan
+    y = np.isnan(X[:, 0])
+    forest = GingerForestClassifier(30, random_state=0).fit(X, y)
+    assert forest.score(X, y) == 1.0
+
+
+def test_a_tree_of_an_earlier_version_is_refused():
+    tree = GingerTreeClassifier().fit(np.arange(40)[:, None], np.arange(40) > 19).tree_
+    state = {name: value for name, value in vars(tree).items() if name != "is_cut"}
+    with pytest.raises(InputError, match=r"earlier version cannot be read\. Fit it again"):
+        tree.__setstate__(state)
 
 
 def test_the_tree_reads_a_column_as_the_selector_does():

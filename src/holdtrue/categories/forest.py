@@ -50,7 +50,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.cells import read_table
-from holdtrue.categories.grow import FeatureDraws, grow_tree
+from holdtrue.categories.grow import FeatureDraws, grow_tree, work
 from holdtrue.categories.shrunk import prior
 from holdtrue.categories.tree import (
     SHRUNK,
@@ -286,7 +286,7 @@ class _Forest(Grown):
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
         limits = self._limits()
         worth = WORTH_COMPILING if group is None else WORTH_COMPILING_GROUPS
-        compiled = limits["compiled"] = sample.cells.size * self.n_estimators >= worth
+        compiled = limits["compiled"] = work(sample) * self.n_estimators >= worth
         feature = self._encoder.feature
         jobs = [
             delayed(grow_on_part)(bags, self.criterion, feature, n_drawn, int(seed), limits)
@@ -366,19 +366,21 @@ class GingerForestClassifier(PredictsClasses, _Forest):
     would be estimated to err on .18 of new rows where the truth is .50.
 
     Each tree grows while any split lowers the estimate, clearly or not, because the average undoes
-    what single trees believe too easily. Numbers are cut in two, at the ends of
-    ``max_bins // 4`` quantile bins, of which every other one is tried at a node.
+    what single trees believe too easily. Numbers are cut in two, at the ends of up to
+    ``16 * max_bins`` quantile bins; at each node two to four cuts of a column are tried, evenly
+    spread over its rows.
 
     Parameters
     ----------
     n_estimators : int, default=100
     criterion : str, default="log_loss"
-        As in `GingerTreeClassifier`, as are the next six.
+        As in `GingerTreeClassifier`, as are the next six but ``max_bins``.
     max_splits : int, optional
     max_depth : int, optional
     min_samples_split : int, default=2
     categorical_features : "from_dtype" or array-like
     max_bins : int, default=64
+        Numbers are cut at the ends of 16 times as many quantile bins.
     unseen : {"uniform", "prior"}, default="uniform"
     max_features : "sqrt", int, float or None, default="sqrt"
         Columns that are tried at each node: the root of their number, a number, a share, or all.
@@ -484,19 +486,20 @@ class GingerForestClassifier(PredictsClasses, _Forest):
 class GingerForestRegressor(RegressorMixin, _Forest):
     """Average of many Ginger regression trees, on part of the rows and columns each.
 
-    Rows are drawn without replacement, and trees grow while any split lowers the estimate, as in
-    `GingerForestClassifier`.
+    Rows are drawn without replacement, trees grow while any split lowers the estimate, and numbers
+    are cut in two, as in `GingerForestClassifier`.
 
     Parameters
     ----------
     n_estimators : int, default=100
     criterion : {"squared_error"}, default="squared_error"
     max_splits : int, optional
-        As in `GingerTreeRegressor`, as are the next four.
+        As in `GingerTreeRegressor`, as are the next three.
     max_depth : int, optional
     min_samples_split : int, default=2
     categorical_features : "from_dtype" or array-like
     max_bins : int, default=64
+        As in `GingerForestClassifier`.
     max_features : "sqrt", int, float or None, default=0.5
         Columns that are tried at each node: the root of their number, a number, a share, or all.
         As many more are tried where none of them gains.

@@ -263,40 +263,38 @@ def ginger_losses(
 
 @compiled
 def score_groups(
-    cells: np.ndarray,
+    child: np.ndarray,
     label: np.ndarray,
     weight: np.ndarray,
     group: np.ndarray,
     guess: np.ndarray,
-    columns: np.ndarray,
     width: int,
     criterion: int,
     scale: float,
     whole: np.ndarray,
     inside: np.ndarray,
 ) -> Any:
-    """Twin of `grow.GroupLeaves.score_columns`. Rows of a group lie together.
+    """Twin of `grow.GroupLeaves.score_splits`. Rows of a group lie together.
 
     ``whole`` and ``inside`` are all zeros before and after.
     """
-    step, n_rows = np.uint64(width), len(cells)
-    terms = np.empty(len(columns))
-    for at in range(len(columns)):
-        j = columns[at]
+    step, n_rows, n_splits = np.uint64(width), len(child), child.shape[1]
+    terms = np.empty(n_splits)
+    for at in range(n_splits):
         n_children, term = 0, 0.0
         for i in range(n_rows):
-            start = np.uint64(cells[i, j]) * step
+            start = np.uint64(child[i, at]) * step
             n_children += rows_in(whole, start, width, criterion) == 0.0
             add_row(whole, start, label[i], weight[i], criterion)
         first = 0
         while first < n_rows:
             last = first
             while last < n_rows and group[last] == group[first]:
-                start = np.uint64(cells[last, j]) * step
+                start = np.uint64(child[last, at]) * step
                 add_row(inside, start, label[last], weight[last], criterion)
                 last += 1
             for i in range(first, last):
-                start = np.uint64(cells[i, j]) * step
+                start = np.uint64(child[i, at]) * step
                 n_left = rows_in(whole, start, width, criterion)
                 n_left -= rows_in(inside, start, width, criterion)
                 if criterion == 7:
@@ -308,12 +306,12 @@ def score_groups(
                     share = (whole[own_class] - inside[own_class] + guess[i]) / (n_left + 1.0)
                     term += weight[i] * np.rint(-math.log(share) * scale)
             for i in range(first, last):
-                start = np.uint64(cells[i, j]) * step
+                start = np.uint64(child[i, at]) * step
                 for k in range(width):
                     inside[start + np.uint64(k)] = 0.0
             first = last
         for i in range(n_rows):
-            start = np.uint64(cells[i, j]) * step
+            start = np.uint64(child[i, at]) * step
             for k in range(width):
                 whole[start + np.uint64(k)] = 0.0
         terms[at] = term if n_children > 1 else np.inf

@@ -23,7 +23,8 @@ from holdtrue.categories.tree import (
 )
 
 _WORD = 2**64 - 1
-MOST_READINGS = 8  # of a feature, tried at a leaf
+MOST_CUTS = 4  # of a column, tried at a leaf
+MIDDLE = 1 << 15  # of what is drawn for the first cut, from 0 to 2^16 - 1
 
 
 def grow_tree(
@@ -62,7 +63,7 @@ def grow_tree(
     """
     if compiled is None:
         worth = WORTH_COMPILING if group is None else WORTH_COMPILING_GROUPS
-        compiled = sample.cells.size >= worth
+        compiled = work(sample) >= worth
     in_order = draws is not None and max_splits is None and criterion != "gain_ratio"
     limits = {"max_splits": max_splits, "max_depth": max_depth, "min_rows": min_samples_split}
     if compiled and group is None and criterion != "gain_ratio":
@@ -76,7 +77,7 @@ def grow_tree(
     frontier: _Heap | _Ratios = _Heap(leaves, max_splits is None, in_order)
     if criterion == "gain_ratio":
         frontier = _Ratios(leaves, max_splits is None)
-    splits: list[tuple[int, int]] = []
+    splits: list[tuple[int, int, int]] = []
     stopped = "gain" if max_splits is None else "leaves"
     withheld = set()
     try:
@@ -101,12 +102,17 @@ def grow_tree(
         stopped = "interrupted"
     n_splits = len(splits)
     blocks, counts = leaves.cells[: n_splits + 1], leaves.counts[: n_splits + 1]
-    node, column = np.array(splits, dtype=np.int64).reshape(-1, 2).T
+    node, column, cut = np.array(splits, dtype=np.int64).reshape(-1, 3).T
     born = np.repeat(np.arange(-1, n_splits), [len(block) for block in blocks])
     cell, sums = np.concatenate(blocks), stored_sums(sample, np.concatenate(counts))
     terms = np.array(leaves.term[: len(cell)])
     limited_by = tuple(sorted(withheld))
-    return Tree(node, column, born, cell, sums, terms, criterion, stopped, limited_by)
+    return Tree(node, column, cut >= 0, born, cell, sums, terms, criterion, stopped, limited_by)
+
+
+def work(sample: Sample) -> int:
+    """Cells of the table, by which routes are chosen; deep trees come of columns cut in two."""
+    return len(sample.cells) * int(np.where(sample.n_bins > 0, 16, 1).sum())
 
 
 class _Heap:
@@ -120,44 +126,46 @@ class _Heap:
         self.only_gains = only_gains
         self.in_order = in_order
         self.only_clear = only_gains and leaves.terms.leaves_out and leaves.draws is None
-        # (-gain, scored, leaf, column): the order of the tuple is the rule for ties.
-        self.heap: list[tuple[float, bool, int, int]] = []
+        # (-gain, scored, leaf, column, cut): the order of the tuple is the rule for ties.
+        self.heap: list[tuple[float, bool, int, int, int]] = []
 
     def push(self, nodes: list[int]) -> None:
         """Add leaves that may be split."""
         for node in nodes:
             bound = 0 if self.in_order else -round(self.leaves.term[node] * COARSE)
-            heapq.heappush(self.heap, (bound, False, node, -1))
+            heapq.heappush(self.heap, (bound, False, node, -1, -1))
 
-    def pop(self) -> tuple[int, int] | None:
-        """The best leaf and column, or None when nothing is left to split."""
+    def pop(self) -> tuple[int, int, int] | None:
+        """The best leaf, column and cut, or None when nothing is left to split."""
         while self.heap:
-            _, scored, node, column = heapq.heappop(self.heap)
+            _, scored, node, column, cut = heapq.heappop(self.heap)
             if scored:
-                return node, column
-            columns, children, _ = self.leaves.score(node)
+                return node, column, cut
+            splits, children, _ = self.leaves.score(node)
             term = self.leaves.term[node]
             charged = self.leaves.terms.charged(term, self.leaves.total[node])
             gain = np.rint(((charged if self.in_order else term) - children) * COARSE)
             least = -np.inf
             if self.only_gains:
                 least = 0 if self.in_order else round((term - charged) * COARSE)
-            at = self._first(node, columns, children, gain, least)
-            if at is not None and self.in_order:
-                return node, int(columns[at])
-            if at is not None:
-                heapq.heappush(self.heap, (-float(gain[at]), True, node, int(columns[at])))
+            at = self._first(node, splits, children, gain, least)
+            if at is None:
+                continue
+            column, cut = splits[at].tolist()
+            if self.in_order:
+                return node, column, cut
+            heapq.heappush(self.heap, (-float(gain[at]), True, node, column, cut))
         return None
 
     def _first(
         self,
         node: int,
-        columns: np.ndarray,
+        splits: np.ndarray,
         children: np.ndarray,
         gain: np.ndarray,
         least: float,
     ) -> int | None:
-        """Place of the column with the largest gain, above the least, that is clear if need be."""
+        """Place of the split with the largest gain, above the least, that is clear if need be."""
         best = int(gain.argmax())
         if not gain[best] > least:
             return None
@@ -167,7 +175,7 @@ class _Heap:
         for at in np.argsort(-gain, kind="stable").tolist():
             if not gain[at] > least:
                 break
-            removed, standard_error = self.leaves.gain(node, int(columns[at]))
+            removed, standard_error = self.leaves.gain(node, *splits[at].tolist())
             if removed > errors * standard_error:  # departure 5
                 return at
         return None
@@ -187,16 +195,16 @@ class _Ratios:
         self.gain, self.entropy = 0.0, 0.0  # A, B
         self.unscored: list[tuple[float, int]] = []
         self.scored: list[int] = []
-        # a, b: one row per scored leaf, and room for more; one column per column.
-        self.added = np.empty((2, 16, len(leaves.all_columns)))
+        # a, b, and the cut: one row per scored leaf, and room for more; one column per column.
+        self.added = np.empty((3, 16, leaves.sample.cells.shape[1]))
 
     def push(self, nodes: list[int]) -> None:
         """Add leaves that may be split."""
         for node in nodes:
             heapq.heappush(self.unscored, (-self.leaves.term[node], node))
 
-    def pop(self) -> tuple[int, int] | None:
-        """The best leaf and column, or None when nothing is left to split."""
+    def pop(self) -> tuple[int, int, int] | None:
+        """The best leaf, column and cut, or None when nothing is left to split."""
         best = self._ratio(self.added[:, : len(self.scored)]).max(initial=-np.inf)
         while self.unscored:
             bound = -self.unscored[0][0]
@@ -208,23 +216,29 @@ class _Ratios:
             return None
         ties = np.argwhere(self._ratio(self.added[:, : len(self.scored)]) == best).tolist()
         node, column, at = min((self.scored[at], column, at) for at, column in ties)
-        self.gain += self.added[0, at, column]
-        self.entropy += self.added[1, at, column]
+        gain, entropy, cut = self.added[:, at, column].tolist()
+        self.gain += gain
+        self.entropy += entropy
         last = self.scored.pop()
         if at < len(self.scored):
             self.scored[at] = last
             self.added[:, at] = self.added[:, len(self.scored)]
-        return node, column
+        return node, column, int(cut)
 
     def _score(self, node: int) -> np.ndarray:
-        """Ratios of a leaf's columns; what they add is kept."""
-        columns, children, logs = self.leaves.score(node)
+        """Ratios of a leaf's columns, each at the cut that gains most; what they add is kept."""
+        splits, children, logs = self.leaves.score(node)
+        order = np.lexsort((splits[:, 1], children, splits[:, 0]))
+        order = order[np.diff(splits[order, 0], prepend=-1) > 0]
+        columns, cuts = splits[order].T
         at = len(self.scored)
         if at == self.added.shape[1]:
             self.added = np.concatenate([self.added, np.empty_like(self.added)], axis=1)
         self.added[0, at], self.added[1, at] = -np.inf, 0.0
-        self.added[0, at, columns] = self.leaves.term[node] - children
-        self.added[1, at, columns] = self.leaves.terms.table[int(self.leaves.total[node])] - logs
+        self.added[0, at, columns] = self.leaves.term[node] - children[order]
+        whole = self.leaves.terms.table[int(self.leaves.total[node])]
+        self.added[1, at, columns] = whole - logs[order]
+        self.added[2, at, columns] = cuts
         self.scored.append(node)
         return self._ratio(self.added[:, at])
 
@@ -240,9 +254,6 @@ class _Ratios:
 
 class FeatureDraws:
     """Features drawn without replacement, anew for each leaf; the compiled loop draws the same.
-
-    Of a feature with more than ``MOST_READINGS`` columns every second, third, ... is tried, from a
-    start that is drawn too, and the last, which reads integers by value.
 
     Parameters
     ----------
@@ -261,8 +272,11 @@ class FeatureDraws:
         self._features = list(range(len(self.first_column) - 1))
         self._now = seed
 
-    def batches(self) -> Iterator[np.ndarray]:
-        """Columns of n_drawn features, ascending; then of others, until all have been drawn."""
+    def batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Columns of n_drawn features, ascending; then of others, until all have been drawn.
+
+        With each goes a number from 0 to 2^16 - 1, by which its first cut is found.
+        """
         features = self._features
         for start in range(0, len(features) if self.again else self.n_drawn, self.n_drawn):
             stop = min(start + self.n_drawn, len(features))
@@ -274,16 +288,21 @@ class FeatureDraws:
                 mixed = (mixed ^ (mixed >> 31)) >> 32
                 other = f + ((mixed * (len(features) - f)) >> 32)
                 features[f], features[other] = features[other], features[f]
-                tried.append(self._columns(features[f], mixed))
-            yield np.sort(np.concatenate(tried))
+                first, end = self.first_column[features[f] : features[f] + 2].tolist()
+                tried += [(column, mixed & 0xFFFF) for column in range(first, end)]
+            columns, begin = np.array(sorted(tried)).T
+            yield columns, begin
 
-    def _columns(self, feature: int, mixed: int) -> np.ndarray:
-        """Columns of a feature that are tried, with the number that it was drawn by."""
-        columns = np.arange(self.first_column[feature], self.first_column[feature + 1])
-        step = -(-len(columns) // MOST_READINGS)
-        if step < 2 or self.n_drawn >= len(self._features):
-            return columns
-        return np.union1d(columns[mixed % step :: step], columns[-1:])
+
+def cuts_between(low: int, high: int, begin: int) -> np.ndarray:
+    """Bins after which a column is cut, from ``low`` to ``high - 1``: at most MOST_CUTS.
+
+    Every one, or every second, fourth, ..., from one of the first on that ``begin`` gives.
+    """
+    shift = 0
+    while high - low > MOST_CUTS << shift:
+        shift += 1
+    return np.arange(low + ((begin << shift) >> 16), high, 1 << shift)
 
 
 class Leaves:
@@ -294,7 +313,8 @@ class Leaves:
         root = root_sums(sample)
         self.terms = leaf_terms(criterion, root)
         self.draws = draws
-        self.all_columns = np.arange(sample.cells.shape[1])
+        n_columns = sample.cells.shape[1]
+        self._everything = np.arange(n_columns), np.full(n_columns, MIDDLE)
         # Blocks of siblings; the lists below have one entry per node.
         self.cells, self.counts = [np.array([-1])], [root[None]]
         self.rows, self.depth = [np.arange(len(sample.cells))], [0]
@@ -311,33 +331,70 @@ class Leaves:
         return (new.start + large).tolist(), len(large) < len(at)
 
     def score(self, node: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Columns, and for each the Σ of the children's terms and of their ``c log₂ c``.
+        """Splits, and for each the Σ of the children's terms and of their ``c log₂ c``.
 
-        The former is inf for a column that is constant in the leaf.
+        A split is a column and a cut, -1 for none, shape (n_splits, 2). The first sum is inf where
+        all rows are in one child.
         """
         rows, state = self.rows[node], self.state[node]
-        if self.draws is None:
-            return self.all_columns, *self.score_columns(rows, self.all_columns, state)
         charged = self.terms.charged(self.term[node], self.total[node])
-        for columns in self.draws.batches():
-            terms, logs = self.score_columns(rows, columns, state)
+        for columns, begin in [self._everything] if self.draws is None else self.draws.batches():
+            splits = np.array(
+                [
+                    (column, cut)
+                    for column, first in zip(columns.tolist(), begin.tolist(), strict=True)
+                    for cut in self._cuts(rows, column, first)
+                ]
+            )
+            child = np.stack([self.child(rows, *split) for split in splits.tolist()], axis=1)
+            terms, logs = self.score_splits(rows, child, state)
             # No further features where one of these gains.
             if np.rint((charged - terms.min()) * COARSE) > 0:
                 break
-        return columns, terms, logs
+        return splits, terms, logs
 
-    def gain(self, node: int, column: int) -> tuple[float, float]:
+    def _cuts(self, rows: np.ndarray, column: int, begin: int) -> list[int]:
+        """Cuts of a column that are tried; -1 for one that is split by value."""
+        if not self.sample.n_bins[column]:
+            return [-1]
+        cells, last = self.sample.cells[rows, column].astype(np.int64), self._last_bin(column)
+        present = cells[cells <= last]
+        cuts = []
+        if len(present):
+            cuts = cuts_between(int(present.min()), int(present.max()), begin).tolist()
+        if cuts and len(present) == len(cells):
+            return cuts
+        return [*cuts, last]  # which parts missing values from all others
+
+    def _last_bin(self, column: int) -> int:
+        return int(self.sample.offsets[column] + self.sample.n_bins[column]) - 1
+
+    def child(self, rows: np.ndarray, column: int, cut: int) -> np.ndarray:
+        """Child of each row: its value from 0, or 0 up to a cut, 1 above it, 2 if missing."""
+        cells = self.sample.cells[rows, column].astype(np.int64)
+        if cut < 0:
+            return cells - self.sample.offsets[column]
+        return (cells > cut).astype(np.int64) + (cells > self._last_bin(column))
+
+    def gain(self, node: int, column: int, cut: int) -> tuple[float, float]:
         """What a split gains, and its standard error."""
-        cells, _, label, weight, _ = self.sample.at(self.rows[node])
-        child = np.unique(cells[:, column], return_inverse=True)[1]
-        return self.terms.gain(child, label, weight, self.state[node])
+        rows = self.rows[node]
+        child = np.unique(self.child(rows, column, cut), return_inverse=True)[1]
+        return self.terms.gain(
+            child, self.sample.label[rows], self.sample.weight[rows], self.state[node]
+        )
 
-    def split(self, node: int, column: int) -> slice:
+    def split(self, node: int, column: int, cut: int) -> slice:
         """Split a leaf; the numbers of its children."""
-        first, values = len(self.rows), self.sample.cells[self.rows[node], column]
+        first, values = len(self.rows), self.child(self.rows[node], column, cut)
         rows = self.rows[node][np.argsort(values, kind="stable")]
         cells, sizes = np.unique(values, return_counts=True)
         child = np.repeat(np.arange(len(cells)), sizes)
+        if cut < 0:
+            cells = cells + self.sample.offsets[column]
+        else:
+            last = self._last_bin(column)
+            cells = np.array([cut, last, last + 1])[cells]
         label, weight = self.sample.label[rows], self.sample.weight[rows]
         counts = self.terms.cell_sums(child, len(cells), label, weight)
         terms, states = self.children(node, counts, rows, child)
@@ -346,7 +403,7 @@ class Leaves:
         self.term += terms.tolist()
         self.state += list(states)
         self.total += self.terms.rows(counts).tolist()
-        self.cells.append(cells.astype(np.int64))
+        self.cells.append(cells)
         self.counts.append(counts)
         return slice(first, len(self.rows))
 
@@ -356,29 +413,33 @@ class Leaves:
         """Terms and states of the children of a leaf, given its rows and the child of each."""
         return self.terms.children(counts, self.state[node])
 
-    def score_columns(
-        self, rows: np.ndarray, columns: np.ndarray, state: np.ndarray
+    def score_splits(
+        self, rows: np.ndarray, child: np.ndarray, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What `score` gives, for these rows of a leaf with this state."""
-        cells, offsets, label, weight, _ = self.sample.at(rows)
-        tried = cells[:, columns].astype(np.int64)
-        present, n_cells = np.arange(offsets[-1]), int(offsets[-1])
+        """What `score` gives, for these rows of a leaf with this state.
+
+        ``child`` is that of each row in each split, shape (n_rows, n_splits).
+        """
+        n_splits = child.shape[1]
+        first = np.append(0, np.cumsum(child.max(axis=0) + 1))
+        tried = child + first[:-1]
+        present, n_cells = np.arange(first[-1]), int(first[-1])
         if tried.size < n_cells:
             present, tried = np.unique(tried, return_inverse=True)
             n_cells = len(present)
-        n_tried = len(columns)
-        counts = self.terms.cell_sums(
-            tried.ravel(), n_cells, np.repeat(label, n_tried), np.repeat(weight, n_tried)
+        label, weight = (
+            np.repeat(each[rows], n_splits) for each in (self.sample.label, self.sample.weight)
         )
+        counts = self.terms.cell_sums(tried.ravel(), n_cells, label, weight)
         used = self.terms.rows(counts) > 0
         counts, present = counts[used], present[used]
-        at = np.searchsorted(offsets[columns], present, side="right") - 1
-        terms = np.bincount(at, self.terms.terms(counts, state), minlength=len(columns))
-        terms[np.bincount(at, minlength=len(columns)) == 1] = np.inf
+        at = np.searchsorted(first[:-1], present, side="right") - 1
+        terms = np.bincount(at, self.terms.terms(counts, state), minlength=n_splits)
+        terms[np.bincount(at, minlength=n_splits) == 1] = np.inf
         if not self.terms.uses_logs:
-            return terms, np.zeros(len(columns))
+            return terms, np.zeros(n_splits)
         total = counts.sum(axis=1).astype(np.int64)
-        return terms, np.bincount(at, self.terms.table[total], minlength=len(columns))
+        return terms, np.bincount(at, self.terms.table[total], minlength=n_splits)
 
 
 class GroupLeaves(Leaves):
@@ -415,7 +476,8 @@ class GroupLeaves(Leaves):
             from holdtrue.categories import group_loops  # imports numba
 
             self._loops = group_loops
-            self._counters = np.zeros((2, int(sample.offsets[-1]) * self.terms.width))
+            most_values = max(3, int(np.diff(sample.offsets).max()))
+            self._counters = np.zeros((2, most_values * self.terms.width))
 
     def _guesses(self, left: np.ndarray, label: np.ndarray, guess: np.ndarray) -> np.ndarray:
         """Guesses in a child, from its sums without the group, row by row."""
@@ -432,18 +494,18 @@ class GroupLeaves(Leaves):
 
     def _split_guesses(self, rows: np.ndarray, child: np.ndarray) -> np.ndarray:
         """Guesses of rows in their children, numbered from 0."""
-        _, _, label, weight, _ = self.sample.at(rows)
+        label, weight = self.sample.label[rows], self.sample.weight[rows]
         key = child * (int(self.group.max()) + 1) + self.group[rows]
         pairs, pair = np.unique(key, return_inverse=True)
         whole = self.terms.cell_sums(child, int(child.max()) + 1, label, weight)
         inside = self.terms.cell_sums(pair, len(pairs), label, weight)
         return self._guesses(whole[child] - inside[pair], label, self.guess[rows])
 
-    def gain(self, node: int, column: int) -> tuple[float, float]:
+    def gain(self, node: int, column: int, cut: int) -> tuple[float, float]:
         """What a split gains, and its standard error from the groups' sums."""
         rows = self.rows[node]
-        cells, _, label, weight, _ = self.sample.at(rows)
-        child = np.unique(cells[:, column], return_inverse=True)[1]
+        label, weight = self.sample.label[rows], self.sample.weight[rows]
+        child = np.unique(self.child(rows, column, cut), return_inverse=True)[1]
         after = self._losses(label, self._split_guesses(rows, child))
         gained = weight * (self._losses(label, self.guess[rows]) - after) / self.terms.scale
         _, place = np.unique(self.group[rows], return_inverse=True)
@@ -459,23 +521,23 @@ class GroupLeaves(Leaves):
         losses = self._losses(self.sample.label[rows], self.guess[rows])
         return np.bincount(child, self.sample.weight[rows] * losses), np.zeros((len(counts), 0))
 
-    def score_columns(
-        self, rows: np.ndarray, columns: np.ndarray, state: np.ndarray
+    def score_splits(
+        self, rows: np.ndarray, child: np.ndarray, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """What `score` gives, for these rows of a leaf."""
-        cells, _, label, weight, _ = self.sample.at(rows)
-        nothing = np.zeros(len(columns))
+        label, weight = self.sample.label[rows], self.sample.weight[rows]
+        nothing = np.zeros(child.shape[1])
         if self._loops is not None:
             terms = self._loops.score_groups(
-                cells, label, weight, self.group[rows], self.guess[rows], columns,
+                child, label, weight, self.group[rows], self.guess[rows],
                 self.terms.width, self.terms.number, self.terms.scale, *self._counters,
             )  # fmt: skip
             return terms, nothing
-        terms = np.full(len(columns), np.inf)
-        for at, j in enumerate(columns):
-            values, child = np.unique(cells[:, j], return_inverse=True)
+        terms = np.full(child.shape[1], np.inf)
+        for at in range(child.shape[1]):
+            values, place = np.unique(child[:, at], return_inverse=True)
             if len(values) > 1:
-                losses = self._losses(label, self._split_guesses(rows, child))
+                losses = self._losses(label, self._split_guesses(rows, place))
                 terms[at] = float((weight * losses).sum())
         return terms, nothing
 
@@ -518,21 +580,22 @@ def _grow_compiled(
     term, state = terms.root(root)
     n_columns = sample.cells.shape[1]
     only_clear = draws is None and limits["max_splits"] is None and terms.leaves_out
-    drawing = draws or FeatureDraws(np.arange(n_columns), n_columns, 0)
+    drawing = draws or FeatureDraws(np.arange(n_columns), 0, 0)
     most = {name: 2**31 - 1 if limit is None else limit for name, limit in limits.items()}
     max_splits = -1 if limits["max_splits"] is None else most["max_splits"]
     dtype = np.int32 if sample.n_classes else np.float64  # narrow ones stay in the cache
-    node, column, born, cell, sums, node_terms, too_deep, too_small = loops.grow_whole(
+    splits, born, cell, sums, node_terms, too_deep, too_small = loops.grow_whole(
         sample.cells, sample.label, sample.weight,
-        np.flatnonzero(sample.weight).astype(np.int32), sample.offsets,
+        np.flatnonzero(sample.weight).astype(np.int32), sample.offsets, sample.n_bins,
         drawing.first_column, drawing.n_drawn, drawing.again, drawing.seed,
         terms.width, terms.number, terms.scale, terms.table, term, state,
         np.zeros(int(sample.offsets[-1]) * terms.width, dtype), in_order, only_clear,
         max_splits, most["max_depth"], most["min_rows"],
     )  # fmt: skip
     stopped = "gain" if max_splits < 0 else "leaves"
-    if len(node) == max_splits:
+    if len(splits) == max_splits:
         stopped = "max_splits"
     withheld = ("max_depth",) * too_deep + ("min_samples_split",) * too_small
+    node, column, cut = splits.T.copy()
     sums = stored_sums(sample, sums)
-    return Tree(node, column, born, cell, sums, node_terms, criterion, stopped, withheld)
+    return Tree(node, column, cut >= 0, born, cell, sums, node_terms, criterion, stopped, withheld)

@@ -23,7 +23,8 @@ part: Callable[..., Any] = numba.njit
 _NEAR = 16  # logarithms of counts below it are computed once per leaf; so are terms of two classes
 _COARSE = 2.0**-16  # `tree.COARSE`
 _BLOCK, _LINE = 32, 32  # rows fetched together; cells in a line of the cache
-_MOST_READINGS = 8  # `grow.MOST_READINGS`
+_MOST_CUTS = 4  # `grow.MOST_CUTS`
+_MIDDLE = 1 << 15  # `grow.MIDDLE`
 _START, _STOP, _DEPTH, _BORN, _CELL = range(5)  # whole numbers kept of a node
 
 
@@ -240,6 +241,106 @@ def _sum_terms(
 
 
 @compiled
+def _score_cuts(
+    cells: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    rows: np.ndarray,
+    tried: np.ndarray,
+    drawn: np.ndarray,
+    offsets: np.ndarray,
+    n_bins: np.ndarray,
+    width: int,
+    criterion: int,
+    scale: float,
+    table: np.ndarray,
+    state: np.ndarray,
+    columns: np.ndarray,
+    cuts: np.ndarray,
+    terms: np.ndarray,
+    n_candidates: int,
+) -> Any:
+    """Add the cuts of columns to the candidates, and their terms; the number of candidates.
+
+    A first pass over the rows finds the bins of the leaf, a second sums the rows between the cuts
+    (`grow.cuts_between`), and running sums give what lies on either side of each.
+    """
+    step, n_parts = np.uint64(width), _MOST_CUTS + 2  # the last part is of missing values
+    end, low, high = np.empty_like(tried), np.empty_like(tried), np.empty_like(tried)
+    for at in range(len(tried)):
+        end[at] = offsets[tried[at]] + n_bins[tried[at]]
+        low[at], high[at] = end[at], -1
+    for i in rows:
+        for at in range(len(tried)):
+            cell = np.int64(cells[i, tried[at]])
+            if cell < end[at]:
+                low[at] = min(low[at], cell)
+                high[at] = max(high[at], cell)
+    shift = np.zeros_like(tried)
+    for at in range(len(tried)):
+        while high[at] - low[at] > _MOST_CUTS << shift[at]:
+            shift[at] += 1
+        low[at] += (drawn[at] << shift[at]) >> 16  # from here on the first cut
+    parts = np.zeros(len(tried) * n_parts * width)
+    for i in rows:
+        for at in range(len(tried)):
+            cell = np.int64(cells[i, tried[at]])
+            place = n_parts - 1
+            if cell < end[at]:
+                place = (cell - low[at] + (1 << shift[at]) - 1) >> shift[at]
+            place += at * n_parts
+            add_row(parts, np.uint64(place) * step, label[i], weight[i], criterion)
+    # Sums of the missing rows of a column, then of both sides of each of its cuts.
+    sides, n_sides = np.empty((2 * len(tried) * n_parts, width)), 0
+    n_cuts = np.zeros_like(tried)
+    for at in range(len(tried)):
+        first = at * n_parts * width
+        missing = first + (n_parts - 1) * width
+        last = first
+        if high[at] >= 0:
+            n_cuts[at] = (high[at] - low[at] + (1 << shift[at]) - 1) >> shift[at]
+            last += n_cuts[at] * width
+            for place in range(first + width, last + width):
+                parts[place] += parts[place - width]
+            # Missing values alone may be parted from all others.
+            n_cuts[at] += rows_in(parts, np.uint64(missing), width, criterion) > 0.0
+        for k in range(width):
+            sides[n_sides, k] = parts[missing + k]
+        n_sides += 1
+        for cut in range(n_cuts[at]):
+            for k in range(width):
+                sides[n_sides, k] = parts[first + cut * width + k]
+                sides[n_sides + 1, k] = parts[last + k] - sides[n_sides, k]
+            n_sides += 2
+    side_terms = np.empty(n_sides)
+    _leaf_terms(sides[:n_sides], width, criterion, scale, table, state, side_terms)
+    side = 0
+    for at in range(len(tried)):
+        of_missing = side_terms[side]
+        for cut in range(n_cuts[at]):
+            columns[n_candidates] = tried[at]
+            below = low[at] + (cut << shift[at])
+            cuts[n_candidates] = below if below < high[at] else end[at] - 1
+            terms[n_candidates] = of_missing + (
+                side_terms[side + 2 * cut + 1] + side_terms[side + 2 * cut + 2]
+            )
+            n_candidates += 1
+        side += 1 + 2 * n_cuts[at]
+    return n_candidates
+
+
+@part
+def _child_cell(cell: int, cut: int, last: int) -> Any:
+    """Cell by which the child is known: that of a value, or the last on its side of a cut.
+
+    ``last`` is the last bin; what is above it is missing.
+    """
+    if cut < 0 or cell > last:
+        return cell
+    return cut if cell <= cut else last
+
+
+@compiled
 def _child_values(
     sums: np.ndarray,
     width: int,
@@ -289,6 +390,8 @@ def _is_clear(
     weight: np.ndarray,
     rows: np.ndarray,
     column: int,
+    cut: int,
+    last: int,
     sums: np.ndarray,
     total: float,
     width: int,
@@ -300,12 +403,13 @@ def _is_clear(
     """Whether a split gains more than ``n_errors`` standard errors: `grow.Leaves.gain`."""
     step = np.uint64(width)
     for i in rows:
-        add_row(counters, np.uint64(cells[i, column]) * step, label[i], weight[i], criterion)
+        start = np.uint64(_child_cell(np.int64(cells[i, column]), cut, last)) * step
+        add_row(counters, start, label[i], weight[i], criterion)
     gains = np.empty(len(rows))
     gained, over_chance, chance = 0.0, 0.0, 1.0 - 1.0 / width
     for at in range(len(rows)):
         i = rows[at]
-        start = np.uint64(cells[i, column]) * step
+        start = np.uint64(_child_cell(np.int64(cells[i, column]), cut, last)) * step
         n = rows_in(counters, start, width, criterion)
         if criterion == 7:
             y = label[i]
@@ -326,11 +430,13 @@ def _is_clear(
     mean, squares = gained / total, 0.0
     for at in range(len(rows)):
         squares += weight[rows[at]] * (gains[at] - mean) ** 2
-        start = np.uint64(cells[rows[at], column]) * step
+        start = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last)) * step
         for k in range(width):
             counters[start + np.uint64(k)] = 0
     if criterion < 6:  # `kernel.ginger_gain`
         gained, squares = gained - max(over_chance, 0.0), 2.0 * squares
+    else:  # `tree._paired`
+        squares *= total / max(total - 1.0, 1.0)
     return gained > n_errors * math.sqrt(squares)
 
 
@@ -366,6 +472,8 @@ def _sort_rows(cells: np.ndarray, column: int, rows: np.ndarray, out: np.ndarray
 def _split_rows(
     cells: np.ndarray,
     column: int,
+    cut: int,
+    last: int,
     offsets: np.ndarray,
     rows: np.ndarray,
     starts: np.ndarray,
@@ -378,10 +486,11 @@ def _split_rows(
     is all zeros before and after. Both, and ``value_of``, have room for more.
     """
     n_rows, first = len(rows), offsets[column]
-    n_values = offsets[column + 1] - first
-    if n_values <= 4 * n_rows:
+    n_values = offsets[column + 1] - first if cut < 0 else 3
+    if cut >= 0 or n_values <= 4 * n_rows:
         for at in range(n_rows):
-            value_of[at] = cells[rows[at], column] - first
+            cell = np.int64(cells[rows[at], column])
+            value_of[at] = cell - first if cut < 0 else int(cell > cut) + int(cell > last)
             size[value_of[at] + 1] += 1
         for value in range(n_values):
             size[value + 1] += size[value]
@@ -394,11 +503,11 @@ def _split_rows(
         _sort_rows(cells, column, rows, starts)
     for at in range(n_rows):
         rows[at] = starts[at]
-    n_children, last = 0, -1
+    n_children, before = 0, -1
     for at in range(n_rows):
-        value = int(cells[rows[at], column])
-        if value != last:
-            last = value
+        value = _child_cell(np.int64(cells[rows[at], column]), cut, last)
+        if value != before:
+            before = value
             starts[n_children] = at
             n_children += 1
     starts[n_children] = n_rows
@@ -431,6 +540,7 @@ def grow_whole(
     weight: np.ndarray,
     rows: np.ndarray,
     offsets: np.ndarray,
+    n_bins: np.ndarray,
     first_column: np.ndarray,
     n_drawn: int,
     again: bool,
@@ -459,13 +569,23 @@ def grow_whole(
     rows = rows.copy()
     nodes = np.empty((64, 5), dtype=np.int64)
     sums, values = np.empty((64, width)), np.empty((64, 1 + len(root_state)))  # term and state
-    node_of, column_of = np.empty((64, 1), dtype=np.int64), np.empty((64, 1), dtype=np.int64)
-    columns = np.arange(len(offsets) - 1)
-    terms, gains = np.empty(len(columns)), np.empty(len(columns))
+    splits = np.empty((64, 3), dtype=np.int64)  # node, column, cut
+    # Columns that are tried by value, and in two with the place of their first cuts.
+    by_value, in_two, drawn = np.arange(len(n_bins)), np.arange(len(n_bins)), np.arange(len(n_bins))
+    n_by_value, n_in_two, most_values = 0, 0, 3
+    for j in range(len(n_bins)):
+        if n_bins[j] > 0:
+            in_two[n_in_two], drawn[n_in_two] = j, _MIDDLE
+            n_in_two += 1
+        else:
+            by_value[n_by_value] = j
+            n_by_value += 1
+            most_values = max(most_values, offsets[j + 1] - offsets[j])
+    most_candidates = n_by_value + n_in_two * (_MOST_CUTS + 1)
+    columns = np.empty(most_candidates, dtype=np.int64)
+    cuts = np.empty(most_candidates, dtype=np.int64)
+    terms, gains = np.empty(most_candidates), np.empty(most_candidates)
     features = np.arange(n_features)
-    most_values = 0
-    for j in range(len(columns)):
-        most_values = max(most_values, offsets[j + 1] - offsets[j])
     size = np.zeros(most_values + 1, dtype=np.int64)
     withheld_depth, withheld_rows = False, False
     n_nodes, n_seen, n_splits, now = 1, 0, 0, np.uint64(seed)
@@ -475,7 +595,7 @@ def grow_whole(
     for k in range(len(root_state)):  # an array written to a slice takes seconds to compile
         values[0, 1 + k] = root_state[k]
     # See `grow._Heap`; in order they come by their numbers.
-    heap = [(0.0, 0, 0, 0)]
+    heap = [(0.0, 0, 0, 0, 0)]
     heap.pop()
     while True:
         while n_seen < n_nodes:
@@ -487,11 +607,11 @@ def grow_whole(
                     withheld_depth = True
                 else:
                     bound = 0.0 if in_order else -np.rint(values[n_seen, 0] * _COARSE)
-                    heapq.heappush(heap, (bound, 0, n_seen, -1))
+                    heapq.heappush(heap, (bound, 0, n_seen, -1, -1))
             n_seen += 1
         if n_splits == max_splits or len(heap) == 0:
             break
-        _, scored, node, column = heapq.heappop(heap)
+        _, scored, node, column, cut = heapq.heappop(heap)
         inside = rows[nodes[node, _START] : nodes[node, _STOP]]
         state = values[node, 1:].copy()
         if scored == 0:
@@ -504,10 +624,10 @@ def grow_whole(
             least = -np.inf
             if max_splits < 0:
                 least = 0.0 if in_order else np.rint((term - charged) * _COARSE)
-            n_done, n_columns, enough = 0, len(columns), False
+            n_done, n_candidates, enough = 0, 0, False
             while not enough and n_done < n_features:  # see `grow.FeatureDraws.batches`
-                if n_drawn < n_features:
-                    n_columns = 0
+                if n_drawn > 0:
+                    n_by_value, n_in_two = 0, 0
                     for f in range(n_done, min(n_done + n_drawn, n_features)):
                         now += np.uint64(0x9E3779B97F4A7C15)
                         mixed = (now ^ (now >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -515,22 +635,32 @@ def grow_whole(
                         mixed = (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(32)
                         other = f + np.int64((mixed * np.uint64(n_features - f)) >> np.uint64(32))
                         features[f], features[other] = features[other], features[f]
-                        first, stop = first_column[features[f]], first_column[features[f] + 1]
-                        step = -(-(stop - first) // _MOST_READINGS)
-                        first += np.int64(mixed) % step
-                        for j in range(first, stop):
-                            if (j - first) % step == 0 or j == stop - 1:
-                                columns[n_columns] = j
-                                n_columns += 1
+                        for j in range(first_column[features[f]], first_column[features[f] + 1]):
+                            if n_bins[j] > 0:
+                                in_two[n_in_two] = j
+                                drawn[n_in_two] = np.int64(mixed & np.uint64(0xFFFF))
+                                n_in_two += 1
+                            else:
+                                by_value[n_by_value] = j
+                                n_by_value += 1
                 n_done += n_drawn if again else n_features
-                tried = columns[:n_columns]
-                _count(cells, label, weight, inside, tried, width, criterion, counters)
-                _sum_terms(
-                    cells, inside, tried, offsets, sums[node], width, criterion, scale, table,
-                    state, counters, terms,
-                )  # fmt: skip
+                n_candidates = n_by_value
+                if n_by_value > 0:
+                    tried = by_value[:n_by_value]
+                    _count(cells, label, weight, inside, tried, width, criterion, counters)
+                    _sum_terms(
+                        cells, inside, tried, offsets, sums[node], width, criterion, scale, table,
+                        state, counters, terms,
+                    )  # fmt: skip
+                    for at in range(n_by_value):
+                        columns[at], cuts[at] = by_value[at], -1
+                if n_in_two > 0:
+                    n_candidates = _score_cuts(
+                        cells, label, weight, inside, in_two[:n_in_two], drawn, offsets, n_bins,
+                        width, criterion, scale, table, state, columns, cuts, terms, n_candidates,
+                    )  # fmt: skip
                 best_term, n_finite = np.inf, 0
-                for at in range(n_columns):
+                for at in range(n_candidates):
                     gains[at] = np.rint((base - terms[at]) * _COARSE)
                     best_term = min(best_term, terms[at])
                     n_finite += terms[at] < np.inf
@@ -538,7 +668,7 @@ def grow_whole(
             column = -1
             while column < 0:
                 best, best_at = least, -1
-                for at in range(n_columns):  # of equal gains that of the first column
+                for at in range(n_candidates):  # of equal gains that of the first column and cut
                     if gains[at] > best or (
                         gains[at] == best and best_at >= 0 and columns[at] < columns[best_at]
                     ):
@@ -546,26 +676,28 @@ def grow_whole(
                 if best_at < 0:
                     break
                 gains[best_at] = -np.inf
+                last = offsets[columns[best_at]] + n_bins[columns[best_at]] - 1
                 if not only_clear or _is_clear(
-                    cells, label, weight, inside, columns[best_at], sums[node], total, width,
-                    criterion, state, counters, math.sqrt(2.0 * math.log(n_finite)),
+                    cells, label, weight, inside, columns[best_at], cuts[best_at], last, sums[node],
+                    total, width, criterion, state, counters, math.sqrt(2.0 * math.log(n_finite)),
                 ):  # fmt: skip
-                    column = columns[best_at]
+                    column, cut = columns[best_at], cuts[best_at]
             if column >= 0 and not in_order:
-                heapq.heappush(heap, (-best, 1, node, column))
+                heapq.heappush(heap, (-best, 1, node, column, cut))
             if column < 0 or not in_order:
                 continue
-        if n_splits == len(node_of):
-            node_of, column_of = _longer(node_of), _longer(column_of)
-        node_of[n_splits, 0], column_of[n_splits, 0] = node, column
-        n_children = _split_rows(cells, column, offsets, inside, spare, value_of, size)
+        if n_splits == len(splits):
+            splits = _longer(splits)
+        splits[n_splits, 0], splits[n_splits, 1], splits[n_splits, 2] = node, column, cut
+        last = offsets[column] + n_bins[column] - 1
+        n_children = _split_rows(cells, column, cut, last, offsets, inside, spare, value_of, size)
         while n_nodes + n_children > len(nodes):
             nodes, sums, values = _longer(nodes), _longer(sums), _longer(values)
         begin, depth = nodes[node, _START], nodes[node, _DEPTH] + 1
         for at in range(n_children):
             child = n_nodes + at
             start, stop = begin + spare[at], begin + spare[at + 1]
-            value = np.int64(cells[rows[start], column])
+            value = _child_cell(np.int64(cells[rows[start], column]), cut, last)
             _set_node(nodes, child, start, stop, depth, n_splits, value)
             _sum_rows(label, weight, rows[start:stop], criterion, sums[child])
         n_before = n_nodes
@@ -575,7 +707,7 @@ def grow_whole(
         )
         n_splits += 1
     return (
-        node_of[:n_splits, 0].copy(), column_of[:n_splits, 0].copy(),
+        splits[:n_splits],
         nodes[:n_nodes, _BORN].copy(), nodes[:n_nodes, _CELL].copy(), sums[:n_nodes].copy(),
         values[:n_nodes, 0].copy(), withheld_depth, withheld_rows,
     )  # fmt: skip
@@ -586,6 +718,7 @@ def end_nodes(
     cells: np.ndarray,
     rows: np.ndarray,
     column: np.ndarray,
+    is_cut: np.ndarray,
     split: np.ndarray,
     first: np.ndarray,
     cell: np.ndarray,
@@ -605,7 +738,7 @@ def end_nodes(
                     low = middle + 1
                 else:
                     high = middle
-            if low == first[s + 1] or cell[low] != value:
+            if low == first[s + 1] or not (is_cut[s] or cell[low] == value):
                 break
             node = low
         ends[at] = node

@@ -73,7 +73,10 @@ Departures
    paper. A leaf's term then depends on the way to it, but not on its siblings: departures 1 and 2
    hold. The parent weighs one row. The root is the child of a uniform parent, which is π of
    `shrunk`.
-7. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
+7. A column of numbers may be cut in two, a missing value apart, instead of split by its bins. In a
+   leaf at most `grow.MOST_CUTS` cuts are tried, evenly spread over the bins of its rows. By gain
+   ratio a column is cut where it gains most.
+8. With K classes ``2q(1-q)`` becomes ``1 - Σ q_k²`` and a leaf of one row is charged ``1 - 1/K``.
 """
 
 from __future__ import annotations
@@ -88,6 +91,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS, entropy_terms, ginger_gain, row_sums
+from holdtrue.errors import InputError
 
 SHRUNK = ("log_loss", "squared_error")
 # By their place the compiled loops know them.
@@ -108,6 +112,9 @@ class Sample(NamedTuple):
     # shape (n_columns + 1,): cells of column j are ``offsets[j]`` to ``offsets[j + 1] - 1``. At
     # prediction the number ``offsets[-1]`` stands for a value that no row of the fit had.
     offsets: np.ndarray
+    # shape (n_columns,): bins of a column that is cut in two, its first cells in order; a further
+    # cell is for missing values. 0 for a column that is split by value.
+    n_bins: np.ndarray
     # shape (n_rows,): class, from 0 to ``n_classes - 1``; or number, minus the mean of all rows
     label: np.ndarray
     weight: np.ndarray  # shape (n_rows,): whole and positive: repetitions
@@ -123,6 +130,7 @@ class Sample(NamedTuple):
         return cls(
             np.ascontiguousarray(codes + offsets[:-1], dtype=cell_type(offsets)),
             offsets,
+            np.zeros(codes.shape[1], dtype=np.int64),
             label.astype(np.int64),
             ones if weight is None else weight.astype(np.int64),
             int(label.max()) + 1,
@@ -358,9 +366,11 @@ def _paired(difference: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
 class Tree:
     """A tree of all the splits explored, in order; its first s splits are a tree too."""
 
-    # node, column, shape (n_splits,): what each split splits, and on which column
+    # node, column, is_cut, shape (n_splits,): what each split splits, on which column, and whether
+    # in two: a child's cell is then the last on its side of the cut
     node: np.ndarray
     column: np.ndarray
+    is_cut: np.ndarray
     # shape (n_nodes,): the split that made each node; -1 for the root, node 0. Children of a split
     # are neighbours, their cells ascending.
     born: np.ndarray
@@ -375,6 +385,11 @@ class Tree:
     # asked for; "leaves", no leaf can be split; or "interrupted"
     stopped: str
     withheld: tuple[str, ...] = ()  # limits that kept some leaf of several classes from being tried
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "is_cut" not in state:
+            raise InputError("a tree saved by an earlier version cannot be read. Fit it again.")
+        self.__dict__.update(state)
 
     @property
     def n_splits(self) -> int:
@@ -419,7 +434,7 @@ class Tree:
     def cut(self, n_splits: int) -> Tree:
         """The tree of the first n_splits splits."""
         kept = slice(0, int(np.searchsorted(self.born, n_splits)))
-        splits = {name: getattr(self, name)[:n_splits] for name in ("node", "column")}
+        splits = {name: getattr(self, name)[:n_splits] for name in ("node", "column", "is_cut")}
         nodes = {name: getattr(self, name)[kept] for name in ("born", "cell", "counts", "terms")}
         return replace(self, **splits, **nodes)
 
@@ -434,9 +449,8 @@ class Tree:
             from holdtrue.categories import loops  # imports numba
 
             rows = np.arange(len(cells)) if rows is None else rows
-            return np.asarray(
-                loops.end_nodes(cells, rows, self.column, self.split, self.first_child, self.cell)
-            )
+            splits = self.column, self.is_cut, self.split, self.first_child
+            return np.asarray(loops.end_nodes(cells, rows, *splits, self.cell))
         cells = cells if rows is None else cells[rows]
         node = np.zeros(len(cells), dtype=np.int64)
         for rows, _, child in self._descend(cells):
@@ -465,9 +479,10 @@ class Tree:
         while True:
             inner = self.split[node] < self.n_splits
             rows, node = rows[inner], node[inner]
-            wanted = node * width + cells[rows, self.column[self.split[node]]]
+            split = self.split[node]
+            wanted = node * width + cells[rows, self.column[split]]
             at = np.searchsorted(keys[:-1], wanted)
-            seen = keys[at] == wanted
+            seen = np.where(self.is_cut[split], keys[at] // width == node, keys[at] == wanted)
             if not seen.any():
                 return
             rows, child = rows[seen], 1 + order[at[seen]]

@@ -61,19 +61,6 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[R
     return binned if kind == "number" else [by_value, *binned]
 
 
-def cuts(reading: Reading) -> list[Reading]:
-    """Readings in two bins, cut where a bin of the reading ends; a missing value stays apart."""
-    binned, missing = reading.table[: reading.n_bins], reading.table[reading.n_bins :]
-    return [
-        Reading(
-            2,
-            reading.ends[[at - 1, -1]],
-            np.concatenate([np.add.reduceat(binned, [0, at]), missing]),
-        )
-        for at in range(1, reading.n_bins)
-    ]
-
-
 def has_bins(kind: str) -> bool:
     """Whether columns of this kind are read in bins."""
     return kind in ("integer", "number")
