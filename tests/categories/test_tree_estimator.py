@@ -415,10 +415,10 @@ def test_renamed_values_change_nothing():
 
 
 def test_an_interrupted_fit_leaves_its_path(monkeypatch):
-    def split(self, node, column, original=grow.Leaves.split):
+    def split(self, node, column, cut, original=grow.Leaves.split):
         if len(self.counts) > 3:
             raise KeyboardInterrupt
-        return original(self, node, column)
+        return original(self, node, column, cut)
 
     monkeypatch.setattr(grow.Leaves, "split", split)
     columns, y = shop()
