@@ -712,7 +712,7 @@ def test_a_forest_of_numbers_is_stretched_as_rows_out_of_bag_ask():
     X, new = rng.uniform(size=(2, 300, 4))
     clear = GingerForestRegressor(40, random_state=0).fit(X, 10 * X[:, 0] + 5 * X[:, 1])
     assert clear.stretch_ > 1.02
-    assert clear.parent_weight_ == 0
+    assert clear.parent_weight_ < 1
     noise = GingerForestRegressor(40, random_state=0).fit(X, rng.normal(size=300))
     assert noise.stretch_ < 0.5
     assert np.var(noise.predict(new)) < 0.05
