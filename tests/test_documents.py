@@ -94,22 +94,15 @@ def test_the_readme_runs_without_packages_that_its_install_line_does_not_bring(t
     assert "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines()) == shown
 
 
-def printed(block, folder):
+def printed(block, run):
     """A block of commands with what they print now, standard error first."""
     lines = []
     for line in block.splitlines():
         if line.startswith("$ "):
             command = shlex.split(line[2:])
             assert command[0] == "holdtrue", line
-            done = subprocess.run(
-                [Path(sys.executable).with_name("holdtrue"), *command[1:]],
-                cwd=folder,
-                env={**os.environ, "COLUMNS": "90", "NO_COLOR": "1"},
-                capture_output=True,
-                text=True,
-                timeout=1800,
-            )
-            said = (done.stderr + done.stdout).strip("\n").splitlines()
+            ended = run(*command[1:])
+            said = (ended.err + ended.out).strip("\n").splitlines()
             lines += [line, *(text.rstrip() for text in said)]
     assert lines, "a block of console holds commands of holdtrue; others belong to bash"
     return "".join(f"{line}\n" for line in lines)
@@ -120,11 +113,13 @@ def printed(block, folder):
     [path for path in DOCUMENTS if CONSOLE.search(path.read_text(encoding="utf-8"))],
     ids=lambda p: p.name,
 )
-def test_commands_of_a_document_print_what_it_shows(document, tmp_path):
+def test_commands_of_a_document_print_what_it_shows(document, holdtrue, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setenv("NO_COLOR", "1")
     text = document.read_text(encoding="utf-8")
     if "$ holdtrue demo --data try" not in text:
-        printed("$ holdtrue demo --data try", tmp_path)
-    now = CONSOLE.sub(lambda found: f"```console\n{printed(found[1], tmp_path)}```", text)
+        printed("$ holdtrue demo --data try", holdtrue)
+    now = CONSOLE.sub(lambda found: f"```console\n{printed(found[1], holdtrue)}```", text)
     check(document, now)
 
 
