@@ -343,15 +343,16 @@ class Leaves:
         rows, state = self.rows[node], self.state[node]
         charged = self.terms.charged(self.term[node], self.total[node])
         for columns, begin in [self._everything] if self.draws is None else self.draws.batches():
-            splits = np.array(
-                [
-                    (column, cut)
-                    for column, first in zip(columns.tolist(), begin.tolist(), strict=True)
-                    for cut in self._cuts(rows, column, first)
-                ]
-            )
-            child = np.stack([self.child(rows, *split) for split in splits.tolist()], axis=1)
-            terms, logs = self.score_splits(rows, child, state)
+            splits = np.stack([columns, np.full(len(columns), -1)], axis=1)
+            if self.sample.n_bins[columns].any():
+                splits = np.array(
+                    [
+                        (column, cut)
+                        for column, first in zip(columns.tolist(), begin.tolist(), strict=True)
+                        for cut in self._cuts(rows, column, first)
+                    ]
+                )
+            terms, logs = self.score_splits(rows, self._children_by(rows, splits), state)
             # No further features where one of these gains.
             if np.rint((charged - terms.min()) * COARSE) > 0:
                 break
@@ -375,10 +376,17 @@ class Leaves:
 
     def child(self, rows: np.ndarray, column: int, cut: int) -> np.ndarray:
         """Child of each row: its value from 0, or 0 up to a cut, 1 above it, 2 if missing."""
-        cells = self.sample.cells[rows, column].astype(np.int64)
-        if cut < 0:
-            return cells - self.sample.offsets[column]
-        return (cells > cut).astype(np.int64) + (cells > self._last_bin(column))
+        return self._children_by(rows, np.array([[column, cut]]))[:, 0]
+
+    def _children_by(self, rows: np.ndarray, splits: np.ndarray) -> np.ndarray:
+        """Child of each row in each split, shape (n_rows, n_splits)."""
+        columns, cuts = splits.T
+        cells = self.sample.cells[rows[:, None], columns].astype(np.int64)
+        first = self.sample.offsets[columns]
+        if (cuts < 0).all():
+            return cells - first
+        in_two = (cells > cuts).astype(np.int64) + (cells >= first + self.sample.n_bins[columns])
+        return np.where(cuts < 0, cells - first, in_two)
 
     def gain(self, node: int, column: int, cut: int) -> tuple[float, float]:
         """What a split gains, and its standard error."""
