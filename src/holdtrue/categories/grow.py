@@ -319,6 +319,8 @@ class Leaves:
         self.draws = draws
         n_columns = sample.cells.shape[1]
         self._everything = np.arange(n_columns), np.full(n_columns, MIDDLE)
+        self._by_value = np.stack([np.arange(n_columns), np.full(n_columns, -1)], axis=1)
+        self._has_cuts = bool(sample.n_bins.any())
         # Blocks of siblings; the lists below have one entry per node.
         self.cells, self.counts = [np.array([-1])], [root[None]]
         self.rows, self.depth = [np.arange(len(sample.cells))], [0]
@@ -341,10 +343,12 @@ class Leaves:
         all rows are in one child.
         """
         rows, state = self.rows[node], self.state[node]
+        if self.draws is None and not self._has_cuts:
+            return self._by_value, *self.score_by_value(rows, state)
         charged = self.terms.charged(self.term[node], self.total[node])
         for columns, begin in [self._everything] if self.draws is None else self.draws.batches():
-            splits = np.stack([columns, np.full(len(columns), -1)], axis=1)
-            if self.sample.n_bins[columns].any():
+            splits = self._by_value[columns]
+            if self._has_cuts:
                 splits = np.array(
                     [
                         (column, cut)
@@ -425,6 +429,11 @@ class Leaves:
         """Terms and states of the children of a leaf, given its rows and the child of each."""
         return self.terms.children(counts, self.state[node])
 
+    def score_by_value(self, rows: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `score_splits` gives for all columns, each split by value."""
+        cells = self.sample.cells[rows].astype(np.int64)
+        return self._score_cells(rows, cells, self.sample.offsets, state)
+
     def score_splits(
         self, rows: np.ndarray, child: np.ndarray, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -432,9 +441,14 @@ class Leaves:
 
         ``child`` is that of each row in each split, shape (n_rows, n_splits).
         """
-        n_splits = child.shape[1]
         first = np.append(0, np.cumsum(child.max(axis=0) + 1))
-        tried = child + first[:-1]
+        return self._score_cells(rows, child + first[:-1], first, state)
+
+    def _score_cells(
+        self, rows: np.ndarray, tried: np.ndarray, first: np.ndarray, state: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same, children numbered over all splits: from ``first``, whose last is the end."""
+        n_splits = tried.shape[1]
         present, n_cells = np.arange(first[-1]), int(first[-1])
         if tried.size < n_cells:
             present, tried = np.unique(tried, return_inverse=True)
@@ -532,6 +546,10 @@ class GroupLeaves(Leaves):
         self.guess[rows] = self._split_guesses(rows, child)
         losses = self._losses(self.sample.label[rows], self.guess[rows])
         return np.bincount(child, self.sample.weight[rows] * losses), np.zeros((len(counts), 0))
+
+    def score_by_value(self, rows: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `score_splits` gives for all columns, each split by value."""
+        return self.score_splits(rows, self._children_by(rows, self._by_value), state)
 
     def score_splits(
         self, rows: np.ndarray, child: np.ndarray, state: np.ndarray
