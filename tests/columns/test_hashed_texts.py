@@ -105,7 +105,10 @@ def test_a_ranking_is_the_same_by_hashes_and_whole(kind, monkeypatch):
     rng = np.random.default_rng(0)
     n = 4000
     texts = [f"a text of more than forty bytes, number {i}" for i in rng.integers(0, 3000, n)]
-    column = pa.array(texts, mask=rng.random(n) < 0.1).cast(kind)
+    try:
+        column = pa.array(texts, mask=rng.random(n) < 0.1).cast(kind)
+    except pa.ArrowNotImplementedError as error:
+        pytest.skip(f"pyarrow {pa.__version__} makes no views: {error}")
     table = pa.table({"x": column, "y": rng.random(n) < 0.3})
     whole = rank_columns(table, "y")
     monkeypatch.setattr(parts, "LARGE", 1)

@@ -61,7 +61,10 @@ def with_views(rows):
 def test_text_in_views_is_text(rows, tmp_path):
     rows["id"] = rows["id"].str[-1]
     expected = TableEncoder().fit_transform(rows)
-    table = with_views(rows)
+    try:
+        table = with_views(rows)
+    except pa.ArrowNotImplementedError as error:
+        pytest.skip(f"pyarrow {pa.__version__} makes no views: {error}")
     np.testing.assert_allclose(TableEncoder().fit_transform(table), expected)
     feather.write_feather(table, tmp_path / "views.arrow")
     with (
