@@ -234,8 +234,8 @@ def test_groups_are_left_out_whole_and_the_reason_says_so():
     rows = GreedyTLRegressor(lam=0.01).fit(X, y)
     whole = GreedyTLRegressor(lam=0.01).fit(X, y, groups=groups.astype(str))
     np.testing.assert_array_equal(rows.path_.order, whole.path_.order)
-    assert "new rows: error" in rows.path_.reason
-    assert "new groups: error" in whole.path_.reason
+    assert "new rows: squared error" in rows.path_.reason
+    assert "new groups: squared error" in whole.path_.reason
     assert rows.path_.skill[-1] > 0.9
     assert whole.path_.skill[-1] < 0.1
     with pytest.raises(ValueError, match=r"groups must name at least 2 groups. Got one \('a'\)"):
@@ -260,7 +260,7 @@ def test_the_penalty_can_be_chosen_by_left_out_rows(task):
     assert model.lam_ == LAMBDAS[int(np.argmin(errors))]
     assert model.path_.scores[-1] == pytest.approx(min(errors))
     assert model.loo_errors_["without_sources"] >= min(errors)
-    assert "with the choice of lam repeated" in model.path_.reason
+    assert "the choice of lam repeated" in model.path_.reason
 
 
 def test_leave_one_out_shows_its_progress_in_a_terminal(task, monkeypatch, capsys):

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.evidence import SourceEvidence
-from holdtrue.path import SelectionPath, fits_whole
+from holdtrue.path import SelectionPath, fits_whole, skill_of
 from holdtrue.sources import bounds
 from holdtrue.sources.base import (
     ClassPredictions,
@@ -197,10 +197,11 @@ class _GreedyTL(SourceEstimator):
         if self._stops_by_error:
             reason = f"the error on left-out {left_out} is least here"
         if not np.isnan(choice.error):
-            reason += f"; new {left_out}: error {choice.error:.3g}"
             chosen = ["lam"] * isinstance(self.lam, str) + ["the size"] * self._stops_by_error
-            if chosen:
-                reason += f" with the choice of {' and '.join(chosen)} repeated"
+            repeated = f", the choice of {' and '.join(chosen)} repeated" if chosen else ""
+            skill = skill_of(choice.error, choice.scores[0])
+            reason += f"; new {left_out}{repeated}: squared error {choice.error:.3g}"
+            reason += f", skill {skill:.2g}"
             unit = np.arange(len(task.weight)) if task.groups is None else task.groups
             sides = [*(task.targets > 0).T, task.targets[:, 0] < 0]
             fewest = min(len(np.unique(unit[side])) for side in sides)
