@@ -87,6 +87,21 @@ def test_centres_are_not_compared_where_means_are_alike():
     assert model.support_[0]
 
 
+@pytest.mark.filterwarnings("ignore:.*single row")
+@pytest.mark.parametrize("n_pairs", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_does_not_choose_the_centre_of_domains_of_one_row(n_pairs, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)).astype(dtype)
+    y = (2 * X[:, 0] + rng.normal(size=60)).astype(dtype)
+    groups = np.maximum(np.arange(60) - n_pairs, 0)
+    model = TGreedyRegressor().fit(X, y, groups=groups)
+    assert model.center_ == "global"
+    assert model.coef_[0] == pytest.approx(2, abs=0.3)
+    whole = TGreedyRegressor(center="global").fit(X, y, groups=groups)
+    assert model.new_domain_score_ == whole.new_domain_score_
+
+
 @quiet
 def test_effects_within_domains_do_not_see_the_domains_means():
     X, y, groups = shifted()

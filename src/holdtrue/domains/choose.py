@@ -36,6 +36,7 @@ MAX_SINGLE = 20  # more domains than this are held out in parts: pairs of all ta
 N_PARTS = 10
 # From this ratio of variances, between domains' means of y by within domains, centres matter.
 _MEANS_DIFFER = 0.1
+_ROUNDING = 1e-12  # share of the whole error below which one about domains' means is none
 _MIN_PATTERNS = 1000
 _LONG = 4000  # steps, which take half a second: as long as numba takes to import
 _MANY = 10  # fits without a nested score, at least, that one contest makes
@@ -407,13 +408,15 @@ def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray) -> boo
 
     They must lower the error about the domains' own means by more than one standard error, and by
     a larger factor than they raise the whole error: where means differ much, the whole error is
-    mostly chance.
+    mostly chance. A domain of one row has no error about its own mean but rounding, which decides
+    nothing.
     """
     gain = whole.within - within.within
     mean = gain @ share
     error = math.sqrt((gain - mean) ** 2 @ share / (len(gain) - 1))
     factors = [c.errors @ share * (c.within @ share) for c in (whole, within)]
-    return bool(mean > error and factors[1] < factors[0])
+    least = max(error, _ROUNDING * float(whole.errors @ share))
+    return bool(mean > least and factors[1] < factors[0])
 
 
 def _run(walk: Walk, plan: Plan, least: int | None, *, compiled: bool) -> int:
