@@ -19,7 +19,7 @@ from holdtrue.categories import shrunk, shrunk_mean
 from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.shrunk import finer_gain
 from holdtrue.categories.shrunk_mean import finer_mean_gain
-from holdtrue.columns.counting import grouped_moments
+from holdtrue.columns.bins import grouped_moments
 from holdtrue.sums.group_profile import sums_by_value
 
 LOSSES = ("log_loss", "brier", "error", "ginger", "majority")

@@ -20,8 +20,7 @@ from holdtrue.categories.score import (
     score_column,
     score_order,
 )
-from holdtrue.columns.bins import readings
-from holdtrue.columns.parts import whole_part
+from holdtrue.columns.bins import readings, whole_part
 from holdtrue.errors import InputError
 from holdtrue.sums import Profile
 

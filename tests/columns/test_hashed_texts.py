@@ -10,10 +10,9 @@ from hypothesis import given, settings
 
 from holdtrue import rank_columns
 from holdtrue.columns import distinct, hashed_texts, parts
+from holdtrue.columns.bins import MOST_VALUES, Outline, Part
 from holdtrue.columns.counting import Target
-from holdtrue.columns.hashed_texts import MOST_VALUES, hashed_counts
-from holdtrue.columns.outline import Outline
-from holdtrue.columns.parts import Part
+from holdtrue.columns.hashed_texts import hashed_counts
 from holdtrue.errors import InputError
 from holdtrue.sums import Profile
 

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 from holdtrue.columns import parts
+from holdtrue.columns.bins import MOST_VALUES, Outline, whole_part
 from holdtrue.columns.counting import Target, count_column
-from holdtrue.columns.outline import MOST_VALUES, Outline
-from holdtrue.columns.parts import count_in_parts, whole_part
+from holdtrue.columns.parts import count_in_parts
 from holdtrue.sums import Profile
 from holdtrue.tables import open_table
 
@@ -27,7 +27,7 @@ def by_hand(values, codes):
 
 @pytest.mark.parametrize("block", [10, 1 << 16])
 def test_the_most_frequent_values_are_kept_with_their_counts(block, monkeypatch):
-    monkeypatch.setattr("holdtrue.columns.outline._BLOCK", block)
+    monkeypatch.setattr("holdtrue.columns.bins._BLOCK", block)
     rng = np.random.default_rng(0)
     texts = [f"v{i}" for i in rng.geometric(0.1, 2000)]
     target = Target.from_column(rng.integers(0, 2, 2000), False)

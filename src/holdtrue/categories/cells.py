@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 
 from holdtrue.categories.score import categorical_mask, check_classes, check_group_count
 from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
-from holdtrue.columns.bins import Reading, has_bins, readings
+from holdtrue.columns.bins import Reading, readings
 from holdtrue.columns.counting import Target, label_order, table_of, whole_weights
 from holdtrue.columns.distinct import distinct, joined
 from holdtrue.columns.values import (
+    ORDERED,
     array_column,
     column_kind,
     columns_of,
@@ -369,7 +370,7 @@ class ColumnEncoder:
     def _readings(self, j: int, kind: str, values: Any, rows: np.ndarray) -> list[Reading]:
         """Ways to read a feature, bins first; each cuts it differently."""
         ways: list[Reading] = []
-        if self.in_two and has_bins(kind) and not self.by_value[j] and len(values) > 2:
+        if self.in_two and kind in ORDERED and not self.by_value[j] and len(values) > 2:
             *ways, finest = readings(kind, values, rows[:, None], 16 * self.max_bins)
             if finest.n_bins > 1:
                 return [finest, *(way for way in ways if not way.n_bins)]

@@ -40,9 +40,9 @@ from holdtrue.categories.score import (
     kinds_of,
     looks_like_group,
 )
-from holdtrue.columns.counting import Target, present_values, whole_weights
+from holdtrue.columns.bins import present_values, whole_part
+from holdtrue.columns.counting import Target, whole_weights
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.parts import whole_part
 from holdtrue.columns.values import array_column, column_kind, columns_of
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole

@@ -24,17 +24,17 @@ from holdtrue.categories.shrunk import (
     strength_scores,
 )
 from holdtrue.categories.shrunk_mean import count_sums, mean_scores, shrunk_means
-from holdtrue.columns.bins import Reading, has_bins, readings
-from holdtrue.columns.counting import (
-    Target,
+from holdtrue.columns.bins import (
+    Reading,
     grouped_moments,
     holds_moments,
     is_present,
+    readings,
     rows_by_value,
-    table_of,
 )
+from holdtrue.columns.counting import Target, table_of
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.values import filtered
+from holdtrue.columns.values import ORDERED, filtered
 from holdtrue.errors import InputError, shown
 from holdtrue.sums.packing import damaged, pack, unpack
 from holdtrue.validation import is_number
@@ -224,7 +224,7 @@ def _total(tables: np.ndarray) -> np.ndarray:
 def count_by_fold(name: str, kind: str, column: Any, rows: Rows) -> Counted:
     """Tables of a column by value and fold, from one pass over its rows."""
     values, codes = distinct(name, column)
-    if has_bins(kind):
+    if kind in ORDERED:
         order = in_order(values)
         if (order != np.arange(len(order))).any():
             place = np.empty(len(order), dtype=np.intp)
@@ -291,7 +291,7 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
     table, met = counted.without(fold)
     present = is_present(table)
     table = table if present.all() else table[present]
-    values = filtered(counted.values, present) if has_bins(counted.kind) else None
+    values = filtered(counted.values, present) if counted.kind in ORDERED else None
     ways = readings(counted.kind, values, table, settings.max_bins)
     ways.sort(key=lambda way: not way.n_bins)
 

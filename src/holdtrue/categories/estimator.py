@@ -36,17 +36,9 @@ from holdtrue.categories.score import (
     score_order,
 )
 from holdtrue.categories.shape import shape_of_counts
-from holdtrue.columns.bins import Reading, readings
-from holdtrue.columns.counting import (
-    Groups,
-    Target,
-    is_present,
-    present_values,
-    table_of,
-    whole_weights,
-)
+from holdtrue.columns.bins import Part, Reading, is_present, present_values, readings
+from holdtrue.columns.counting import Groups, Target, table_of, whole_weights
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.parts import Part
 from holdtrue.columns.values import columns_of
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, InputTypeError, caution, check_choice, shown, speaks

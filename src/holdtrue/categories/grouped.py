@@ -55,7 +55,8 @@ from holdtrue.categories.shrunk import (
     together,
 )
 from holdtrue.categories.shrunk_mean import count_sums, estimate_mean
-from holdtrue.columns.counting import N_MOMENTS, distinct_keys, grouped_moments
+from holdtrue.columns.bins import N_MOMENTS, grouped_moments
+from holdtrue.columns.counting import distinct_keys
 from holdtrue.sums.group_profile import GroupGrid, GroupTable, sums_by_value
 
 _BLOCK = 1 << 18

@@ -62,7 +62,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import xlogy
 
-from holdtrue.columns.counting import row_sums as row_sums
+from holdtrue.columns.bins import row_sums as row_sums
 
 # --- what each value adds -----------------------------------------------------------------------
 

@@ -29,10 +29,11 @@ from holdtrue.categories.encoding import (
     no_column_loss,
 )
 from holdtrue.categories.score import ColumnEstimate, score_order
-from holdtrue.columns.bins import has_bins
-from holdtrue.columns.counting import Groups, Target, is_present
+from holdtrue.columns.bins import is_present
+from holdtrue.columns.counting import Groups, Target
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.parts import LARGE
+from holdtrue.columns.values import ORDERED
 from holdtrue.evidence import SAME
 from holdtrue.tables import Table
 
@@ -181,7 +182,7 @@ def _is_renamed(first: Half, second: Half) -> bool:
     if len(pairs) != n_first or 2 * n_first <= len(keys):
         return len(pairs) == n_first
     steps = np.diff(pairs % len(counted[1].values))[:-1]  # the last may lead to the missing value
-    return all(has_bins(one.kind) for one in counted) and len(set(np.sign(steps))) == 1
+    return all(one.kind in ORDERED for one in counted) and len(set(np.sign(steps))) == 1
 
 
 def _cells(table: Table, name: str, at: np.ndarray) -> Any:

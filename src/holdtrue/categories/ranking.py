@@ -31,10 +31,10 @@ from holdtrue.categories.score import (
 )
 from holdtrue.categories.shape import column_shape, shape_of_counts
 from holdtrue.charts import svg
-from holdtrue.columns.bins import has_bins
+from holdtrue.columns.bins import Outline
 from holdtrue.columns.counting import Groups, Target, count_groups
-from holdtrue.columns.outline import Outline
 from holdtrue.columns.parts import column_parts, count_in_parts
+from holdtrue.columns.values import ORDERED
 from holdtrue.engine import engine_of
 from holdtrue.engine.table import EngineTable
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
@@ -512,7 +512,7 @@ def _row_codes(kind: str, column: Any) -> bytes | None:
         return None
     values = [None if value != value else value for value in column.to_pylist()]
     different = dict.fromkeys(value for value in values if value is not None)
-    in_order = sorted(different) if has_bins(kind) else different
+    in_order = sorted(different) if kind in ORDERED else different
     codes = {value: code for code, value in enumerate(in_order, 1)}
     return bytes(codes.get(value, 0) for value in values)
 

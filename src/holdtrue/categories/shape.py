@@ -31,10 +31,15 @@ from scipy.special import betaincinv, ndtri
 from holdtrue.categories.score import ColumnEstimate, Scoring
 from holdtrue.categories.shrunk import column_total, prior, shares
 from holdtrue.categories.shrunk_mean import shrunk_means
-from holdtrue.columns.bins import has_bins
-from holdtrue.columns.counting import grouped_moments, holds_moments, row_sums, rows_by_value
-from holdtrue.columns.outline import Outline
-from holdtrue.columns.parts import whole_part
+from holdtrue.columns.bins import (
+    Outline,
+    grouped_moments,
+    holds_moments,
+    row_sums,
+    rows_by_value,
+    whole_part,
+)
+from holdtrue.columns.values import ORDERED
 from holdtrue.evidence import Shape
 from holdtrue.sums import Profile
 from holdtrue.sums.group_profile import GroupProfile, GroupTable, sums_by_value
@@ -92,7 +97,7 @@ def column_shape(
     ticks: list[str] = []
     reading = _ordered_reading(column, profile, outline)
     if reading is None:
-        labels, table = _frequent(outline, column.n_values - len(missing), has_bins(column.kind))
+        labels, table = _frequent(outline, column.n_values - len(missing), column.kind in ORDERED)
     else:
         table = profile.bins[reading]
         edges = outline.edges(outline.bin_ends[reading])
@@ -121,7 +126,7 @@ def column_shape(
 
 def _ordered_reading(column: ColumnEstimate, profile: Profile, outline: Outline) -> int | None:
     """Index of the bins that show the column; None for values without an order, or too many."""
-    if not has_bins(column.kind) or not profile.bins:
+    if column.kind not in ORDERED or not profile.bins:
         return None
     if column.n_bins:
         return column.reading - (column.kind != "number")

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdtrue.categories.shrunk import STRENGTHS, Estimate, least, pair, standard_error
-from holdtrue.columns.counting import grouped_moments
+from holdtrue.columns.bins import grouped_moments
 from holdtrue.sums.profile import B2, M2, C
 
 

@@ -1,19 +1,265 @@
-"""Ways to read a column of numbers: by value, or in quantile bins.
+"""Tables of a column's values, and ways to read the column: by value, or in quantile bins.
 
-A category is read by its values, a column of numbers or dates in 2, 4, 8, ... bins, a column of
-integers in both ways. Bins end at values of the data and hold about the same number of rows.
+A row of a table is a value: its rows by class, or the moments of a numeric target. A category is
+read by its values, a column of numbers or dates in 2, 4, 8, ... bins, a column of integers in both
+ways. Bins end at values of the data and hold about the same number of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.columns.counting import rows_by_value, sum_between
-from holdtrue.columns.values import is_missing
+from holdtrue.columns.values import ORDERED, filtered, is_missing, python_values
+
+# Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
+N_MOMENTS = 5
+# Values without an order of which it is shown what they say.
+MOST_VALUES = 8
+_BLOCK = 1 << 16  # values whose rows stay in the cache
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def holds_moments(table: np.ndarray) -> bool:
+    """Whether a table holds moments of a numeric target; otherwise class counts."""
+    return table.dtype == np.float64
+
+
+def row_sums(counts: np.ndarray) -> np.ndarray:
+    """Rows of the sample with each value; faster than ``sum(axis=1)`` for few classes."""
+    if counts.shape[1] > 8:
+        return counts.sum(axis=1)
+    c = counts[:, 0].copy()
+    for k in range(1, counts.shape[1]):
+        c += counts[:, k]
+    return c
+
+
+def rows_by_value(table: np.ndarray) -> np.ndarray:
+    """Rows of the sample with each value of a table, of class counts or of moments."""
+    return table[:, 0].copy() if holds_moments(table) else row_sums(table)
+
+
+def is_present(table: np.ndarray) -> np.ndarray:
+    """Mask of the values that some row of the sample has."""
+    present = table[:, 0] > 0
+    if not holds_moments(table):
+        for k in range(1, table.shape[1]):
+            present |= table[:, k] > 0
+    return present
+
+
+def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Values that occur in some row, and their table."""
+    present = is_present(table)
+    if present.all():
+        return values, table
+    return filtered(values, present), table[present]
+
+
+def sum_between(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Sums of the rows of a table from after one end up to the next, shape (n_ends, width).
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_values, width)
+    ends : ndarray of int, shape (n_ends,)
+        Ascending; the last is ``n_values - 1``.
+    """
+    if holds_moments(table):
+        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
+        return grouped_moments(groups, len(ends), table)
+    # Class by class: NumPy is slow along rows of a few numbers.
+    starts = np.append(0, ends[:-1] + 1)
+    return np.stack([np.add.reduceat(column, starts) for column in table.T], axis=1)
+
+
+def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np.ndarray:
+    """Moments of groups of parts, shape (n_groups, 5) (Pébay 2008, for many parts at once).
+
+    With ``δ = mean_i - mean`` of a part i: ``M2 = Σ M2_i + n_i δ²``,
+    ``M3 = Σ M3_i + 3 δ M2_i + n_i δ³``, ``M4 = Σ M4_i + 4 δ M3_i + 6 δ² M2_i + n_i δ⁴``.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_parts,)
+        Group of each part.
+    n_groups : int
+    moments : ndarray of shape (n_parts, 5)
+        Count, mean, M2, M3, M4 of each part; a single row has moments of 0.
+    """
+
+    def total(part: np.ndarray) -> np.ndarray:
+        return np.bincount(codes, part, minlength=n_groups)
+
+    n, mean, m2, m3, m4 = moments.T
+    count = total(n)
+    whole = total(n * mean) / np.maximum(count, 1)
+    # A second pass takes out the rounding error of the first, which δ would inherit.
+    whole += total(n * (mean - whole[codes])) / np.maximum(count, 1)
+    delta = mean - whole[codes]
+    square = delta * delta  # NumPy's power is far slower than a product
+    columns = (
+        count,
+        whole,
+        total(m2 + n * square),
+        total(m3 + delta * (3 * m2 + n * square)),
+        total(m4 + 4 * delta * m3 + square * (6 * m2 + n * square)),
+    )
+    return np.column_stack(columns)
+
+
+# --- values with their tables, in parts ---------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Tables of some values of a column."""
+
+    # shape (n_values, width): of values that are not missing; those of numbers in order, part after
+    # part
+    table: np.ndarray
+    missing: np.ndarray  # shape (0, width) or (1, width): of the missing value
+    # of the rows of the table, or numbers of rows that have them in ``column``; None where values
+    # of earlier parts are as frequent, and enough to be shown
+    values: Any = None
+    column: Any = None
+
+
+def whole_part(kind: str, values: Any, table: np.ndarray) -> Part:
+    """The one part of a column that is counted as a whole.
+
+    Parameters
+    ----------
+    kind : str
+        One of `holdtrue.columns.values.KINDS`.
+    values : pyarrow.Array or ndarray of object, length n_values
+    table : ndarray of shape (n_values, width)
+    """
+    missing = missing_rows(values, table)
+    if kind in ORDERED:
+        order = value_order(values)
+        in_order = values[order] if isinstance(order, slice) else values.take(pa.array(order))
+        return Part(table[order], missing, in_order)
+    if len(missing):
+        present = ~is_missing(values)
+        values, table = filtered(values, present), table[present]
+    return Part(table, missing, values)
+
+
+def missing_rows(values: Any, table: np.ndarray) -> np.ndarray:
+    """The row of the missing value in a table, shape (0, width) or (1, width)."""
+    if not isinstance(values, np.ndarray) and not values.null_count:
+        return table[:0]
+    return table[is_missing(values)]
+
+
+def value_order(values: Any) -> Any:
+    """Indices, or a slice, that sort the values that are not missing."""
+    n_present = len(values) - values.null_count
+    start = values.slice(0, n_present)
+    if not start.null_count:
+        numbers = np.asarray(start)
+        if (numbers[1:] > numbers[:-1]).all():
+            return slice(0, n_present)
+    return np.asarray(pc.array_sort_indices(values))[:n_present].astype(np.intp)
+
+
+# What is kept of a column's values beside its counts. Scores need no values, and are counted
+# without. To show what a column says its values must be named: a few of them, however many there
+# are and in however many parts they come.
+
+
+class Outline:
+    """The most frequent values of a column, and the values at which its bins end.
+
+    Attributes
+    ----------
+    frequent : list
+        Values that are not missing, the most frequent first.
+    tables : ndarray of shape (n_frequent, width)
+    total : ndarray of shape (1, width)
+        Of all values that are not missing.
+    bin_ends : list of ndarray of int
+        For every number of bins: index of the last value of each bin among the values in order.
+    """
+
+    def __init__(self) -> None:
+        self.frequent: list[Any] = []
+        self.tables = np.zeros((0, 0))
+        self.total = np.zeros((0, 0))
+        self.bin_ends: list[np.ndarray] = []
+        self._n_values = 0
+        self._first: list[Any] = []
+        self._named: list[Any] = []  # values at some ends, and their indices
+        self._at: list[np.ndarray] = []
+
+    def add(self, part: Part, ends: np.ndarray | None) -> None:
+        """Keep what is wanted of the next values.
+
+        Parameters
+        ----------
+        part : Part
+            With its values.
+        ends : ndarray of int, optional
+            Values at which a bin may end, where they have an order.
+        """
+        table = part.table
+        if not len(table):
+            return
+        if ends is not None:
+            self._first = self._first or _taken(part, np.array([0]))
+            self._named += _taken(part, ends)
+            self._at.append(self._n_values + ends)
+        self._n_values += len(table)
+        total = sum_between(table, np.array([len(table) - 1]))
+        if len(self.total):
+            total = sum_between(np.concatenate([self.total, total]), np.array([1]))
+        self.total = total
+        for start in range(0, len(table), _BLOCK):
+            self._keep_frequent(part, start)
+
+    def _keep_frequent(self, part: Part, start: int) -> None:
+        """The most frequent of the values kept and of a block of a part; of equals, the first."""
+        rows = rows_by_value(part.table[start : start + _BLOCK])
+        least = rows_by_value(self.tables)[-1] if len(self.frequent) == MOST_VALUES else 0
+        places = np.flatnonzero(rows > least)
+        if not len(places):
+            return
+        best = start + places[np.argsort(-rows[places], kind="stable")[:MOST_VALUES]]
+        values, tables = self.frequent + _taken(part, best), part.table[best]
+        if self.frequent:
+            tables = np.concatenate([self.tables, tables])
+        order = np.argsort(-rows_by_value(tables), kind="stable")[:MOST_VALUES]
+        self.frequent, self.tables = [values[i] for i in order], tables[order]
+
+    def edges(self, ends: np.ndarray) -> list[Any]:
+        """The least value, and the last value of each bin."""
+        places = np.searchsorted(np.concatenate(self._at), ends)
+        return self._first + [self._named[place] for place in places]
+
+
+def _taken(part: Part, places: np.ndarray) -> list[Any]:
+    """Some values of a part as Python objects."""
+    values = part.values
+    if isinstance(values, np.ndarray):
+        return values[places].tolist()
+    values = values.take(pa.array(places))
+    if part.column is not None:  # one by one: `take` would join all chunks of the column
+        return [part.column[row].as_py() for row in values.to_pylist()]
+    if not pa.types.is_temporal(values.type):
+        return python_values(values)
+    try:  # as text: Python has no nanoseconds, nor years beyond 9999
+        return values.cast(pa.string()).to_pylist()
+    except pa.ArrowException:
+        return values.cast(pa.int64()).to_pylist()
+
+
+# --- readings -----------------------------------------------------------------------------------
 
 
 class Reading(NamedTuple):
@@ -47,7 +293,7 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[R
     table : ndarray of shape (n_values, width)
     max_bins : int
     """
-    has_order = has_bins(kind) and values.null_count < len(values)
+    has_order = kind in ORDERED and values.null_count < len(values)
     by_value = Reading(0, np.zeros(0, dtype=np.intp), table)
     if not has_order:
         return [by_value]
@@ -59,29 +305,6 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[R
         Reading(len(ends), ends, np.concatenate([bins, missing])) for ends, bins in counter.bins()
     ]
     return binned if kind == "number" else [by_value, *binned]
-
-
-def has_bins(kind: str) -> bool:
-    """Whether columns of this kind are read in bins."""
-    return kind in ("integer", "number")
-
-
-def missing_rows(values: Any, table: np.ndarray) -> np.ndarray:
-    """The row of the missing value in a table, shape (0, width) or (1, width)."""
-    if not isinstance(values, np.ndarray) and not values.null_count:
-        return table[:0]
-    return table[is_missing(values)]
-
-
-def value_order(values: Any) -> Any:
-    """Indices, or a slice, that sort the values that are not missing."""
-    n_present = len(values) - values.null_count
-    start = values.slice(0, n_present)
-    if not start.null_count:
-        numbers = np.asarray(start)
-        if (numbers[1:] > numbers[:-1]).all():
-            return slice(0, n_present)
-    return np.asarray(pc.array_sort_indices(values))[:n_present].astype(np.intp)
 
 
 def bin_numbers(n_values: int, max_bins: int) -> list[int]:
@@ -149,16 +372,18 @@ class BinCounter:
         both._reached = self._reached + later._reached
         return both
 
-    def bins(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def bins(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Ends and table for every number of bins; an end is the index of a bin's last value."""
         if not self.n_values:
-            return
+            return []
         sums, last = np.concatenate(self._sums), np.concatenate(self._last)
         reached = np.concatenate(self._reached)
+        result = []
         for size in bin_numbers(self.n_values, self.max_bins):
             if self.n_values <= size:
-                yield last, sums
+                result.append((last, sums))
                 continue
             places = np.searchsorted(reached, bin_ranks(self.n_rows, size))
             places = np.unique(np.append(places, len(last) - 1))
-            yield last[places], sum_between(sums, places)
+            result.append((last[places], sum_between(sums, places)))
+        return result

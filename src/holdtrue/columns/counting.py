@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from holdtrue.columns.bins import (
+    N_MOMENTS,
+    grouped_moments,
+    is_present,
+    present_values,
+    row_sums,
+)
 from holdtrue.columns.distinct import (
     dense_ends,
     distinct,
@@ -32,9 +39,6 @@ from holdtrue.validation import check_groups, check_weights
 
 if TYPE_CHECKING:
     from holdtrue.columns.key_loops import KeyCounts
-
-# Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
-N_MOMENTS = 5
 
 # Rows from which, and classes up to which, columns are counted without a code per row.
 LONG = 1 << 17
@@ -547,92 +551,3 @@ def _class_counts(codes: np.ndarray, n_values: int, target: Target, n_classes: i
     cell += target.codes
     counts = np.bincount(cell, target.weight, minlength=n_cells)
     return counts.astype(np.int64, copy=False).reshape(n_values, n_classes)
-
-
-def grouped_moments(codes: np.ndarray, n_groups: int, moments: np.ndarray) -> np.ndarray:
-    """Moments of groups of parts, shape (n_groups, 5) (Pébay 2008, for many parts at once).
-
-    With ``δ = mean_i - mean`` of a part i: ``M2 = Σ M2_i + n_i δ²``,
-    ``M3 = Σ M3_i + 3 δ M2_i + n_i δ³``, ``M4 = Σ M4_i + 4 δ M3_i + 6 δ² M2_i + n_i δ⁴``.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_parts,)
-        Group of each part.
-    n_groups : int
-    moments : ndarray of shape (n_parts, 5)
-        Count, mean, M2, M3, M4 of each part; a single row has moments of 0.
-    """
-
-    def total(part: np.ndarray) -> np.ndarray:
-        return np.bincount(codes, part, minlength=n_groups)
-
-    n, mean, m2, m3, m4 = moments.T
-    count = total(n)
-    whole = total(n * mean) / np.maximum(count, 1)
-    # A second pass takes out the rounding error of the first, which δ would inherit.
-    whole += total(n * (mean - whole[codes])) / np.maximum(count, 1)
-    delta = mean - whole[codes]
-    square = delta * delta  # NumPy's power is far slower than a product
-    columns = (
-        count,
-        whole,
-        total(m2 + n * square),
-        total(m3 + delta * (3 * m2 + n * square)),
-        total(m4 + 4 * delta * m3 + square * (6 * m2 + n * square)),
-    )
-    return np.column_stack(columns)
-
-
-def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Values that occur in some row, and their table."""
-    present = is_present(table)
-    if present.all():
-        return values, table
-    return filtered(values, present), table[present]
-
-
-def is_present(table: np.ndarray) -> np.ndarray:
-    """Mask of the values that some row of the sample has."""
-    present = table[:, 0] > 0
-    if not holds_moments(table):
-        for k in range(1, table.shape[1]):
-            present |= table[:, k] > 0
-    return present
-
-
-def holds_moments(table: np.ndarray) -> bool:
-    """Whether a table holds moments of a numeric target; otherwise class counts."""
-    return table.dtype == np.float64
-
-
-def row_sums(counts: np.ndarray) -> np.ndarray:
-    """Rows of the sample with each value; faster than ``sum(axis=1)`` for few classes."""
-    if counts.shape[1] > 8:
-        return counts.sum(axis=1)
-    c = counts[:, 0].copy()
-    for k in range(1, counts.shape[1]):
-        c += counts[:, k]
-    return c
-
-
-def rows_by_value(table: np.ndarray) -> np.ndarray:
-    """Rows of the sample with each value of a table, of class counts or of moments."""
-    return table[:, 0].copy() if holds_moments(table) else row_sums(table)
-
-
-def sum_between(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Sums of the rows of a table from after one end up to the next, shape (n_ends, width).
-
-    Parameters
-    ----------
-    table : ndarray of shape (n_values, width)
-    ends : ndarray of int, shape (n_ends,)
-        Ascending; the last is ``n_values - 1``.
-    """
-    if holds_moments(table):
-        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
-        return grouped_moments(groups, len(ends), table)
-    # Class by class: NumPy is slow along rows of a few numbers.
-    starts = np.append(0, ends[:-1] + 1)
-    return np.stack([np.add.reduceat(column, starts) for column in table.T], axis=1)

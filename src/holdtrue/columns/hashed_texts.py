@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.counting import Target, count_by_code, row_sums, within
+from holdtrue.columns.bins import MOST_VALUES, row_sums
+from holdtrue.columns.counting import Target, count_by_code, within
 from holdtrue.columns.distinct import text_buffers, text_hashes
 from holdtrue.columns.values import code_counts, filtered, valid_mask
 from holdtrue.errors import InputError
@@ -22,8 +23,6 @@ from holdtrue.errors import InputError
 RANGE = 1 << 25
 PART = 1 << 20
 TEXT_BYTES = 1 << 29
-# Values without an order of which it is shown what they say.
-MOST_VALUES = 8
 
 Batches = Callable[[], Iterable[Any]]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.bins import has_bins, missing_rows, value_order
+from holdtrue.columns.bins import Part, present_values, whole_part
 from holdtrue.columns.counting import (
     Target,
     count_by_code,
@@ -21,7 +21,6 @@ from holdtrue.columns.counting import (
     is_counted_by_number,
     number_buffers,
     number_counts,
-    present_values,
     stored_numbers,
     table_of,
     text_counts,
@@ -30,7 +29,6 @@ from holdtrue.columns.counting import (
 )
 from holdtrue.columns.distinct import is_text, mostly_differ, text_groups
 from holdtrue.columns.hashed_texts import hashed_counts
-from holdtrue.columns.values import filtered, is_missing
 
 if TYPE_CHECKING:
     from holdtrue.columns.key_loops import Groups as TextGroups
@@ -47,19 +45,6 @@ DENSE = 1 << 20
 _BATCH = 1 << 16
 
 
-class Part(NamedTuple):
-    """Tables of some values of a column."""
-
-    # shape (n_values, width): of values that are not missing; those of numbers in order, part after
-    # part
-    table: np.ndarray
-    missing: np.ndarray  # shape (0, width) or (1, width): of the missing value
-    # of the rows of the table, or numbers of rows that have them in ``column``; None where values
-    # of earlier parts are as frequent, and enough to be shown
-    values: Any = None
-    column: Any = None
-
-
 class ColumnSource(Protocol):
     """Where columns are read from, such as `holdtrue.tables.Table`."""
 
@@ -71,27 +56,6 @@ class ColumnSource(Protocol):
 
     def batches(self, columns: Iterable[str] | None = None, rows: int = 0) -> Iterator[Any]:
         """Record batches of some columns."""
-
-
-def whole_part(kind: str, values: Any, table: np.ndarray) -> Part:
-    """The one part of a column that is counted as a whole.
-
-    Parameters
-    ----------
-    kind : str
-        One of `holdtrue.columns.values.KINDS`.
-    values : pyarrow.Array or ndarray of object, length n_values
-    table : ndarray of shape (n_values, width)
-    """
-    missing = missing_rows(values, table)
-    if has_bins(kind):
-        order = value_order(values)
-        in_order = values[order] if isinstance(order, slice) else values.take(pa.array(order))
-        return Part(table[order], missing, in_order)
-    if len(missing):
-        present = ~is_missing(values)
-        values, table = filtered(values, present), table[present]
-    return Part(table, missing, values)
 
 
 def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[Part]:

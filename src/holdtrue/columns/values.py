@@ -19,6 +19,7 @@ from holdtrue.errors import InputError, InputTypeError
 
 # How a column's values are read; where two parts of a column differ, the later of their kinds.
 KINDS = ("empty", "integer", "number", "category")
+ORDERED = ("integer", "number")  # kinds whose values have an order, and are read in bins
 
 # Types of objects that Arrow reads as they are meant, if a column holds one of them.
 _PYTHON = {str, np.str_, int, float, bool, date, time, Decimal}

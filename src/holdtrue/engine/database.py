@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.bins import BinCounter, has_bins
-from holdtrue.columns.counting import N_MOMENTS, label_key
+from holdtrue.columns.bins import N_MOMENTS, BinCounter
+from holdtrue.columns.counting import label_key
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.values import arrow_reader, refused
+from holdtrue.columns.values import ORDERED, arrow_reader, refused
 from holdtrue.engine import engine_failure
 from holdtrue.engine.table import EngineTable, EngineTarget, Labels, rows_by_class
 from holdtrue.errors import InputError, InputTypeError, speaks
@@ -134,7 +134,7 @@ class DatabaseTable(EngineTable):
             profile = self._profile(kind, source, target, missing)
             target.check(rows_by_class(missing) + rows_by_class(profile.rows, profile.repeats))
             n_values = int(profile.repeats.sum())
-            if has_bins(kind) and n_values:
+            if kind in ORDERED and n_values:
                 counter = BinCounter(float(profile.repeats @ profile.rows_by_value), max_bins)
                 if n_values > max_bins:
                     source = _between(counter.ranks, source)

@@ -20,18 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.bins import BinCounter, has_bins
-from holdtrue.columns.counting import (
-    Groups,
-    Target,
-    count_column,
-    label_key,
-    label_order,
-    rows_by_value,
-)
+from holdtrue.columns.bins import BinCounter, Part, rows_by_value, whole_part
+from holdtrue.columns.counting import Groups, Target, count_column, label_key, label_order
 from holdtrue.columns.distinct import distinct, text_hashes
-from holdtrue.columns.parts import LARGE, Part, column_parts, whole_part
+from holdtrue.columns.parts import LARGE, column_parts
 from holdtrue.columns.values import (
+    ORDERED,
     filtered,
     holds_numbers,
     is_plain,
@@ -234,7 +228,7 @@ class ExchangeTable(EngineTable):
         n_rows, names = target.n_samples, list(kinds)
         # With groups all counts of a column come here anyway.
         n_cuts = 1 if groups else math.ceil(n_rows / _BUCKET)
-        numbers = [name for name in names if n_cuts > 1 and has_bins(kinds[name])]
+        numbers = [name for name in names if n_cuts > 1 and kinds[name] in ORDERED]
         ends = self._range_ends(numbers, n_rows, n_cuts) if numbers else {}
         columns = [_Column(name, kinds[name], ends.get(name)) for name in names]
         n_exchanges = math.ceil(len(names) / max(1, min(_MOVED // n_rows, 32)))
@@ -517,7 +511,7 @@ def _profile_and_bins(
 ) -> tuple[Profile, BinCounter | None] | None:
     """Profile of a column in a bucket, and its bins; None if the bucket has no row of it."""
     counter = None
-    if has_bins(column.kind):
+    if column.kind in ORDERED:
         sizes = np.sum([piece.sizes for piece in pieces], axis=0)
         counter = BinCounter(sizes.sum(), max_bins, sizes[:cut].sum())
     pieces = [piece for piece in pieces if len(piece.values)]

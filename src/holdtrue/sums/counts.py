@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from holdtrue.columns.bins import N_MOMENTS, present_values, whole_part
 from holdtrue.columns.counting import (
-    N_MOMENTS,
     Groups,
     Target,
     count_column,
@@ -18,10 +18,8 @@ from holdtrue.columns.counting import (
     label_key,
     label_order,
     present_pairs,
-    present_values,
 )
 from holdtrue.columns.distinct import distinct, joined
-from holdtrue.columns.parts import whole_part
 from holdtrue.columns.values import KINDS, column_kind, columns_of, python_values
 from holdtrue.errors import InputError, did_you_mean, speaks
 from holdtrue.sums.group_profile import GroupProfile, sums_by_value

@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from holdtrue.columns.bins import BinCounter, has_bins, value_order
-from holdtrue.columns.counting import (
-    distinct_keys,
-    grouped_moments,
-    holds_moments,
-    loops_pay,
-    row_sums,
-)
-from holdtrue.columns.values import is_missing
+from holdtrue.columns.bins import BinCounter, grouped_moments, holds_moments, row_sums, value_order
+from holdtrue.columns.counting import distinct_keys, loops_pay
+from holdtrue.columns.values import ORDERED, is_missing
 from holdtrue.sums.profile import Seen
 
 __all__ = ["GroupProfile", "GroupTable"]
@@ -186,7 +180,7 @@ class GroupProfile:
             value, group, sums = value[order], group[order], sums[order]
         by_value = GroupTable.from_codes(value, group, sums, by_group)
         missing = is_missing(values)
-        if not has_bins(kind) or missing.all():
+        if kind not in ORDERED or missing.all():
             if missing[:-1].any():
                 by_value = _relabelled(by_value, np.argsort(missing, kind="stable"))
             return cls(kind, classes, by_value, bool(missing.any()))

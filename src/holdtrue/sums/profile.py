@@ -9,11 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdtrue.columns.bins import BinCounter, has_bins
-from holdtrue.columns.counting import N_MOMENTS, holds_moments, loops_pay, row_sums, sum_between
-from holdtrue.columns.outline import Outline
-from holdtrue.columns.parts import Part
-from holdtrue.columns.values import KINDS
+from holdtrue.columns.bins import (
+    N_MOMENTS,
+    BinCounter,
+    Outline,
+    Part,
+    holds_moments,
+    row_sums,
+    sum_between,
+)
+from holdtrue.columns.counting import loops_pay
+from holdtrue.columns.values import KINDS, ORDERED
 from holdtrue.errors import InputError, speaks
 from holdtrue.sums.packing import damaged, labels_from_json, labels_to_json, pack, unpack
 
@@ -169,7 +175,7 @@ class Profile:
             if len(part.missing):
                 missing = part.missing
             ends = None
-            if has_bins(kind):
+            if kind in ORDERED:
                 n_missing = float(missing[:, :1].sum() if classes is None else missing.sum())
                 counter = counter or BinCounter(n_rows - n_missing, max_bins)
                 ends = counter.add(part.table)
@@ -178,7 +184,7 @@ class Profile:
             sums.append(_summed(part.table))
             del part  # free the memory before the next part
         rows, repeats, center = _added(sums)
-        readings = list(counter.bins()) if counter else []
+        readings = counter.bins() if counter else []
         if outline is not None:
             outline.bin_ends = [ends for ends, _ in readings]
         bins = tuple(table for _, table in readings)
