@@ -119,8 +119,9 @@ def shown(value: Any) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """First line of a message that another library wrote."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """First line of a message that another library wrote; its type where there is none."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
 
 
 def named(names: Iterable[Any], limit: int = 10) -> str:

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.feature_selection import RFE, SelectKBest
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut
 from sklearn.pipeline import make_pipeline
@@ -201,6 +203,43 @@ def test_names_choose_from_the_default_field(data):
     contest = compare_models(names, data.X[:, :5], data.y, groups=data.groups)
     assert contest.names == ("mean", "t_greedy", "steady_ridge")
     assert contest.n_features[[0, 2]].tolist() == [0, 5]
+
+
+class Silent(RegressorMixin, BaseEstimator):
+    """Tells nothing of its features."""
+
+    def fit(self, X, y):
+        self.mean_ = np.mean(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+@pytest.mark.parametrize(
+    "model, n_features",
+    [
+        (RandomForestRegressor(3), 5),  # its estimator_ is a tree that is not fitted
+        (BaggingRegressor(n_estimators=2), 5),
+        (GridSearchCV(RandomForestRegressor(2), {"max_depth": [1, 2]}, cv=2), 5),
+        (make_pipeline(StandardScaler(), SelectKBest(k=2), ExtraTreesRegressor(2)), 2),
+        (RFE(Ridge(), n_features_to_select=3), 3),
+        (Silent(), 5),
+        (DummyRegressor(), 0),
+    ],
+)
+def test_a_model_counts_as_simple_only_by_features_that_it_leaves_out(data, model, n_features):
+    contest = compare_models({"a": model}, data.X[:, :5], data.y, groups=data.groups)
+    assert contest.n_features.tolist() == [n_features]
+
+
+def test_a_reason_that_begins_with_an_empty_line_is_told(data):
+    class Fails(Silent):
+        def fit(self, X, y):
+            raise ValueError("\nthe reason\nand more")
+
+    with pytest.raises(ValueError, match=r"model 'a' cannot be fitted: the reason\. Leave"):
+        compare_models({"a": Fails()}, data.X, data.y, groups=data.groups)
 
 
 @pytest.mark.parametrize(

@@ -244,16 +244,13 @@ class _DomainAverage(BaseEstimator):
         labels = judge.rows.groups
         entrants = [*names, _AVERAGE]
         alone = {name: fits[name, ()] for name in names}
+        n_features = [features_used(fit.model, judge.rows.n_columns) for fit in alone.values()]
         self.comparison_ = Comparison(
             names=tuple(entrants),
             errors=np.array([errors[name] for name in entrants]),
             null=errors[NULL],
             units=() if labels is None else tuple(str(label) for label in np.unique(labels)),
-            n_features=np.array(
-                [features_used(alone[name].model) for name in names]
-                + [max(features_used(fit.model) for fit in alone.values())],
-                dtype=float,
-            ),
+            n_features=np.array([*n_features, max(n_features)], dtype=float),
             seconds=np.array(
                 [fit.seconds for fit in alone.values()]
                 + [sum(fit.seconds for fit in fits.values())]

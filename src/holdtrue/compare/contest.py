@@ -38,6 +38,7 @@ from holdtrue.errors import (
     SpokenError,
     caution,
     did_you_mean,
+    first_line,
     shown,
     speaks,
 )
@@ -356,7 +357,7 @@ def _judged(
         except (AttributeError, TypeError, ValueError) as error:
             if isinstance(error, SpokenError):
                 raise
-            reason = str(error).partition("\n")[0].rstrip(".")
+            reason = first_line(error).rstrip(".")
             raise InputError(
                 f"scoring {loss.name.removeprefix('-')!r} cannot judge model {name!r} on a "
                 f"left-out part: {reason}. Choose another scoring, or leave the model out."
@@ -367,7 +368,7 @@ def _judged(
             f"model {name!r} has an error that is not finite on a left-out part. Leave it out, or "
             "choose a scoring that every part allows."
         )
-    return _Judged(units, errors, float(features_used(fitted)), seconds)
+    return _Judged(units, errors, float(features_used(fitted, rows.n_columns)), seconds)
 
 
 def _unit_errors(results: Sequence[_Judged], n_units: int) -> np.ndarray:

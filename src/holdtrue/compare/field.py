@@ -10,12 +10,14 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.compare.tuned import GroupTuned, PathElasticNet, SplitRidge, taken_by
 from holdtrue.domains.base import DomainEstimator
-from holdtrue.errors import InputError, InputTypeError, did_you_mean, named, speaks
+from holdtrue.errors import InputError, InputTypeError, did_you_mean, first_line, named, speaks
 from holdtrue.validation import check_weights
 
 __all__ = [
@@ -108,6 +110,12 @@ class Rows:
         optional = (self.groups, self.weight, self.unit)
         taken = (None if of is None else of[at] for of in optional)
         return Rows(_safe_indexing(self.X, at), self.y[at], *taken)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of X; 1 where rows are texts or other things."""
+        shape = np.shape(self.X)
+        return shape[1] if len(shape) > 1 else 1
 
     @property
     def used(self) -> np.ndarray:
@@ -209,7 +217,7 @@ def fit_with_groups(
         try:
             return fit(X, y, **given)
         except (ValueError, TypeError) as error:
-            reason = str(error).partition("\n")[0].rstrip(".")
+            reason = first_line(error).rstrip(".")
             raise InputError(
                 f"model {name or type(model).__name__!r} cannot be fitted: {reason}.{_text_in(X)} "
                 "Leave the model out, or mend the rows."
@@ -233,13 +241,13 @@ def _text_in(X: Any) -> str:
     return f" Not numbers: {named(text)}. {advice}" if text else ""
 
 
-def features_used(model: Any) -> int:
-    """Features on which a fitted model's predictions depend, as far as it tells."""
+def features_used(model: Any, n_columns: int) -> int:
+    """Features on which a fitted model's predictions depend; all columns where it does not tell."""
     for part in ("estimator_", "best_estimator_"):
-        if hasattr(model, part):
-            return features_used(getattr(model, part))
+        if _is_fitted(getattr(model, part, None)):
+            return features_used(getattr(model, part), n_columns)
     if isinstance(model, Pipeline):
-        return features_used(model[-1])
+        return features_used(model[-1], n_columns)
     if type(model).__name__.startswith("Dummy"):
         return 0
     if hasattr(model, "support_") and np.asarray(model.support_).dtype == bool:
@@ -247,4 +255,13 @@ def features_used(model: Any) -> int:
     coefficients = getattr(model, "coef_", None)
     if coefficients is not None:
         return int(np.count_nonzero(np.atleast_2d(coefficients).any(axis=0)))
-    return int(getattr(model, "n_features_in_", 0))
+    return int(getattr(model, "n_features_in_", n_columns))
+
+
+def _is_fitted(model: Any) -> bool:
+    """Whether it is a fitted estimator; the ``estimator_`` of a forest is an unfitted tree."""
+    try:
+        check_is_fitted(model)
+    except (NotFittedError, TypeError):
+        return False
+    return True
