@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from holdtrue.domains.base import distinct_rows
-from holdtrue.domains.kernel import Domains, Outlook
+from holdtrue.domains.kernel import Domains, Position, StoredColumns, effects, strengths
 from holdtrue.errors import InputError
 from holdtrue.sums import Moments
 from holdtrue.sums.moments import moments_by_code, without_rounding
@@ -27,50 +27,6 @@ _FIRST, _SPARE, _MOST = 100, 20, 256  # columns computed at once: see `RowColumn
 _FAR = 1e-5
 _BATCH_CELLS = 200_000  # so that a batch stays in cache
 _FEW = 4  # vectors up to which products one by one are faster: a matrix product packs the batch
-
-
-class StoredColumns:
-    """Columns of matrices that fit in memory.
-
-    Parameters
-    ----------
-    matrices : ndarray of shape (n_domains, n_features, n_features)
-        Symmetric.
-    total : ndarray of shape (n_domains,), optional
-        Divides the matrices.
-    """
-
-    def __init__(self, matrices: np.ndarray, total: np.ndarray | None = None):
-        self._matrices = matrices
-        self._share = None if total is None else (1 / total).astype(matrices.dtype)[:, None]
-        self.eps = float(np.finfo(matrices.dtype).eps)
-
-    def has(self, i: int) -> bool:
-        """True: every column is there."""
-        return True
-
-    def outlook(self, i: int, strength: np.ndarray) -> Outlook:
-        """Nothing: no column is to be computed."""
-        return Outlook(np.empty(0, np.intp))
-
-    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
-        """Column i of every domain, read as a row, which is contiguous."""
-        row = self._matrices[:, i]
-        return row if self._share is None else row * self._share
-
-    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...]:
-        """See `kernel.Columns`."""
-        n = len(self._matrices)
-        factors = np.ones((3, n))
-        if self._share is not None:
-            factors[1] = self._share[:, 0]
-        none = np.empty((0, 1, 1), self._matrices.dtype)
-        return self._matrices, none, np.arange(n), np.empty(0), factors, shift
-
-    def traces(self) -> np.ndarray:
-        """``tr(C_a C_b)`` of every two undivided matrices, shape (n_domains, n_domains)."""
-        flat = self._matrices.reshape(len(self._matrices), -1)
-        return flat @ flat.T
 
 
 class RowColumns:
@@ -87,7 +43,7 @@ class RowColumns:
         Rough number of columns that will be asked for. Reading all rows for a block takes as long
         as computing about 40 of its columns, so that blocks should be few and large. The first has
         `_FIRST` columns, since the order of the features changes most at the first steps. If fewer
-        columns than features will be asked for, the others are those of steps ahead (`Outlook`)
+        columns than features will be asked for, the others are those of `steps_ahead`
         among so many features that their matrix takes a third of the time of the columns that are
         left; otherwise blocks have `_MOST` columns.
     max_bytes : float
@@ -113,42 +69,43 @@ class RowColumns:
         ]
         self._asked: set[int] = set()
         self._kept: dict[int, np.ndarray] = {}
-        self._outlook = Outlook(np.empty(0, np.intp))
         self._lock = threading.Lock()
 
-    def has(self, i: int) -> bool:
-        """Whether column i has been computed and is kept."""
-        return i in self._kept
-
-    def outlook(self, i: int, strength: np.ndarray) -> Outlook:
-        """The features of largest and least strength, and their matrices where steps ahead pay."""
-        with self._lock:
-            p, left = len(strength), max(1, self._n_columns - len(self._asked))
-            looks_ahead = bool(self._kept) and self._n_columns < p
-            n = min(_MOST if self._kept else _FIRST, left + _SPARE, self._max_kept)
-            if looks_ahead:
-                n = int(math.sqrt(p * min(2 * left / 3, self._max_kept)))
-            lacking = strength != 0
-            lacking[list(self._kept)] = False
-            order = np.flatnonzero(lacking)
-            order = order[np.argsort(strength[order])]
-            ends = [i, *order[: n // 2], *order[max(n // 2, len(order) - n // 2) :]]
-            if not looks_ahead:
-                return Outlook(np.unique(ends))
-            self._outlook = Outlook(*self._matrices(np.unique(ends)), left)
-            return self._outlook
-
-    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
+    def get(self, i: int, position: Position) -> np.ndarray:
         """Column i of every domain; if it is not there, likely ones are computed with it."""
         with self._lock:
             if i not in self._kept:
-                new = [i, *(j for j in likely if j != i and j not in self._kept)]
-                self._compute(np.sort(new[: self._max_kept]))
+                self._compute_with_next(i, position)
             self._asked.add(i)
             return self._kept[i]
 
     def for_loops(self, shift: np.ndarray) -> None:
         """None: what is not in memory is computed in blocks."""
+
+    def _compute_with_next(self, i: int, position: Position) -> None:
+        """Compute column i, and those of steps ahead or of the largest and least strengths."""
+        p, left = len(position.e2), max(1, self._n_columns - len(self._asked))
+        if not self._kept or self._n_columns >= p:
+            n = min(_MOST if self._kept else _FIRST, left + _SPARE, self._max_kept)
+            self._compute(np.union1d(self._strongest(n, position)[: self._max_kept - 1], i))
+            return
+        n = int(math.sqrt(p * min(2 * left / 3, self._max_kept)))
+        features, matrices = self._matrices(np.union1d(self._strongest(n, position), i))
+        ahead = steps_ahead(position, features, matrices, left)
+        new = [j for j in dict.fromkeys([i, *ahead]) if j not in self._kept]
+        self._compute(np.sort(new[: self._max_kept]), features, matrices)
+
+    def _strongest(self, n: int, position: Position) -> np.ndarray:
+        """N features whose columns are not kept: half of the largest, half of the least strengths.
+
+        Strengths have the sign of the effect.
+        """
+        strength = np.copysign(position.strength, position.mu).sum(axis=0)
+        lacking = strength != 0
+        lacking[list(self._kept)] = False
+        order = np.flatnonzero(lacking)
+        order = order[np.argsort(strength[order])]
+        return np.concatenate([order[: n // 2], order[max(n // 2, len(order) - n // 2) :]])
 
     def _matrices(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """These features and those that are kept, and their covariances in every domain."""
@@ -181,17 +138,20 @@ class RowColumns:
         part -= mean.astype(part.dtype)
         return part
 
-    def _compute(self, wanted: np.ndarray) -> None:
+    def _compute(
+        self,
+        wanted: np.ndarray,
+        known: np.ndarray | None = None,
+        matrices: np.ndarray | None = None,
+    ) -> None:
+        """Compute and keep these columns, given the covariances of the known features."""
         n, p = self._means.shape
         block = np.empty((len(wanted), n, p), dtype=self._rows[0].dtype)
         room = self._room(len(wanted))
-        known, matrices, _ = self._outlook
-        self._outlook = Outlook(known[:0])
-        if not np.isin(wanted, known).all():
-            known = known[:0]
-        at = np.flatnonzero(np.isin(known, wanted))  # in the order of wanted: new ones are sorted
-        rest = np.delete(np.arange(p), known)
-        others = self._room(len(rest) if len(known) else 0)
+        if known is not None:
+            at = np.flatnonzero(np.isin(known, wanted))  # sorted, as new ones are
+            rest = np.delete(np.arange(p), known)
+            others = self._room(len(rest))
         for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
             if self._far[d]:
                 block[:, d] = self._far_columns(rows, weight, self._means[d], wanted)
@@ -201,7 +161,7 @@ class RowColumns:
             centred *= (weight / weight.sum()).astype(block.dtype)[:, None]
             if sparse.issparse(rows):
                 block[:, d] = (rows.T @ centred).T
-            elif matrices is not None and len(known):
+            elif matrices is not None:
                 part = rows.take(rest, axis=1, out=others[: len(rows)], mode="clip")
                 block[:, d, rest] = centred.T @ part
                 block[:, d, known] = matrices[d, at]
@@ -222,6 +182,36 @@ class RowColumns:
             moved = part.astype(np.float64) - mean
             columns += (moved[:, wanted] * share[at, None]).T @ moved
         return columns
+
+
+def steps_ahead(
+    position: Position, features: np.ndarray, matrices: np.ndarray, n_steps: int
+) -> list[int]:
+    """The features of stagewise steps ahead, as if there were none but these.
+
+    Parameters
+    ----------
+    position : Position
+    features : ndarray of int, shape (q,)
+    matrices : ndarray of shape (n_domains, q, q)
+        Their covariances in every domain.
+    n_steps : int
+    """
+    at, weight, e2 = features, position.weight, position.e2[features]
+    g, mu, strength = position.g[:, :, at], position.mu[:, at], position.strength[:, at]
+    floor, is_open = position.floor[:, at], position.is_open[:, at]
+    shift = None if position.shift is None else position.shift[:, at]
+    picked: list[int] = []
+    for _ in range(n_steps):
+        k, a = divmod(int(np.argmax(strength)), len(at))
+        picked.append(int(at[a]))
+        is_open[k, a] = not position.stepwise
+        column = matrices[:, a] if shift is None else matrices[:, a] + shift * shift[:, a, None]
+        g[k] -= mu[k, a] / e2[a] * column
+        mu[k], s2 = effects(g[k], weight)
+        s2 = np.maximum(s2, floor[k])
+        strength[k] = strengths(mu[k], s2, e2, float(weight.sum()), position.rule)[1] * is_open[k]
+    return picked
 
 
 def is_far(mean: np.ndarray, variance: np.ndarray, eps: float) -> bool:

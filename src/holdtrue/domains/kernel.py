@@ -68,15 +68,20 @@ _MOST = 0.9
 _PATTERN_CELLS = 1_000_000
 
 
-class Outlook(NamedTuple):
-    """Features whose columns may be asked for next; with their matrices, steps ahead tell which.
+class Position(NamedTuple):
+    """Where a walk stands: what its next steps depend on, for those who prepare for them."""
 
-    ``matrices`` are the domains' covariances of the features, shape (n_domains, q, q).
-    """
-
-    features: np.ndarray
-    matrices: np.ndarray | None = None
-    n_steps: int = 0
+    g: np.ndarray  # effects, shape (n_targets, n_domains, n_features)
+    mu: np.ndarray  # their means over the domains, shape (n_targets, n_features), as the next three
+    strength: np.ndarray  # what a step maximises
+    floor: np.ndarray  # the least variances
+    is_open: np.ndarray  # features that may be picked
+    e2: np.ndarray  # shape (n_features,)
+    # of the domains' means from the center, shape (n_domains, n_features); none if they are there
+    shift: np.ndarray | None
+    weight: np.ndarray  # shape (n_domains,)
+    rule: str
+    stepwise: bool
 
 
 class Columns(Protocol):
@@ -84,19 +89,10 @@ class Columns(Protocol):
 
     eps: float
 
-    def has(self, i: int) -> bool:
-        """Whether column i is in memory."""
-
-    def outlook(self, i: int, strength: np.ndarray) -> Outlook:
-        """Which features to consider for computing their columns with column i.
-
-        ``strength`` is that of every feature, with the sign of its effect.
-        """
-
-    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
+    def get(self, i: int, position: Position) -> np.ndarray:
         """Column i of every domain, shape (n_domains, n_features).
 
-        ``likely``: features whose columns will be asked for, the next ones first.
+        ``position``: that of the walk that asks; it tells which columns come next.
         """
 
     def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -106,6 +102,42 @@ class Columns(Protocol):
         factors f of shape (3, n_domains), and the shift. Column i of a domain is row i of
         ``f_1 M + shift shiftᵀ``; with weights that of ``M (f_0 Σ k M + f_1 M) - f_2 Q``.
         """
+
+
+class StoredColumns:
+    """Columns of matrices that fit in memory.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (n_domains, n_features, n_features)
+        Symmetric.
+    total : ndarray of shape (n_domains,), optional
+        Divides the matrices.
+    """
+
+    def __init__(self, matrices: np.ndarray, total: np.ndarray | None = None):
+        self._matrices = matrices
+        self._share = None if total is None else (1 / total).astype(matrices.dtype)[:, None]
+        self.eps = float(np.finfo(matrices.dtype).eps)
+
+    def get(self, i: int, position: Position) -> np.ndarray:
+        """Column i of every domain, read as a row, which is contiguous."""
+        row = self._matrices[:, i]
+        return row if self._share is None else row * self._share
+
+    def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...]:
+        """See `Columns`."""
+        n = len(self._matrices)
+        factors = np.ones((3, n))
+        if self._share is not None:
+            factors[1] = self._share[:, 0]
+        none = np.empty((0, 1, 1), self._matrices.dtype)
+        return self._matrices, none, np.arange(n), np.empty(0), factors, shift
+
+    def traces(self) -> np.ndarray:
+        """``tr(C_a C_b)`` of every two undivided matrices, shape (n_domains, n_domains)."""
+        flat = self._matrices.reshape(len(self._matrices), -1)
+        return flat @ flat.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,6 +392,8 @@ class Walk:
         ``sqrt(E[Y²] e2)``, the unit of an effect.
     first_t : ndarray of shape (n_targets, n_features)
         T before any step.
+    position : Position
+        Where the walk stands; its arrays follow the steps.
     """
 
     def __init__(
@@ -433,6 +467,18 @@ class Walk:
         for k in range(shape[0]):
             self._measure(k)
         self.first_t = np.where(self.usable, self._t, 0.0)
+        self.position = Position(
+            self._g,
+            self._mu,
+            self._strength,
+            self._floor,
+            self._open,
+            self.e2,
+            self._shift if self._is_shifted else None,
+            weight,
+            rule,
+            stepwise,
+        )
         for i in fixed:
             self._enter_fixed(int(i))
 
@@ -630,31 +676,11 @@ class Walk:
         columns = self.domains.columns
         if columns is None:
             return np.zeros(self._shift.shape) if outer is None else outer
-        column = columns.get(i, [] if columns.has(i) else self._likely(i, columns))
+        column = columns.get(i, self.position)
         if outer is None:
             return column
         outer += column
         return outer
-
-    def _likely(self, i: int, columns: Columns) -> list[int]:
-        """The features of stagewise steps ahead, as if there were none but those of the outlook."""
-        strength = np.copysign(self._strength, self._mu).sum(axis=0)
-        at, matrices, n_steps = columns.outlook(i, strength)
-        if matrices is None:
-            return at.tolist()
-        g, mu, strength = self._g[:, :, at], self._mu[:, at], self._strength[:, at]
-        e2, floor, is_open = self.e2[at], self._floor[:, at], self._open[:, at]
-        shift = self._shift[:, at] * self._is_shifted
-        picked: list[int] = []
-        for _ in range(n_steps):
-            k, a = divmod(int(np.argmax(strength)), len(at))
-            picked.append(int(at[a]))
-            is_open[k, a] = not self.stepwise
-            g[k] -= mu[k, a] / e2[a] * (matrices[:, a] + shift * shift[:, a, None])
-            mu[k], s2 = effects(g[k], self.weight)
-            s2 = np.maximum(s2, floor[k])
-            strength[k] = strengths(mu[k], s2, e2, self._n, self.rule)[1] * is_open[k]
-        return list(dict.fromkeys(picked))
 
     def _averaged(self, i: int) -> np.ndarray:
         if i not in self._mean_column:

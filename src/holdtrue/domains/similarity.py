@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_array, check
 
 from holdtrue.domains import choose, kernel
 from holdtrue.domains.base import WalksDomains, working_memory
-from holdtrue.domains.covariances import RowColumns, StoredColumns, domains_from_rows
+from holdtrue.domains.covariances import RowColumns, domains_from_rows
+from holdtrue.domains.kernel import StoredColumns
 from holdtrue.errors import InputError, plain, shown, speaks
 from holdtrue.path import fits_whole
 from holdtrue.validation import check_magnitude, is_number, numeric_rows
@@ -354,17 +354,9 @@ class PairColumns:
         result -= itself * Q
         return result
 
-    def has(self, i: int) -> bool:
-        """Whether column i of both is in memory."""
-        return self._second.has(i) and self._fourth.has(i)
-
-    def outlook(self, i: int, strength: np.ndarray) -> kernel.Outlook:
-        """See `kernel.Columns`; without steps ahead, since many walks share the columns."""
-        return (self._fourth if self._second.has(i) else self._second).outlook(i, strength)
-
-    def get(self, i: int, likely: Sequence[int]) -> np.ndarray:
+    def get(self, i: int, position: kernel.Position) -> np.ndarray:
         """Column i of every domain; see `StoredColumns` and `RowColumns`."""
-        return self.combined(self._second.get(i, likely), self._fourth.get(i, likely))
+        return self.combined(self._second.get(i, position), self._fourth.get(i, position))
 
     def for_loops(self, shift: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """See `kernel.Columns`."""
