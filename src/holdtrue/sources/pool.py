@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import numbers
-import os
 import secrets
-import struct
+import types
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, gen_batches
+from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, caution, check_choice, did_you_mean, speaks
 from holdtrue.progress import progress_bar
 from holdtrue.sources.formats import (
+    FORMATS,
+    MAX_WIDTH,
     PICKLES,
     Allowed,
-    Column,
-    Output,
+    OnnxModel,
     Refused,
-    model_names,
-    model_outputs,
-    onnx_outputs,
-    pickle_outputs,
-    scored,
+    log_odds,
+    open_model,
     sentence,
-    skops_outputs,
 )
 from holdtrue.validation import unfit_sizes
 
 __all__ = ["SourcePool"]
 
 _BATCH = 10_000
-# What opens a file, by the end of its name.
-_FILES = {
-    ".onnx": onnx_outputs,
-    ".skops": skops_outputs,
-    **dict.fromkeys(PICKLES, pickle_outputs),
-}
-_FORMATS = tuple(_FILES)
 
 
 class SourcePool:
@@ -172,11 +164,11 @@ class SourcePool:
         folder = Path(path)
         if not folder.is_dir():
             raise InputError(f"{str(folder)!r} is not a folder.")
-        files = sorted(file for file in folder.iterdir() if file.suffix.lower() in _FORMATS)
+        files = sorted(file for file in folder.iterdir() if file.suffix.lower() in FORMATS)
         if not files:
             raise InputError(
                 f"no model files in {str(folder)!r}. "
-                f"Expected names that end in {', '.join(_FORMATS)}."
+                f"Expected names that end in {', '.join(FORMATS)}."
             )
         stems = [file.stem for file in files]
         names = [f.name if stems.count(f.stem) > 1 else f.stem for f in files]
@@ -240,7 +232,7 @@ class SourcePool:
         self._forget()
 
     def _forget(self) -> None:
-        self._opened: dict[int, list[Output]] = {}
+        self._opened: dict[int, Source] = {}
         self._names: list[str] = []
         self._first: np.ndarray | None = None
 
@@ -262,29 +254,18 @@ class SourcePool:
     def _names_of(self, i: int) -> list[str]:
         name, given = self._given[i]
         try:
-            if not isinstance(given, Path):
-                return model_names(name, given)
-            return [output.name for output in self._open(i)]
+            return self._open(i).names if isinstance(given, Path) else _score_names(name, given)
         except Refused as error:
             self._fail(i, name, error, skip=self.on_error == "skip")
             return []
 
-    def _open(self, i: int) -> list[Output]:
+    def _open(self, i: int) -> Source:
         if i not in self._opened:
-            name, given = self._given[i]
-            if isinstance(given, Path):
-                allowed = Allowed(self.allow_pickle, self.allow_external_data)
-                outputs = _FILES[given.suffix.lower()](name, given, allowed)
-            else:
-                outputs = model_outputs(name, given)
-            self._opened[i] = outputs
+            name, model = self._given[i]
+            if isinstance(model, Path):
+                model = open_model(model, Allowed(self.allow_pickle, self.allow_external_data))
+            self._opened[i] = _source(name, model)
         return self._opened[i]
-
-    def _output(self, column: int) -> Output:
-        """The output that makes a column of scores; opens its model if need be."""
-        _, first = self._layout()
-        i = int(np.searchsorted(first, column, side="right")) - 1
-        return self._open(i)[column - first[i]]
 
     def _fail(self, i: int, name: str, error: Refused, *, skip: bool) -> None:
         message = f"source {i} ({name!r}) {error}"
@@ -335,19 +316,21 @@ class PoolOn:
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         """Scores of the given sources, shape (n_rows, len(indices)); zeros where one failed."""
+        _, first = self.pool._layout()
         new = [int(i) for i in indices if int(i) not in self._asked]
         self._asked.update(new)
-        for i in new:  # before any is run
-            try:
-                self.pool._output(i)
+        # A model of several classes is run for all of them at once.
+        unknown = [i for i in new if i not in self._scores and i not in self.skipped]
+        sources = {}
+        for model in np.unique(np.searchsorted(first, unknown, side="right") - 1).tolist():
+            columns = range(first[model], first[model + 1])
+            try:  # before any is run
+                sources[columns] = self.pool._open(model)
             except Refused as error:
-                self._fail(i, 1, error)
-        wanted = [i for i in new if i not in self.skipped]
-        with progress_bar("sources", len(wanted)) as tick:
-            for i in wanted:
-                # A model of several classes was run for all of them at once.
-                if i not in self._scores and i not in self.skipped:
-                    self._run(i)
+                self._fail(columns, error)
+        with progress_bar("sources", len(sources)) as tick:
+            for columns, source in sources.items():
+                self._run(columns, source)
                 tick()
         scores = np.zeros((self.X.shape[0], len(indices)))
         for column, i in enumerate(indices):
@@ -363,34 +346,28 @@ class PoolOn:
             goal = "for float32, the type of X" if single else "to be squared in float64"
             way_out = ", or pass X in float64" if single else ""
             problem = f"returned scores of size {size:g}, too large or too small {goal}."
-            self._fail(int(indices[column]), 1, Refused(f"{problem} Scale them{way_out}."))
+            self._fail([int(indices[column])], Refused(f"{problem} Scale them{way_out}."))
             scores[:, column] = 0
 
-    def _run(self, i: int) -> None:
-        output = self.pool._output(i)
-        first = i - output.position
+    def _run(self, columns: range, source: Source) -> None:
         scores = None
         # Before the run, which may change what a source holds, such as a count of its runs.
-        fingerprint = output.fingerprint() if self._cache is not None else None
-        if self._cache is not None and fingerprint is not None:
-            scores = self._cache.load(output.name, fingerprint, output.width)
+        key = source.fingerprint() if self._cache is not None else None
+        if self._cache is not None and key is not None:
+            scores = self._cache.load(source.names[0], key, len(columns))
         if scores is None:
             try:
-                scores = self._batches(output)
-                if not np.isfinite(scores).all():
-                    bad = int((~np.isfinite(scores)).sum())
-                    raise Refused(f"returned {bad} scores that are NaN or infinite.")
+                scores = self._batches(source)
             except Refused as error:
-                self._fail(first, output.width, error)
+                self._fail(columns, error)
                 return
-            if self._cache is not None and fingerprint is not None:
-                self._cache.save(fingerprint, scores)
-        for j in range(output.width):
-            self._scores[first + j] = scores[:, j]
+            if self._cache is not None and key is not None:
+                self._cache.save(key, scores)
+        self._scores.update(zip(columns, scores.T, strict=True))
 
-    def _fail(self, first: int, width: int, error: Refused) -> None:
-        self.pool._fail(first, self.pool._layout()[0][first], error, skip=self.skip)
-        self.skipped.update(range(first, first + width))
+    def _fail(self, columns: Sequence[int], error: Refused) -> None:
+        self.pool._fail(columns[0], self.pool._layout()[0][columns[0]], error, skip=self.skip)
+        self.skipped.update(columns)
 
     def constant(self) -> list[int]:
         """Sources that were asked for and gave one score in every row."""
@@ -398,25 +375,25 @@ class PoolOn:
             i for i in self._asked - self.skipped if np.ptp(np.asarray(self._scores[i])) == 0
         )
 
-    def _batches(self, output: Output) -> np.ndarray:
+    def _batches(self, source: Source) -> np.ndarray:
         n_rows = self.X.shape[0]
         is_frame = hasattr(self.given, "columns")
-        rows = self.X
-        if is_frame and output.columns is not None:
+        rows, width = self.X, len(source.names)
+        if is_frame and source.columns is not None:
             known = [str(name) for name in self.given.columns]
-            if missing := [name for name in output.columns if name not in known]:
+            if missing := [name for name in source.columns if name not in known]:
                 hint = did_you_mean(missing[0], known) or ""
                 raise Refused(f"was fitted on column {missing[0]!r}, which X does not have.{hint}")
-            rows = _safe_indexing(self.given, list(output.columns), axis=1)
-        all_scores = np.empty((n_rows, output.width))
+            rows = _safe_indexing(self.given, list(source.columns), axis=1)
+        all_scores = np.empty((n_rows, width))
         for batch in gen_batches(n_rows, _BATCH):
             part = rows if n_rows <= _BATCH else _safe_indexing(rows, batch)
             self.pool.n_runs += 1
             try:
-                if isinstance(output.model, Column):
-                    scores = output.model.scores(part, self.names)
+                if isinstance(source.scores, Column):
+                    scores = source.scores.of(part, self.names)
                 else:
-                    scores = scored(output.model, part)
+                    scores = _scored(source.scores, part)
                 if isinstance(scores, np.ma.MaskedArray) and np.any(scores.mask):
                     hidden = int(np.sum(scores.mask))
                     raise Refused(
@@ -431,17 +408,23 @@ class PoolOn:
                 if is_frame and rows is self.X:
                     problem += " It was given an array, not the frame."
                 raise Refused(problem) from error
-            expected = (batch.stop - batch.start, output.width)
-            if scores.shape == expected[:1] and output.width == 1:
+            expected = (batch.stop - batch.start, width)
+            if scores.shape == expected[:1] and width == 1:
                 scores = scores[:, None]
             if scores.shape != expected:
-                wanted = expected if output.width > 1 else expected[:1]
+                wanted = expected if width > 1 else expected[:1]
                 raise Refused(
                     f"returned shape {scores.shape}, expected {wanted}. "
                     "A source must return one score per row."
                 )
             all_scores[batch] = scores
+        if not np.isfinite(all_scores).all():
+            bad = int((~np.isfinite(all_scores)).sum())
+            raise Refused(f"returned {bad} scores that are NaN or infinite.")
         return all_scores
+
+
+# --- what a pool is given -----------------------------------------------------------------------
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -475,9 +458,9 @@ def _named(i: int, source: Any) -> tuple[str, Any]:
         name = Path(source).stem if _is_file(source) else f"source{i}"
     if _is_file(source):
         source = Path(source)
-        if source.suffix.lower() not in _FORMATS:
+        if source.suffix.lower() not in FORMATS:
             raise InputError(
-                f"source {name!r} must be a file that ends in {', '.join(_FORMATS)}. "
+                f"source {name!r} must be a file that ends in {', '.join(FORMATS)}. "
                 f"Got {source.name!r}."
             )
     elif isinstance(source, type) or not (
@@ -496,21 +479,148 @@ def _check_names(names: list[str]) -> None:
         raise InputError(f"names must differ. Got {twice!r} twice. Rename one of the sources.")
 
 
-# --- scores kept on disk ---
+# --- models, callables and columns as sources ---------------------------------------------------
 
-_MAGIC = b"holdtrue scores 2\n"
-# Key, checksum of the scores, number of rows, number of columns.
-_HEADER = struct.Struct("<32s32sqq")
-_START = len(_MAGIC) + _HEADER.size
+
+class Column:
+    """A column of X that holds scores already."""
+
+    def __init__(self, key: str | int):
+        self.key = key
+
+    def place(self, n_columns: int, names: Sequence[str] | None) -> int:
+        """Which column of X it is."""
+        if isinstance(self.key, str):
+            known = [] if names is None else [str(name) for name in names]
+            if self.key not in known:
+                hint = did_you_mean(self.key, known) or " Name a column of the fitted table."
+                raise Refused(f"must be a column of X.{hint}")
+            return known.index(self.key)
+        if not 0 <= self.key < n_columns:
+            raise Refused(f"must be a column of X, from 0 to {n_columns - 1}.")
+        return self.key
+
+    def of(self, X: Any, names: Sequence[str] | None) -> Any:
+        """The column, shape (n_rows, 1)."""
+        column = X[:, [self.place(X.shape[1], names)]]
+        return column.toarray() if sparse.issparse(column) else column
+
+
+class Source(NamedTuple):
+    """How to run a model, and what the cache knows it by."""
+
+    names: list[str]  # of its columns of scores
+    scores: Any  # from rows to scores, or a `Column`
+    fingerprint: Callable[[], str | None]  # None for what cannot be pickled
+    columns: Sequence[str] | None = None  # that it was fitted on, where it knows their names
+
+
+def _source(name: str, model: Any) -> Source:
+    names = _score_names(name, model)
+    if isinstance(model, OnnxModel):
+        return Source(names, model, lambda: model.fingerprint)
+    if isinstance(model, Column) or not hasattr(model, "predict"):
+        return Source(names, model, lambda: _fingerprint((name, model)))
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
+    except TypeError:
+        pass  # not of scikit-learn's kind: its own predict will tell
+    score = functools.partial(_model_scores, model)
+    columns = getattr(model, "feature_names_in_", None)
+    return Source(names, score, lambda: _fingerprint(model), columns)
+
+
+def _score_names(name: str, model: Any) -> list[str]:
+    """Names of a model's columns of scores: one, or one for each of K > 2 classes."""
+    classes: Sequence[Any] | None = None
+    if isinstance(model, OnnxModel):
+        classes = range(model.width) if model.width > 1 else None
+    elif not isinstance(model, Column) and hasattr(model, "predict"):
+        classes = getattr(model, "classes_", None) if _method(model) != "predict" else None
+        if classes is not None and len(classes) > MAX_WIDTH:
+            raise Refused(f"has {len(classes):,} classes, more than {MAX_WIDTH:,}.")
+        classes = None if classes is None or len(classes) <= 2 else classes
+    return [name] if classes is None else [f"{name}: {label}" for label in classes]
+
+
+def _method(model: Any) -> str:
+    """The method that gives a model's most telling score."""
+    return next(
+        name for name in ("decision_function", "predict_proba", "predict") if hasattr(model, name)
+    )
+
+
+def _model_scores(model: Any, X: Any) -> np.ndarray:
+    """Scores of a fitted estimator: decision function, log-odds or predictions."""
+    method = _method(model)
+    scores = np.asanyarray(getattr(model, method)(X))
+    if method == "predict_proba":
+        return log_odds(scores)
+    if method == "predict" and scores.dtype.kind not in "fiub":
+        raise Refused("returned labels that are not numbers. A source must return scores.")
+    return scores
+
+
+def _scored(model: Callable[[Any], Any], rows: Any) -> Any:
+    """Scores of a model that may change its rows, but not its caller's: read-only, or a copy."""
+    if not isinstance(rows, np.ndarray):  # frames that cannot be changed have no copy
+        return model(rows.copy() if hasattr(rows, "copy") else rows)
+    view = rows.view()
+    view.flags.writeable = False
+    try:
+        return model(view)
+    except Exception as error:
+        if not any(word in str(error) for word in ("read-only", "readonly")):
+            raise
+    return model(rows.copy())
+
+
+def _fingerprint(source: Any) -> str | None:
+    """What the cache knows a source by; None for one that cannot be pickled."""
+    try:
+        return str(joblib.hash(_content(source, {})))
+    except Exception:  # a pickle may fail with anything
+        return None
+
+
+def _content(value: Any, seen: dict[int, int]) -> Any:
+    """The value, with functions taken apart: code, defaults and what they enclose."""
+    if id(value) in seen:  # a function that calls itself
+        return f"function {seen[id(value)]}"
+    parts: Iterable[Any]
+    if isinstance(value, types.FunctionType):
+        seen[id(value)] = len(seen)
+        cells = tuple(cell.cell_contents for cell in value.__closure__ or ())
+        parts = (value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+    elif isinstance(value, types.CodeType):
+        parts = (value.co_code, value.co_consts, value.co_names)
+    elif isinstance(value, types.MethodType):
+        parts = (value.__func__, value.__self__)
+    elif isinstance(value, functools.partial):
+        parts = (value.func, value.args, value.keywords)
+    elif type(value) is dict:
+        return {key: _content(item, seen) for key, item in value.items()}
+    elif type(value) in (tuple, list):
+        parts = value
+    elif isinstance(value, types.ModuleType):
+        return value.__name__
+    else:
+        call = type(value).__call__ if callable(value) else None
+        return (_content(call, seen), value) if isinstance(call, types.FunctionType) else value
+    return tuple(_content(part, seen) for part in parts)
+
+
+# --- scores kept on disk ------------------------------------------------------------------------
 
 
 class ScoreCache:
     """Scores of models on the rows of one fit: one whole file for each model and set of rows.
 
-    A file is named and marked by a key: the fingerprint of the model, with its weights, and that of
-    the rows. It is written whole under another name and then renamed, so that processes which share
-    a folder never see a part of it. On reading key, size, checksum and finiteness are checked.
-    ``names`` are those of the columns of X.
+    A file is named by the fingerprints of the model, with its weights, and of the rows. Before the
+    scores it holds their checksum and that of its name. It is written whole under another name and
+    then renamed, so that processes which share a folder never see a part of it.
     """
 
     def __init__(self, folder: Path, X: Any, names: Sequence[str] | None):
@@ -525,23 +635,19 @@ class ScoreCache:
 
     def load(self, name: str, fingerprint: str, width: int) -> np.ndarray | None:
         """Scores of a model, shape (n_rows, width); None where they are not kept, or damaged."""
-        key = self._key(fingerprint)
-        path = self._path(key)
+        path = self._path(fingerprint)
         try:
-            size = path.stat().st_size
-            if size != _START + 8 * self._n_rows * width:
-                problem = f"has {size:,} bytes"
-            else:
-                content = path.read_bytes()
-                scores = np.frombuffer(content[_START:], dtype="<f8").reshape(-1, width)
-                header = _MAGIC + _HEADER.pack(key, _checksum(scores), self._n_rows, width)
-                if content[:_START] == header and np.isfinite(scores).all():
-                    return scores
-                problem = "has other scores than were written"
+            content = path.read_bytes()
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             problem = f"cannot be read ({error})"
+        else:
+            scores = content[hashlib.sha256().digest_size :]
+            whole = len(scores) == 8 * self._n_rows * width
+            if whole and content == _checksum(path, scores) + scores:
+                return np.frombuffer(scores, dtype="<f8").reshape(-1, width)
+            problem = "has other scores than were written"
         caution(
             f"SourcePool: the kept scores of source {name!r} are damaged: {path.name} {problem}. "
             "They are computed again."
@@ -550,23 +656,16 @@ class ScoreCache:
 
     def save(self, fingerprint: str, scores: np.ndarray) -> None:
         """Keep the scores of a model, shape (n_rows, width); a warning where that fails."""
-        key = self._key(fingerprint)
-        scores = np.ascontiguousarray(scores, dtype="<f8")
-        header = _HEADER.pack(key, _checksum(scores), *scores.shape)
-        path = self._path(key)
+        path = self._path(fingerprint)
+        content = scores.astype("<f8").tobytes()
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with partial.open("xb") as file:
-                    if hasattr(os, "posix_fallocate"):  # a full disk is found out now
-                        os.posix_fallocate(file.fileno(), 0, _START + scores.nbytes)
-                    file.write(_MAGIC + header)
-                    file.write(scores.data)
+                partial.write_bytes(_checksum(path, content) + content)
                 partial.replace(path)
-            except BaseException:
+            finally:
                 partial.unlink(missing_ok=True)
-                raise
         except OSError as error:
             if not self._is_told:
                 caution(
@@ -575,12 +674,10 @@ class ScoreCache:
                 )
                 self._is_told = True
 
-    def _key(self, fingerprint: str) -> bytes:
-        return hashlib.sha256(f"{self._rows}/{fingerprint}".encode()).digest()
-
-    def _path(self, key: bytes) -> Path:
-        return self._folder / f"rows-{self._rows}" / f"{key.hex()[:40]}.scores"
+    def _path(self, fingerprint: str) -> Path:
+        name = hashlib.sha256(f"3/{self._rows}/{fingerprint}".encode()).hexdigest()[:40]
+        return self._folder / f"rows-{self._rows}" / f"{name}.scores"
 
 
-def _checksum(scores: np.ndarray) -> bytes:
-    return hashlib.sha256(scores.data).digest()
+def _checksum(path: Path, scores: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + scores).digest()
