@@ -286,7 +286,7 @@ def target_row(m: int, p: int, k: int, seed: int) -> dict[str, Any]:
     Y += rng.standard_normal((m, N_TARGETS))
     weight = np.ones(m)
     search = choose.Search(k, 0.0, X, np.arange(p))
-    together, fits = cpu(lambda: choose.fit_targets(X, Y, weight, 1.0, search))
+    together, fits = cpu(lambda: choose.fit_targets(Y, weight, 1.0, search))
     Z, T = scale.standardised(X, weight)[0], scale.standardised(Y, weight)[0]
     alone = []
     for t in range(N_ALONE):

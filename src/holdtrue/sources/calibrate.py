@@ -10,6 +10,7 @@ five pools of ``experiments/sources_rivals.py``; on the six others it fell as mu
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -23,14 +24,14 @@ _MOST_STEPS, _LEAST_STEP = 50, 1e-7  # the step after one of 1e-7 would be of 1e
 _LONGEST_STEP = 4.0  # of the log slope; where the loss hardly bends, Newton's is thousands
 
 
-def truncate(scores: np.ndarray) -> np.ndarray:
-    """Scores cut to the range of the targets, [-1, 1]."""
-    return np.clip(scores, -1.0, 1.0)
+def thresholds(
+    decisions: np.ndarray, targets: np.ndarray, weights: Sequence[np.ndarray]
+) -> np.ndarray:
+    """What to take off the decisions of each target, as in `calibrated`, for each set of weights.
 
-
-def thresholds(decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """What to take off the decisions of each target, as in `calibrated`; shape (n_targets,)."""
-    return np.array([threshold for threshold, _ in _fits(decisions, targets, weights)])
+    Weights have shape (n_rows, n_targets), and what is returned (n_sets, n_targets).
+    """
+    return np.array([[x for x, _ in _fits(decisions, targets, each)] for each in weights])
 
 
 def calibrated(
@@ -40,7 +41,7 @@ def calibrated(
 
     Decisions, targets (±1) and weights have shape (n_rows, n_targets). Probabilities are the
     softmax of ``(decision - threshold)/temperature``; of two classes the logistic function of
-    ``truncate(decision - threshold)/temperature``. (Of several, cut scores could tie.)
+    ``decision - threshold``, cut to ±1, by the temperature. (Of several, cut scores could tie.)
     """
     fits = _fits(decisions, targets, weights)
     offsets = np.array([threshold for threshold, _ in fits])
@@ -61,7 +62,7 @@ def calibrated(
 def _fits(
     decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> list[tuple[float, float]]:
-    columns = zip(truncate(decisions).T, targets.T, weights.T, strict=True)
+    columns = zip(np.clip(decisions, -1, 1).T, targets.T, weights.T, strict=True)
     return [_logistic(*of_target) for of_target in columns]
 
 

@@ -7,15 +7,16 @@ hold the columns, folds are weights, a `Search` says how to search. The notation
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdtrue.progress import progress_bar
-from holdtrue.sources.calibrate import thresholds, truncate
+from holdtrue.sources.calibrate import thresholds
 from holdtrue.sources.candidates import CandidateDraws, Candidates
 from holdtrue.sources.kernel import (
     GreedyFit,
@@ -25,7 +26,7 @@ from holdtrue.sources.kernel import (
     reached,
     searches_by_precision,
 )
-from holdtrue.sources.scale import first_of_equals, standardised
+from holdtrue.sources.scale import first_of_equals, standardised, standardised_each
 
 LAMBDAS = tuple(10.0**power for power in range(-4, 5))
 # Columns of so few values can be equal by chance.
@@ -80,17 +81,11 @@ class Task:
         return weight * np.where(positive, share[1], share[0])
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Weights of the rows to fit with, and of those left out; shape (n_rows,) each."""
+class Fold(NamedTuple):
+    """Weights of the rows to fit with, shape (n_rows,), and the rows that are left out."""
 
     train: np.ndarray
-    left_out: np.ndarray
-
-    @property
-    def rows(self) -> np.ndarray:
-        """Rows that are left out."""
-        return np.flatnonzero(self.left_out)
+    rows: np.ndarray
 
 
 def one_at_a_time(weight: np.ndarray) -> bool:
@@ -104,31 +99,23 @@ def make_folds(task: Task, *, in_parts: bool = False) -> list[Fold]:
     With ``in_parts`` a tenth is left out however few the rows are.
     """
     weight = task.weight
-    if task.groups is None and one_at_a_time(weight) and not (in_parts and len(weight) > _N_PARTS):
-        folds = []
-        for i in range(len(weight)):
-            left_out = np.zeros(len(weight))
-            left_out[i] = weight[i]
-            train = weight.copy()
-            train[i] = max(weight[i] - 1, 0)
-            folds.append(Fold(train, left_out))
-        return folds
-    # Dealt in order of the target, so that every part has its share of each class.
-    by_target = np.lexsort(task.targets.T)
-    if task.groups is None:
-        part = np.empty(len(weight), dtype=np.intp)
-        part[by_target] = np.arange(len(weight)) % _N_PARTS
+    taken, part = weight, np.arange(len(weight))
+    unit = part if task.groups is None else task.groups
+    n_units = int(unit.max()) + 1
+    is_few = one_at_a_time(weight) if task.groups is None else n_units <= MOST_LEFT_OUT
+    each_alone = is_few and not (in_parts and n_units > _N_PARTS)
+    if each_alone and task.groups is None:
+        taken = np.minimum(weight, 1.0)
     else:
-        n_groups = int(task.groups.max()) + 1
+        # Dealt in order of the target, so that every part has its share of each class.
         place = np.empty(len(weight))
-        place[by_target] = np.arange(len(weight))
-        mean_place = np.bincount(task.groups, place) / np.bincount(task.groups)
-        part_of_group = np.empty(n_groups, dtype=np.intp)
-        n_parts = n_groups if n_groups <= MOST_LEFT_OUT and not in_parts else _N_PARTS
-        part_of_group[np.argsort(mean_place, kind="stable")] = np.arange(n_groups) % n_parts
-        part = part_of_group[task.groups]
+        place[np.lexsort(task.targets.T)] = np.arange(len(weight))
+        by_place = np.argsort(np.bincount(unit, place) / np.bincount(unit), kind="stable")
+        part_of_unit = np.empty(n_units, dtype=np.intp)
+        part_of_unit[by_place] = np.arange(n_units) % (n_units if each_alone else _N_PARTS)
+        part = part_of_unit[unit]
     return [
-        Fold(np.where(part == f, 0, weight), np.where(part == f, weight, 0))
+        Fold(np.where(part == f, weight - taken, weight), np.flatnonzero(part == f))
         for f in range(int(part.max()) + 1)
     ]
 
@@ -190,61 +177,16 @@ def without_copies(candidates: Candidates, search: Search, weight: np.ndarray) -
     return Search(min(search.max_selected, len(different)), search.tol, matrix, different)
 
 
-def _might_have_copies(search: Search, fit: TargetFit, weight: np.ndarray) -> bool:
+def _might_have_copies(search: Search, fit: GreedyFit, weight: np.ndarray) -> bool:
     """Whether columns of a search among all are equal: two of the chosen, or one that had a tie."""
-    if search.draws is not None or fit.greedy.had_ties:
-        return fit.greedy.had_ties
-    chosen = search.standardised(weight)[0][:, fit.greedy.order]
+    if search.draws is not None or fit.had_ties:
+        return fit.had_ties
+    chosen = search.standardised(weight)[0][:, fit.order]
     return bool((first_of_equals(chosen) != np.arange(len(fit.order))).any())
 
 
-@dataclass(frozen=True, eq=False)
-class TargetFit:
-    """A `GreedyFit` with what brings its weights to the scale of the raw columns.
-
-    ``h(x) = ȳ + s_y Σ w_j (x_j - mean_j)/scale_j`` over the j of ``order``.
-    """
-
-    greedy: GreedyFit
-    order: np.ndarray  # candidates; ``greedy.order`` counts among the columns that were searched
-    mean: np.ndarray
-    scale: np.ndarray
-    y_mean: float
-    y_scale: float
-
-    def first(self, size: int) -> TargetFit:
-        """The fit of the first ``size`` picks, or itself if it has no more."""
-        if size >= len(self.order):
-            return self
-        whole = self.greedy
-        cut = replace(whole, order=whole.order[:size], R=whole.R[:size, :size], q=whole.q[:size])
-        return replace(
-            self, greedy=cut, order=self.order[:size], mean=self.mean[:size],
-            scale=self.scale[:size],
-        )  # fmt: skip
-
-    @property
-    def effects(self) -> np.ndarray:
-        """What one standard deviation of each chosen candidate adds to the prediction."""
-        return self.y_scale * self.greedy.weights
-
-    def raw(self) -> tuple[float, np.ndarray]:
-        """Intercept, and weights of the chosen candidates in their own units."""
-        weights = self.effects / self.scale
-        return self.y_mean - float(weights @ self.mean), weights
-
-    def predictions(self, Z: np.ndarray) -> np.ndarray:
-        """Of every size 0..k for rows of the chosen candidates, shape (k + 1, n_rows)."""
-        return self.y_mean + self.y_scale * self.greedy.predictions((Z - self.mean) / self.scale)
-
-    @property
-    def regularised_errors(self) -> np.ndarray:
-        """The regularised error of the sizes 0..k on the rows of the fit; the search lowers it."""
-        return self.greedy.regularised_errors * self.y_scale**2
-
-
 def shared_weights(
-    candidates: Candidates, fit: TargetFit, weight: np.ndarray
+    candidates: Candidates, fit: GreedyFit, weight: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """Intercept; the candidates with a weight; their raw weights and effects.
 
@@ -279,38 +221,37 @@ class Problem(NamedTuple):
 
 def fit_each(
     candidates: Candidates, problems: Sequence[Problem], search: Search
-) -> Iterator[TargetFit]:
-    """Standardise, select and bring back to the scale of the columns; a fit for each problem."""
+) -> Iterator[tuple[GreedyFit, np.ndarray]]:
+    """Standardise and select: a fit for each problem, and the raw columns that it chose."""
     limits = (search.max_selected, search.tol)
     n_columns = len(search.searched)
     if search.draws is not None:
         n_columns = min(n_columns, 2 * _STEPS * search.draws.size)
-    for part in _batches(len(problems), n_columns):
-        together = problems[part]
+    at_once = max(_MOST_PAIRS // max(n_columns, 1), 1)
+    for start in range(0, len(problems), at_once):
+        together = problems[start : start + at_once]
+        weights, lams = np.array([w for _, w, _ in together]), [lam for _, _, lam in together]
         # Rows of weight 0 become zeros, which is cheaper than to copy the others.
-        scaled = [standardised(y[:, None].astype(np.float64), w) for y, w, _ in together]
-        Y, lams = np.array([y[:, 0] for y, _, _ in scaled]), [lam for _, _, lam in together]
-        weights = np.array([weight for _, weight, _ in together])
+        Y, y_mean, y_scale = standardised_each(np.array([y for y, _, _ in together]), weights)
         if search.draws is None and len(together) == 1:
-            Z, *moments = search.standardised(weights[0])
+            Z, mean, scale = search.standardised(weights[0])
             fit = greedy(Z, Y[0], float(weights[0].sum()), lams[0], *limits)
-            yield _target_fit(fit, search, moments, scaled[0][1:])
+            order, at = search.searched[fit.order], fit.order
+            fit = fit.scaled(order, mean[at], scale[at], y_mean[0], y_scale[0])
+            yield fit, search.matrix[:, at]
             continue
         if search.draws is not None:
             fits = sampled_together(candidates, search.draws, Y, weights, lams, *limits)
         else:
             Z = search.standardised(np.ones(len(weights[0])))[0]
             fits = greedy_together(search.matrix, Z, Y, weights, lams, *limits)
-        for fit, problem, (_, y_mean, y_scale) in zip(fits, together, scaled, strict=True):
-            order = search.searched[fit.order]
-            _, mean, scale = standardised(candidates.columns(order), problem.weight)
-            yield TargetFit(fit, order, mean, scale, float(y_mean[0]), float(y_scale[0]))
-
-
-def _batches(n_searches: int, n_columns: int) -> list[slice]:
-    """Searches to run together."""
-    size = max(_MOST_PAIRS // max(n_columns, 1), 1)
-    return [slice(start, start + size) for start in range(0, n_searches, size)]
+        orders = [search.searched[fit.order] for fit in fits]
+        chosen = np.unique(np.concatenate(orders))
+        columns = candidates.columns(chosen)
+        for i, (fit, order) in enumerate(zip(fits, orders, strict=True)):
+            raw = columns[:, np.searchsorted(chosen, order)]
+            _, mean, scale = standardised(raw, weights[i])
+            yield fit.scaled(order, mean, scale, y_mean[i], y_scale[i]), raw
 
 
 def sampled_together(
@@ -346,35 +287,21 @@ def sampled_together(
     return [fits[number] for number in range(len(Y))]
 
 
-def _target_fit(
-    fit: GreedyFit,
-    search: Search,
-    moments: Sequence[np.ndarray],
-    target_moments: Sequence[np.ndarray],
-    t: int = 0,
-) -> TargetFit:
-    """The fit of target t, from means and scales of all columns and all targets."""
-    mean, scale = (of_columns[fit.order] for of_columns in moments)
-    y_mean, y_scale = (float(of_targets[t]) for of_targets in target_moments)
-    return TargetFit(fit, search.searched[fit.order], mean, scale, y_mean, y_scale)
-
-
-def fit_targets(
-    columns: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, search: Search
-) -> list[TargetFit]:
+def fit_targets(Y: np.ndarray, weight: np.ndarray, lam: float, search: Search) -> list[GreedyFit]:
     """Fits of every column of Y with the same positive weights, through one Gram matrix."""
     n = float(weight.sum())
-    Z, *moments = standardised(columns.astype(np.float64, copy=False), weight)
-    T, *target_moments = standardised(Y.astype(np.float64, copy=False), weight)
+    Z, mean, scale = standardised(search.matrix.astype(np.float64, copy=False), weight)
+    T, y_mean, y_scale = standardised(Y.astype(np.float64, copy=False), weight)
     C, B = Z.T @ Z, Z.T @ T
     fits = []
     for t in range(Y.shape[1]):
         fit = greedy_from_gram(C, B[:, t], n, lam, search.max_selected, search.tol)
-        fits.append(_target_fit(fit, search, moments, target_moments, t))
+        at = fit.order
+        fits.append(fit.scaled(search.searched[at], mean[at], scale[at], y_mean[t], y_scale[t]))
     return fits
 
 
-def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) -> list[TargetFit]:
+def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) -> list[GreedyFit]:
     """The fit of every target to all rows."""
     weights = task.full_weights
     shared = all(np.array_equal(weight, weights[0]) for weight in weights[1:])
@@ -387,16 +314,15 @@ def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) ->
         and 4 * most <= len(task.weight)
         and 0 < n_columns <= min(8 * task.n_targets * most, _MOST_IN_GRAM)
     ):
-        return fit_targets(search.matrix, task.targets, weights[0], lam, search)
+        return fit_targets(task.targets, weights[0], lam, search)
     problems = [Problem(y, w, lam) for y, w in zip(task.targets.T, weights, strict=True)]
-    return list(fit_each(candidates, problems, search))
+    return [fit for fit, _ in fit_each(candidates, problems, search)]
 
 
 # --- left-out rows ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOut:
+class LeftOut(NamedTuple):
     """Predictions for left-out rows, everything fitted anew without them.
 
     Means, scales and selection are those of the other rows. With the selection kept, the error
@@ -408,32 +334,17 @@ class LeftOut:
     # Weighted sums of squared errors, mean over the targets, shape (n_folds, n_sizes). Paths that
     # stop earlier stay as they are, so that the last entry is the error of the whole procedure.
     errors: np.ndarray
-    # The same of all rows, those of the fit too, mean over the folds; nan if not asked for.
-    errors_on_all: np.ndarray
+    # The same, less what it costs to fit to one row less (Burman 1989), where it was asked for.
+    corrected: np.ndarray
     total: float  # sum of the weights of left-out rows
-    whole: list[TargetFit]  # of each target to all rows, where errors on all rows were asked for
-
-    @property
-    def path(self) -> np.ndarray:
-        """Mean squared error of each size."""
-        return self.errors.sum(axis=0) / self.total
-
-    def corrected(self, errors_of_fit: np.ndarray) -> np.ndarray:
-        """``errors``, less what it costs to fit to one row less (Burman 1989).
-
-        That is the error of the folds' fits on all rows less that of the fit to all rows: nothing
-        with many rows, a tenth of the error where each class has five.
-        """
-        last = len(self.errors_on_all) - 1
-        whole = errors_of_fit[np.minimum(np.arange(last + 1), len(errors_of_fit) - 1)]
-        return self.errors + (whole - self.errors_on_all) / len(self.errors)
+    whole: list[GreedyFit]  # of each target to all rows, where the correction was asked for
 
 
 def row_errors(
     task: Task, t: int, predictions: np.ndarray, rows: np.ndarray | slice = slice(None)
 ) -> np.ndarray:
     """Squared errors for target t of predictions, rows last; scores of classes are cut to ±1."""
-    judged = truncate(predictions) if task.truncated else predictions
+    judged = np.clip(predictions, -1.0, 1.0) if task.truncated else predictions
     return np.square(judged - task.targets[rows, t])
 
 
@@ -444,15 +355,19 @@ def leave_out(
     lams: Sequence[float],
     search: Search,
     *,
-    on_all_rows: bool = False,
+    correct: bool = False,
 ) -> list[LeftOut]:
-    """Predictions and errors on left-out rows, for each λ."""
+    """Predictions and errors on left-out rows, for each λ.
+
+    The correction is the error of the folds' fits on all rows less that of the fit to all rows:
+    nothing with many rows, a tenth of the error where each class has five.
+    """
     predictions: list[list[list[np.ndarray]]] = [[] for _ in lams]
     errors: list[list[np.ndarray]] = [[] for _ in lams]
     on_all: list[list[np.ndarray]] = [[] for _ in lams]
     full = task.full_weights
-    total = 0.0
-    trains = [fold.train for fold in folds] + [task.weight] * on_all_rows
+    shares = [float(np.mean([weight[fold.rows].sum() for weight in full])) for fold in folds]
+    trains = [fold.train for fold in folds] + [task.weight] * correct
     problems = [
         Problem(y, task.class_weights(train, t), lam)
         for train in trains
@@ -460,36 +375,39 @@ def leave_out(
         for t, y in enumerate(task.targets.T)
     ]
     fits = fit_each(candidates, problems, search)
+
+    def predicted(rows: np.ndarray | slice) -> tuple[list[GreedyFit], list[np.ndarray], Any]:
+        """The next fits of all targets, their predictions, and their squared errors."""
+        of_lam, columns = zip(*itertools.islice(fits, len(full)), strict=True)
+        paths = [fit.predictions(raw[rows]) for fit, raw in zip(of_lam, columns, strict=True)]
+        squares = [row_errors(task, t, path, rows) for t, path in enumerate(paths)]
+        return list(of_lam), paths, squares
+
     with progress_bar("left-out rows", len(folds)) as tick:
-        for fold in folds:
-            rows = fold.rows
-            left_out = float(np.mean([weight[rows].sum() for weight in full]))
+        for fold, share in zip(folds, shares, strict=True):
             for k in range(len(lams)):
-                of_lam = [next(fits) for _ in full]
-                judged = slice(None) if on_all_rows else rows
-                paths = [fit.predictions(candidates.columns(fit.order)[judged]) for fit in of_lam]
-                squares = [
-                    row_errors(task, t, path, judged) * full[t][judged]
-                    for t, path in enumerate(paths)
-                ]
-                if on_all_rows:
-                    on_all[k].append(left_out * _mean_path([each.sum(axis=1) for each in squares]))
-                    paths = [path[:, rows] for path in paths]
-                    squares = [each[:, rows] for each in squares]
-                predictions[k].append(paths)
+                judged = slice(None) if correct else fold.rows
+                _, scores, squares = predicted(judged)
+                squares = [each * full[t][judged] for t, each in enumerate(squares)]
+                if correct:
+                    on_all[k].append(share * _mean_path([each.sum(axis=1) for each in squares]))
+                    scores = [path[:, fold.rows] for path in scores]
+                    squares = [each[:, fold.rows] for each in squares]
+                predictions[k].append(scores)
                 errors[k].append(_mean_path([each.sum(axis=1) for each in squares]))
-            total += left_out
             tick()
-    return [
-        LeftOut(
-            paths,
-            _padded(of_rows),
-            _padded(of_all).sum(axis=0) / total if on_all_rows else np.array([np.nan]),
-            total,
-            [next(fits) for _ in full] if on_all_rows else [],
-        )
-        for paths, of_rows, of_all in zip(predictions, errors, on_all, strict=True)
-    ]
+    total = sum(shares)
+    outcomes = []
+    for paths, of_folds, of_all in zip(predictions, map(_padded, errors), on_all, strict=True):
+        corrected, whole = of_folds, list[GreedyFit]()
+        if correct:
+            whole, _, squares = predicted(slice(None))
+            of_fit = _mean_path([each @ full[t] for t, each in enumerate(squares)])
+            at = np.minimum(np.arange(of_folds.shape[1]), len(of_fit) - 1)
+            gap = of_fit[at] - _padded(of_all).sum(axis=0) / total
+            corrected = of_folds + gap / len(folds)
+        outcomes.append(LeftOut(paths, of_folds, corrected, total, whole))
+    return outcomes
 
 
 def _padded(paths: Sequence[np.ndarray]) -> np.ndarray:
@@ -507,19 +425,19 @@ def _mean_path(paths: Sequence[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Penalty, fits to all rows, size, and the error on left-out rows."""
+    """Penalty, fits to all rows, size, and the error on left-out rows where it was estimated."""
 
     search: Search  # of the candidates that differ, or of all where no chosen one has an equal
     lam: float
-    fits: list[TargetFit]  # of each target, all steps
-    size: int | None  # steps to take for each target; None takes all
-    scores: np.ndarray  # error on left-out rows of each size, or one nan where not estimated
+    fits: list[GreedyFit]  # of each target, all steps
+    size: int | None = None  # steps to take for each target; None takes all
     # Error on left-out rows of what was chosen, with the choices of λ, size and threshold repeated
     # without those rows.
-    error: float
-    decisions: np.ndarray  # for left-out rows, shape (n_rows, n_targets); empty if not estimated
+    error: float = np.nan
+    scores: np.ndarray = field(default_factory=lambda: np.array([np.nan]))  # of each size
+    decisions: np.ndarray | None = None  # for left-out rows, shape (n_rows, n_targets)
 
-    def cut(self, t: int) -> TargetFit:
+    def cut(self, t: int) -> GreedyFit:
         """The fit of target t at the size that was chosen."""
         return self.fits[t] if self.size is None else self.fits[t].first(self.size)
 
@@ -538,32 +456,25 @@ def choose(
     Of several λ the one of least error on left-out rows is taken, the larger of equals. With
     ``stop_by_error`` the path ends where that error is least, otherwise where the search does.
     """
-    best, size, single = 0, None, False
-    is_chosen = estimate or stop_by_error or len(lams) > 1
-    fits: list[TargetFit] = []
-    if not is_chosen and task.n_targets == 1:
-        fits = fit_whole(candidates, task, lams[0], search)
-    if not fits or _might_have_copies(search, fits[0], task.full_weights[0]):
-        search = without_copies(candidates, search, task.full_weights[0])
-        fits = []
-    if is_chosen:
-        folds = make_folds(task, in_parts=len(lams) > 1)
-        each_alone = task.groups is None and one_at_a_time(task.weight)
-        single = each_alone and len(folds) == len(task.weight)
-        left_out = leave_out(candidates, task, folds, lams, search, on_all_rows=single)
-        errors = [outcome.errors for outcome in left_out]
-        if single:
-            errors = [
-                outcome.corrected(_errors_of_fit(candidates, task, outcome.whole))
-                for outcome in left_out
-            ]
-        sums = [of_lam.sum(axis=0) for of_lam in errors]
-        best, size = _least(sums, stop_by_error)
-        fits = left_out[best].whole
-    fits = fits or fit_whole(candidates, task, lams[best], search)
+    weight = task.full_weights[0]
+    if not (estimate or stop_by_error or len(lams) > 1):
+        if task.n_targets == 1:
+            fits = fit_whole(candidates, task, lams[0], search)
+            if not _might_have_copies(search, fits[0], weight):
+                return Choice(search, lams[0], fits)
+        search = without_copies(candidates, search, weight)
+        return Choice(search, lams[0], fit_whole(candidates, task, lams[0], search))
+    search = without_copies(candidates, search, weight)
+    folds = make_folds(task, in_parts=len(lams) > 1)
+    each_alone = task.groups is None and one_at_a_time(task.weight)
+    correct = each_alone and len(folds) == len(task.weight)
+    left_out = leave_out(candidates, task, folds, lams, search, correct=correct)
+    errors = [outcome.corrected for outcome in left_out]
+    sums = [of_lam.sum(axis=0) for of_lam in errors]
+    best, size = _least(sums, stop_by_error)
+    fits = left_out[best].whole or fit_whole(candidates, task, lams[best], search)
     if not estimate:
-        nothing = np.empty((0, task.n_targets))
-        return Choice(search, lams[best], fits, size, np.array([np.nan]), np.nan, nothing)
+        return Choice(search, lams[best], fits, size)
     # Each fold's choice of λ and size rests on the others' errors: the least of many estimates
     # would be too low.
     repeated = [
@@ -579,26 +490,9 @@ def choose(
     correction = float(
         (errors[best] - left_out[best].errors)[:, -1 if size is None else size].sum()
     )
-    return Choice(
-        search=search,
-        lam=lams[best],
-        fits=fits,
-        size=size,
-        scores=np.maximum(sums[best] / total, 0.0),
-        error=max(_deployed_error(task, folds, nested) + correction / total, 0.0),
-        decisions=decisions,
-    )
-
-
-def _errors_of_fit(candidates: Candidates, task: Task, fits: Sequence[TargetFit]) -> np.ndarray:
-    """Weighted sums of squared errors of each size on the rows of the fit, mean over targets."""
-    return _mean_path(
-        [
-            row_errors(task, t, fit.predictions(candidates.columns(fit.order)))
-            @ task.full_weights[t]
-            for t, fit in enumerate(fits)
-        ]
-    )
+    error = max(_deployed_error(task, folds, nested) + correction / total, 0.0)
+    scores = np.maximum(sums[best] / total, 0.0)
+    return Choice(search, lams[best], fits, size, error, scores, decisions)
 
 
 def _decisions(
@@ -616,11 +510,14 @@ def _decisions(
 def _deployed_error(task: Task, folds: Sequence[Fold], decisions: np.ndarray) -> float:
     """Mean squared error of left-out decisions, each less the threshold of the other rows."""
     if task.truncated:
-        moved = decisions.copy()
-        for fold in folds:
-            weights = [task.class_weights(fold.train, t) for t in range(task.n_targets)]
-            moved[fold.rows] -= thresholds(decisions, task.targets, np.array(weights).T)
-        decisions = moved
+        weights = [
+            np.transpose([task.class_weights(fold.train, t) for t in range(task.n_targets)])
+            for fold in folds
+        ]
+        offsets = thresholds(decisions, task.targets, weights)
+        decisions = decisions.copy()
+        for fold, offset in zip(folds, offsets, strict=True):
+            decisions[fold.rows] -= offset
     errors = [
         np.average(row_errors(task, t, decisions[:, t]), weights=weight)
         for t, weight in enumerate(task.full_weights)

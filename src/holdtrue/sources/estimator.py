@@ -24,7 +24,7 @@ from holdtrue.sources.base import (
     check_tol,
     class_task,
 )
-from holdtrue.sources.calibrate import calibrated, truncate
+from holdtrue.sources.calibrate import calibrated
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import (
     LAMBDAS,
@@ -189,7 +189,7 @@ class _GreedyTL(SourceEstimator):
     def _reason(
         self, candidates: Candidates, choice: Choice, task: Task, weights: np.ndarray
     ) -> str:
-        reasons = {fit.greedy.reason for fit in choice.fits}
+        reasons = {fit.reason for fit in choice.fits}
         reason = reasons.pop()
         if reasons:
             reason = "each class stopped where no candidate was worth adding, or at max_selected"
@@ -404,7 +404,7 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         names = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         choice = self._fit_task(rows, task, tuple(map(str, names)))
         self.guarantees_ = self._guarantees(rows.candidates, task, choice)
-        if len(choice.decisions):
+        if choice.decisions is not None:
             thresholds, self.temperature_ = calibrated(
                 choice.decisions, task.targets, np.array(task.full_weights).T
             )
@@ -423,7 +423,7 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         scores = self._decisions(X)
         if scores.shape[1] > 1:
             return softmax(scores / self.temperature_, axis=1)
-        positive = expit(truncate(scores) / self.temperature_)
+        positive = expit(np.clip(scores, -1, 1) / self.temperature_)
         return np.hstack([1 - positive, positive])
 
     def _guarantees(self, candidates: Candidates, task: Task, choice: Choice) -> dict[str, Any]:
@@ -436,7 +436,7 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
             searched = np.sort(fit.order)
             Z = standardised(candidates.columns(searched).astype(np.float64), weight)[0]
         weights = np.zeros(len(searched))
-        weights[np.searchsorted(searched, fit.order)] = fit.greedy.weights
+        weights[np.searchsorted(searched, fit.order)] = fit.weights
         y = np.sqrt(weight) * (task.targets[:, 0] - fit.y_mean) / fit.y_scale
         n_features = int(np.searchsorted(searched, candidates.n_features))
         return bounds.guarantees(Z, y, weight, weights, n_features, self.lam_)

@@ -32,7 +32,7 @@ Where to find it
 (2) from C = ZᵀZ and b = Zᵀy       `greedy_from_gram`
 GreedyTL-59                        `Searches.step`; its columns: `choose.sampled_together`
 Theorem 1                          `candidates.candidate_count`
-(1), on the scale of the columns   module `choose`
+(1), on the scale of the columns   `GreedyFit`, `GreedyFit.scaled`
 Theorems 2 and 3, Corollary 1      module `bounds`
 =================================  ===================================
 
@@ -56,7 +56,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -78,21 +78,55 @@ _SCREEN = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class GreedyFit:
-    """Candidates in order of entry, and what gives their weights at every size."""
+    """Candidates in order of entry, and what gives their weights at every size.
+
+    ``h(x) = ȳ + s_y Σ w_j (x_j - mean_j)/scale_j`` over the j of ``order``, where the search was of
+    standardised columns and targets; see `scaled`.
+    """
 
     order: np.ndarray
     R: np.ndarray  # its upper triangle has ``RᵀR = (C + Λ I)_S``; the rest is not used
     q: np.ndarray  # ``R⁻ᵀ b_S``; the regularised error falls by ``q²/m`` at each step
     n_samples: float
-    lam: float
     reason: str  # why it stopped, in words
     # Of `greedy`: whether two candidates might have won a step, as columns that are equal do.
     had_ties: bool = False
+    mean: Any = 0.0  # of the columns of ``order``, as scale
+    scale: Any = 1.0
+    y_mean: float = 0.0
+    y_scale: float = 1.0
+
+    def scaled(
+        self, order: np.ndarray, mean: np.ndarray, scale: np.ndarray, y_mean: float, y_scale: float
+    ) -> GreedyFit:
+        """The fit in the units of the raw columns, whose candidates are ``order``."""
+        return replace(
+            self, order=order, mean=mean, scale=scale, y_mean=float(y_mean), y_scale=float(y_scale)
+        )
+
+    def first(self, size: int) -> GreedyFit:
+        """The `scaled` fit of the first ``size`` picks, or itself if it has no more."""
+        if size >= len(self.order):
+            return self
+        return replace(
+            self, order=self.order[:size], R=self.R[:size, :size], q=self.q[:size],
+            mean=self.mean[:size], scale=self.scale[:size],
+        )  # fmt: skip
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Weights in order of entry, shape (k,): ``R⁻¹ q``."""
+        """Weights of standardised columns in order of entry, shape (k,): ``R⁻¹ q``."""
         return dtrtrs(self.R, self.q)[0] if len(self.order) else np.empty(0)
+
+    @property
+    def effects(self) -> np.ndarray:
+        """What one standard deviation of each chosen candidate adds to the prediction."""
+        return self.y_scale * self.weights
+
+    def raw(self) -> tuple[float, np.ndarray]:
+        """Intercept, and weights of the chosen candidates in their own units."""
+        weights = self.effects / self.scale
+        return self.y_mean - float(weights @ self.mean), weights
 
     def predictions(self, Z: np.ndarray) -> np.ndarray:
         """Of every size 0..k for rows of the chosen columns, shape (k + 1, n_rows).
@@ -101,13 +135,15 @@ class GreedyFit:
         """
         steps = np.zeros((len(self.order) + 1, len(Z)))
         if len(self.order):
+            Z = (Z - self.mean) / self.scale
             steps[1:] = self.q[:, None] * dtrtrs(self.R, Z.T, trans=1)[0]
-        return np.cumsum(steps, axis=0, out=steps)
+        return self.y_mean + self.y_scale * np.cumsum(steps, axis=0, out=steps)
 
     @property
     def regularised_errors(self) -> np.ndarray:
-        """The objective of (2) at the sizes 0..k, where the target's variance is 1."""
-        return 1.0 - np.append(0.0, np.cumsum(self.q**2)) / self.n_samples
+        """The objective of (2) at the sizes 0..k on the rows of the fit; the search lowers it."""
+        falls = np.append(0.0, np.cumsum(self.q**2)) / self.n_samples
+        return (1.0 - falls) * self.y_scale**2
 
 
 def _fit(
@@ -115,7 +151,6 @@ def _fit(
     rows: list[tuple[np.ndarray, float]],
     q: list[float],
     n_samples: float,
-    lam: float,
     reason: str,
     had_ties: bool = False,
 ) -> GreedyFit:
@@ -123,8 +158,7 @@ def _fit(
     for t, (above, root) in enumerate(rows):
         L[t, :t] = above
         L[t, t] = root
-    picks = np.array(order, dtype=np.intp)
-    return GreedyFit(picks, L.T, np.array(q), n_samples, lam, reason, had_ties)
+    return GreedyFit(np.array(order, dtype=np.intp), L.T, np.array(q), n_samples, reason, had_ties)
 
 
 def reached(max_selected: int, n_total: int) -> str:
@@ -261,7 +295,7 @@ def greedy(
         den[i] = np.inf
     else:
         reason = reached(max_selected, n_columns)
-    return _fit(order, rows, q, n_samples, lam, reason, had_ties)
+    return _fit(order, rows, q, n_samples, reason, had_ties)
 
 
 def greedy_from_gram(
@@ -298,7 +332,7 @@ def greedy_from_gram(
         den[i] = np.inf
     else:
         reason = reached(max_selected, len(a))
-    return _fit(order, rows, q, n_samples, lam, reason)
+    return _fit(order, rows, q, n_samples, reason)
 
 
 # --- many searches of the same columns ---
@@ -559,8 +593,6 @@ class Searches:
             if reason:
                 R = self.U[f, :t] @ self.chosen[f, :t].T
                 R[np.diag_indices(t)] = self.diagonal[f, :t]
-                fits[int(self.number[f])] = GreedyFit(
-                    self.order[f, :t].copy(), R, self.q[f, :t].copy(), float(self.n[f]),
-                    float(self.lam[f]), reason,
-                )  # fmt: skip
+                order, q = self.order[f, :t].copy(), self.q[f, :t].copy()
+                fits[int(self.number[f])] = GreedyFit(order, R, q, float(self.n[f]), reason)
         return fits

@@ -503,7 +503,7 @@ class ForwardRegression(TransferRival):
         total = len(candidates)
         most = total if self.max_selected is None else int(self.max_selected)
         search = Search(most, float(self.tol), candidates.matrix(), np.arange(total))
-        (fit,) = fit_each(candidates, [Problem(y, weight, 0.0)], search)
+        ((fit, _),) = fit_each(candidates, [Problem(y, weight, 0.0)], search)
         weights = np.zeros(total)
         intercept, weights[fit.order] = fit.raw()
         return intercept, weights

@@ -65,6 +65,17 @@ def standardised(Z: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     return scaled, mean, scale
 
 
+def standardised_each(
+    Y: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of Y `standardised` with the weights of their own, and their means and scales."""
+    scaled = [
+        standardised(y[:, None], w) for y, w in zip(Y.astype(np.float64), weights, strict=True)
+    ]
+    rows, means, scales = (np.array(part) for part in zip(*scaled, strict=True))
+    return rows[:, :, 0], means[:, 0], scales[:, 0]
+
+
 def first_of_equals(Z: np.ndarray) -> np.ndarray:
     """For each column the first one that equals it up to sign, shape (n_columns,).
 
