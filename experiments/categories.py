@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 
 from holdtrue import GingerTreeClassifier
 from holdtrue.categories import kernel
-from holdtrue.categories.score import score_order
+from holdtrue.categories.estimate import score_order
 
 RESULTS = results("categories")
 CRITERIA = ("ginger", "majority", "gain_ratio", "gini", "information_gain")

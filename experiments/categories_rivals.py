@@ -31,7 +31,7 @@ from experiments.records import data_file
 from joblib import delayed
 
 from holdtrue import GingerForestClassifier, GingerSelector, GingerTreeClassifier
-from holdtrue.categories.score import score_order
+from holdtrue.categories.estimate import score_order
 
 # --- The five data sets --------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ CPU_SECONDS = 60
 FILES = {
     "targets.py": "test_targets.py",
     "categories/kernel.py": "categories/test_kernel.py",
-    "categories/criteria.py": "categories/test_losses.py categories/test_score.py",
+    "categories/estimate.py": "categories/test_losses.py categories/test_score.py",
     "categories/score.py": "categories/test_losses.py categories/test_score.py",
     "categories/shrunk.py": "categories/test_shrunk.py categories/test_losses.py",
     "categories/tree.py": "categories/test_shrunk_tree.py categories/test_tree.py",

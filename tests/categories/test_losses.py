@@ -16,11 +16,12 @@ from hypothesis import given
 
 from holdtrue import Counts, GingerSelector, rank_columns
 from holdtrue.categories import shrunk, shrunk_mean
-from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
+from holdtrue.categories.score import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.shrunk import finer_gain
 from holdtrue.categories.shrunk_mean import finer_mean_gain
 from holdtrue.columns.bins import grouped_moments
 from holdtrue.sums.group_profile import sums_by_value
+from holdtrue.sums.profile import moment_sums
 
 LOSSES = ("log_loss", "brier", "error", "ginger", "majority")
 
@@ -121,10 +122,10 @@ def test_a_numeric_target_has_the_shrunk_mean_and_the_plain_one(visits):
     moments = grouped_moments(pd.factorize(X["plan"])[0], 3, ones)
     for name in ("squared_error", "log_loss", "brier"):
         score = GingerSelector(name).fit(X, visits["cost"]).scores_[0]
-        expected = shrunk_mean.estimate_mean(shrunk_mean.count_sums(moments))
+        expected = shrunk_mean.estimate_mean(*moment_sums(moments)[:2])
         assert score == pytest.approx(expected.score)
     plain = GingerSelector("ginger").fit(X, visits["cost"]).scores_[0]
-    scores = shrunk_mean.mean_scores(shrunk_mean.count_sums(moments), strengths=[0.0])
+    scores = shrunk_mean.mean_scores(*moment_sums(moments)[:2], strengths=[0.0])
     assert plain == pytest.approx(scores[0])
     assert set(NUMERIC_CRITERIA) == {"squared_error", "log_loss", "brier", "ginger"}
     with pytest.raises(ValueError, match="'error' needs classes, and the target is numeric"):
@@ -179,8 +180,8 @@ def test_finer_values_gain_the_difference_of_the_losses(rows, loss):
     scores = []
     for code in (coarse, fine):
         table = grouped_moments(code, code.max() + 1, ones)
-        sums = shrunk_mean.count_sums(table[table[:, 0] > 0])
-        scores.append(shrunk_mean.mean_scores(sums).min())
+        sums = moment_sums(table[table[:, 0] > 0])[:2]
+        scores.append(shrunk_mean.mean_scores(*sums).min())
     assert gained == pytest.approx(len(y) * (scores[0] - scores[1]), abs=1e-7)
 
 
@@ -193,8 +194,8 @@ def test_the_error_of_a_gain_is_that_of_rows_one_by_one():
     _, error = finer_mean_gain(moments, np.arange(6) // 2)
     losses = []
     for code in (coarse, fine):
-        sums = shrunk_mean.count_sums(grouped_moments(code, code.max() + 1, ones))
-        a = shrunk.STRENGTHS[shrunk.least(shrunk_mean.mean_scores(sums), 0.0)]
+        sums = moment_sums(grouped_moments(code, code.max() + 1, ones))[:2]
+        a = shrunk.STRENGTHS[shrunk.least(shrunk_mean.mean_scores(*sums), 0.0)]
         rows = []
         for i in range(90):
             rest = np.arange(90) != i

@@ -580,3 +580,15 @@ def test_names_of_pandas_that_are_numbers_are_names():
 def test_a_target_that_is_neither_a_name_nor_rows_is_refused(target):
     with pytest.raises(ValueError, match=f"one value per row. Got {target}"):
         rank_columns(np.zeros((4, 2)), target)
+
+
+@pytest.mark.parametrize("criterion", ["log_loss", "ginger"])
+def test_a_column_known_in_one_group_scores_as_no_column_on_new_groups(criterion):
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b", "c", "d"], 25)
+    y = rng.random(100) < np.repeat([0.1, 0.3, 0.5, 0.7], 25)
+    sparse = pa.array(rng.integers(0, 3, 100).astype(str), mask=group != "a")
+    data = pa.table({"sparse": sparse, "full": rng.integers(0, 3, 100).astype(str)})
+    frame = rank_columns(data, y, groups=group, missing="ignore", criterion=criterion).to_frame()
+    rows = frame.set_index("column")
+    assert rows.no_column["sparse"] == rows.score["sparse"] == rows.no_column["full"]

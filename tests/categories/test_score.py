@@ -11,14 +11,15 @@ from hypothesis import given
 
 from holdtrue import Counts, GingerSelector
 from holdtrue.categories import kernel
-from holdtrue.categories.criteria import CRITERIA, criterion_for
+from holdtrue.categories.estimate import score_order
 from holdtrue.categories.score import (
+    CRITERIA,
     Scoring,
     categorical_mask,
     check_classes,
+    criterion_for,
     looks_like_group,
     score_column,
-    score_order,
 )
 from holdtrue.columns.bins import readings, whole_part
 from holdtrue.errors import InputError
@@ -217,7 +218,7 @@ def test_rows_of_a_subject_have_a_tenth_of_the_pairs_that_differ(n_mixed, is_gro
 
 def test_the_misclassified_share_is_known_to_the_criterion_that_is_one():
     parts = [whole_part(*one_column(["a", "a", "b", "b"], [0, 1, 1, 1]))]
-    table = Profile.from_parts("category", parts, 4, (0, 1), 64).tables()[0]
+    table = Profile.from_parts("category", parts, 4, (0, 1), 64).read()[1][0]
     wrong = CRITERIA["misclassification"].estimate(table, "uniform")
     assert (wrong.share_wrong, wrong.no_column_wrong) == (0.25, 0.25)
     assert np.isnan(CRITERIA["gini"].estimate(table, "uniform").share_wrong)

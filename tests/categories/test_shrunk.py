@@ -15,6 +15,7 @@ from holdtrue.categories import (
     shrunk,
     shrunk_mean,
 )
+from holdtrue.categories.estimate import LARGEST
 from holdtrue.categories.grouped import group_scores
 from holdtrue.categories.shrunk import LOSSES, STRENGTHS
 from holdtrue.sums.group_profile import GroupGrid, GroupTable
@@ -172,7 +173,7 @@ def test_three_numbers_by_hand():
     # -3.25. Row 3: (1 + 4.5)/2 = 2.75, residual .25. Row 8: others' mean 2, residual 6.
     v, y = np.array([0, 0, 1]), np.array([1.0, 3, 8])
     squares = np.array([3.25**2, 0.25**2, 36])
-    result = shrunk_mean.estimate_mean(shrunk_mean.count_sums(moments_of(v, y)), strengths=[1.0])
+    result = shrunk_mean.estimate_mean(*moment_sums(moments_of(v, y))[:2], strengths=[1.0])
     assert result.score == pytest.approx(squares.mean())
     assert result.row_error == pytest.approx(squares.std(ddof=1) / math.sqrt(3))
     # Pairs: within a, variance 2 and d = 2, 4·2·2²/4; the mean of the others has weight ½, ½, 1 in
@@ -251,8 +252,8 @@ numbers = st.lists(
 def test_squared_errors_are_those_of_a_refit_without_the_row(rows, a, offset):
     v, _, y = np.array(rows, dtype=float).T
     losses = brute_force_mean(v, y, np.arange(len(v)), a)
-    sums = shrunk_mean.count_sums(moments_of(v, y + offset))
-    result = shrunk_mean.estimate_mean(sums, strengths=[a])
+    sums = moment_sums(moments_of(v, y + offset))[:2]
+    result = shrunk_mean.estimate_mean(*sums, strengths=[a])
     without = brute_force_mean(v, y, np.arange(len(v)), INF)
     digits = 1e-9 * max(1, without.max())
     assert result.score == pytest.approx(losses.mean(), rel=1e-8, abs=digits)
@@ -378,10 +379,10 @@ def test_a_group_per_row_is_no_groups_for_numbers(rows):
     v, _, y = np.array(rows).T
     alone = moments_alone(y)
     met = grouped.meet(v, np.arange(len(v)), alone)
-    sums = shrunk_mean.count_sums(moments_of(v, y.astype(float)))
+    sums = moment_sums(moments_of(v, y.astype(float)))[:2]
     same(
         grouped.estimate_mean_groups(met)._replace(strength=0),
-        shrunk_mean.estimate_mean(sums)._replace(strength=0),
+        shrunk_mean.estimate_mean(*sums)._replace(strength=0),
         1e-5,
     )
 
@@ -439,7 +440,7 @@ def test_strength_0_is_the_criterion_without_shrinkage_where_every_value_comes_b
     rng = np.random.default_rng(0)
     v, y = np.arange(60) % 7, rng.normal(size=60)
     moments = moments_of(v, y)
-    scores = shrunk_mean.mean_scores(shrunk_mean.count_sums(moments), strengths=[0.0])
+    scores = shrunk_mean.mean_scores(*moment_sums(moments)[:2], strengths=[0.0])
     assert scores[0] == pytest.approx(shrunk_mean.plain_score(*moment_sums(moments)[:2]))
 
 
@@ -619,7 +620,7 @@ def test_an_id_ties_with_no_column_exactly(loss):
 def test_an_id_ties_with_no_column_for_numbers_and_with_groups():
     y = np.random.default_rng(0).normal(size=30)
     v = np.arange(30)
-    result = shrunk_mean.estimate_mean(shrunk_mean.count_sums(moments_of(v, y)))
+    result = shrunk_mean.estimate_mean(*moment_sums(moments_of(v, y))[:2])
     assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
     group = v // 3
     met = grouped.meet(group, group, moments_of(v, y))
@@ -643,7 +644,7 @@ def test_no_strength_is_better_and_intervals_stay_in_range(counts, loss):
     tied = np.flatnonzero(scores <= scores.min() + 1e-13 * abs(scores.min()))
     assert result.strength >= STRENGTHS[tied[-1]]
     low, high = result.interval()
-    assert 0 <= low <= result.score <= high <= shrunk.LARGEST.get(loss, 1.0)
+    assert 0 <= low <= result.score <= high <= LARGEST.get(loss, 1.0)
     assert 0 <= result.share_wrong <= 1
     assert result.skill <= 1
     low, high = result.gain_interval()

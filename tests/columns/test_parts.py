@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from holdtrue.categories.criteria import CRITERIA
-from holdtrue.categories.score import Scoring, score_column
+from holdtrue.categories.score import CRITERIA, Scoring, score_column
 from holdtrue.columns import distinct as values
 from holdtrue.columns import parts
 from holdtrue.columns.counting import Target, count_column

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 
 from holdtrue import Counts, GingerSelector, Profile
 from holdtrue.categories import kernel
-from holdtrue.categories.criteria import NUMERIC_CRITERIA
-from holdtrue.categories.score import Scoring, score_column
+from holdtrue.categories.score import NUMERIC_CRITERIA, Scoring, score_column
 from holdtrue.categories.shrunk_mean import plain_score
 from holdtrue.sums import packing
 from holdtrue.sums.group_profile import GroupProfile
@@ -58,8 +57,8 @@ def test_missing_rows_count_as_one_value_or_not_at_all(is_numeric):
     y = [0.5, 1.5, 0.5, 3.5, 1.5, 0.5] if is_numeric else [0, 1, 0, 1, 1, 0]
     profile = profile_of(["a", "a", "b", None, None, "c"], y, is_numeric)
     # n_rows, n_units, n_values, n_once, rows_once
-    assert profile.seen() == (6, 6, 4, 2, 2)
-    assert profile.seen(with_missing=False) == (4, 4, 3, 2, 2)
+    assert profile.read()[0] == (6, 6, 4, 2, 2)
+    assert profile.read(with_missing=False)[0] == (4, 4, 3, 2, 2)
 
 
 def test_an_id_has_one_row_per_class():
@@ -109,7 +108,7 @@ def test_profiles_of_different_keys_add(rows):
         ]  # fmt: skip
         total = sum(parts)
         assert total.n_samples == whole.n_samples == len(x)
-        for one, two in zip(total.tables(), whole.tables(), strict=True):
+        for one, two in zip(total.read()[1], whole.read()[1], strict=True):
             order = [np.lexsort(way.rows.T[:1] if is_numeric else way.rows.T) for way in (one, two)]
             np.testing.assert_allclose(one.rows[order[0]], two.rows[order[1]], atol=1e-8)
             np.testing.assert_array_equal(one.repeats[order[0]], two.repeats[order[1]])
@@ -145,13 +144,13 @@ def test_a_numeric_profile_scores_as_the_definition(rows, is_missing):
         else:
             m = len(y)
             loss += m * ((y - y.mean()) ** 2).sum() / (m - 1) ** 2
-    [way] = profile.tables()
+    _, [way] = profile.read()
     assert plain_score(way.rows, way.repeats) == pytest.approx(loss / len(y), abs=1e-9)
 
 
 def test_missing_rows_can_be_left_out():
     profile = profile_of(["a", None, "b", None], [1.0, 50.0, 3.0, 70.0], True)
-    [way] = profile.tables(with_missing=False)
+    _, [way] = profile.read(with_missing=False)
     rows, repeats, center = moment_sums(np.array([[1, 1, 0, 0, 0], [1, 3, 0, 0, 0.0]]))
     np.testing.assert_allclose(way.rows, rows)
     assert (way.repeats.tolist(), center, repeats.tolist()) == ([2], 2.0, [2])
@@ -365,7 +364,7 @@ def test_values_of_groups_in_any_order_have_the_same_readings(moments, missing):
         )
     ]  # fmt: skip
     for with_missing in (True, False):
-        tables = [way.tables(with_missing=with_missing) for way in ways]
+        tables = [way.read(with_missing=with_missing)[1] for way in ways]
         assert [table.n_bins for table in tables[0]] == [0, 2, 4, 8]
         for one, two in zip(*tables, strict=True):
             expected, found = (

@@ -11,14 +11,14 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils import column_or_1d
 
-from holdtrue.categories.criteria import DEFAULT_CRITERION, criterion_for
+from holdtrue.categories.estimate import ColumnEstimate, score_order
 from holdtrue.categories.ranking import score_table
 from holdtrue.categories.score import (
-    ColumnEstimate,
+    DEFAULT_CRITERION,
     Scoring,
     check_classes,
     check_scoring,
-    score_order,
+    criterion_for,
 )
 from holdtrue.columns.counting import Target
 from holdtrue.columns.values import frame_of, missing_objects

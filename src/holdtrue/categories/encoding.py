@@ -23,7 +23,7 @@ from holdtrue.categories.shrunk import (
     shares,
     strength_scores,
 )
-from holdtrue.categories.shrunk_mean import count_sums, mean_scores, shrunk_means
+from holdtrue.categories.shrunk_mean import mean_scores, shrunk_means
 from holdtrue.columns.bins import (
     Reading,
     grouped_moments,
@@ -37,6 +37,7 @@ from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import ORDERED, filtered
 from holdtrue.errors import InputError, shown
 from holdtrue.sums.packing import damaged, pack, unpack
+from holdtrue.sums.profile import moment_sums
 from holdtrue.validation import is_number
 
 _NEGLIGIBLE = 1e-6  # weight in an average, of the largest
@@ -352,7 +353,7 @@ def _averaged(
 def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: str) -> np.ndarray:
     """Left-out loss of a reading for every strength."""
     if met is None and loss == "squared_error":
-        return mean_scores(count_sums(table))
+        return mean_scores(*moment_sums(table)[:2])
     if met is None:
         return strength_scores(loss, table)
     by_cell = meet(place[met.value], met.group, met.table)

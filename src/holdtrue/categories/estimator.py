@@ -15,7 +15,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.cells import read_rows
-from holdtrue.categories.criteria import DEFAULT_CRITERION, criterion_for
+from holdtrue.categories.estimate import MOST_SHAPES, ColumnEstimate, column_evidence, score_order
 from holdtrue.categories.ranking import (
     Ranking,
     column_path,
@@ -23,17 +23,15 @@ from holdtrue.categories.ranking import (
     warn_of_groups,
 )
 from holdtrue.categories.score import (
+    DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
-    MOST_SHAPES,
-    ColumnEstimate,
     Scoring,
     check_classes,
     check_group_count,
     check_scoring,
-    column_evidence,
+    criterion_for,
     kinds_of,
     score_column,
-    score_order,
 )
 from holdtrue.categories.shape import shape_of_counts
 from holdtrue.columns.bins import Part, Reading, is_present, present_values, readings
@@ -586,7 +584,7 @@ def forward_path(
         chosen_size=size,
         reason=reason,
         unit=how.unit,
-        evidence=column_evidence(names, estimates, how),
+        evidence=column_evidence(names, estimates, how.criterion.predictor),
     )
 
 
@@ -619,4 +617,4 @@ class _Joint(NamedTuple):
         profile = Profile.from_parts(
             "category", [Part(table, table[:0])], rows.n_samples, rows.classes
         )
-        return how.criterion.score(profile.tables()[0], how.unseen)
+        return float(how.criterion.scores(profile.read()[1], how.unseen)[0])

@@ -40,12 +40,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdtrue.categories.estimate import Estimate
 from holdtrue.categories.group_pairs import rule_pairs, shrunk_pairs
 from holdtrue.categories.kernel import majority_rule, row_sums
 from holdtrue.categories.shrunk import (
     CHOSEN_BY,
     STRENGTHS,
-    Estimate,
+    clearly_least,
     column_total,
     estimate,
     estimate_rule,
@@ -54,10 +55,11 @@ from holdtrue.categories.shrunk import (
     prior,
     together,
 )
-from holdtrue.categories.shrunk_mean import count_sums, estimate_mean
+from holdtrue.categories.shrunk_mean import estimate_mean
 from holdtrue.columns.bins import N_MOMENTS, grouped_moments
 from holdtrue.columns.counting import distinct_keys
 from holdtrue.sums.group_profile import GroupGrid, GroupTable, sums_by_value
+from holdtrue.sums.profile import moment_sums
 
 _BLOCK = 1 << 18
 _NEAR = 1 / 64  # relative distance of priors that are taken together
@@ -189,6 +191,20 @@ def group_scores(
     return np.append(sums, no_column, axis=1)
 
 
+def best_shares(loss: str, tables: Sequence[GroupTable]) -> tuple[int, Estimate]:
+    """Place of the best of several readings of one column, and its estimate."""
+    by_strength = group_scores(CHOSEN_BY[loss], tables)
+    strengths = [[STRENGTHS[least(scores)]] for scores in by_strength]
+    scores = by_strength.min(axis=1)
+    if CHOSEN_BY[loss] != loss:
+        readings = zip(tables, strengths, strict=True)
+        scores = np.concatenate(
+            [group_scores(loss, [table], strengths=a)[0] for table, a in readings]
+        )
+    at = clearly_least(scores)
+    return at, estimate_groups(loss, tables[at], strengths=strengths[at])
+
+
 class _Priors(NamedTuple):
     """π⁻ of each group and class as one of a few priors, times ``1 + ε``, for `log_sums`."""
 
@@ -306,7 +322,6 @@ def _estimate(
         cluster_error(group_losses, n_rows),
         math.sqrt(pairs) / N,
         no_column,
-        no_column - score,
         cluster_error(base - group_losses, n_rows),
         score if share_wrong is None else share_wrong,
         float(strength),
@@ -350,12 +365,12 @@ def estimate_rule_groups(criterion: str, table: GroupTable, *, unseen: str = "un
     return _estimate(criterion, group_losses, base, n_rows, pairs, None, math.nan)
 
 
-def rule_group_score(criterion: str, table: GroupTable, *, unseen: str = "uniform") -> float:
-    """Left-out error of rule (4) or (5) on new groups, without standard errors."""
-    n_rows = row_sums(table.by_group)
-    if table.sums.shape[1] > 1 and n_rows.max() <= 1:
-        return estimate_rule(criterion, table.by_value, unseen=unseen).score
-    return float(_rule_group_losses(criterion, table, unseen).sum()) / float(n_rows.sum())
+def best_rule(criterion: str, tables: Sequence[GroupTable], *, unseen: str) -> tuple[int, Estimate]:
+    """Place of the best of several readings of one column, and its estimate."""
+    at = 0
+    if len(tables) > 1:
+        at = clearly_least([_rule_group_losses(criterion, table, unseen).sum() for table in tables])
+    return at, estimate_rule_groups(criterion, tables[at], unseen=unseen)
 
 
 def _rule_group_losses(criterion: str, table: GroupTable, unseen: str) -> np.ndarray:
@@ -400,7 +415,8 @@ def estimate_mean_groups(table: GroupTable, *, strengths: Sequence[float] = STRE
     if np.bincount(table.group, n).max() <= 1:
         alone = np.pad(table.sums[:, :2], ((0, 0), (0, N_MOMENTS - 2)))
         moments = grouped_moments(table.value, int(table.value.max()) + 1, alone)
-        return estimate_mean(count_sums(moments[moments[:, 0] > 0]), strengths=strengths)
+        known = moment_sums(moments[moments[:, 0] > 0])[:2]
+        return estimate_mean(*known, strengths=strengths)
     mean = mean - float(n @ mean / n.sum())
     n_rest = np.bincount(table.value, n)[table.value] - n
     # A difference of sums, exactly 0 where no other group has the value.
@@ -430,3 +446,12 @@ def estimate_mean_groups(table: GroupTable, *, strengths: Sequence[float] = STRE
         math.nan,
         strengths[chosen],
     )
+
+
+def best_mean(
+    tables: Sequence[GroupTable], *, strengths: Sequence[float] = STRENGTHS
+) -> tuple[int, Estimate]:
+    """Place of the best of several readings of one column, and its estimate."""
+    estimates = [estimate_mean_groups(table, strengths=strengths) for table in tables]
+    at = clearly_least([estimate.score for estimate in estimates])
+    return at, estimates[at]

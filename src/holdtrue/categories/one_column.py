@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories import kernel, shrunk
 from holdtrue.categories.cells import Cells, class_labels, in_order, read_rows
-from holdtrue.categories.criteria import CRITERIA
+from holdtrue.categories.estimate import score_order
 from holdtrue.categories.score import (
+    CRITERIA,
     Scoring,
     check_classes,
     check_scoring,
     kinds_of,
     score_column,
-    score_order,
 )
 from holdtrue.columns.bins import readings
 from holdtrue.columns.counting import whole_weights

@@ -28,7 +28,7 @@ from holdtrue.categories.encoding import (
     learn,
     no_column_loss,
 )
-from holdtrue.categories.score import ColumnEstimate, score_order
+from holdtrue.categories.estimate import ColumnEstimate, score_order
 from holdtrue.columns.bins import is_present
 from holdtrue.columns.counting import Groups, Target
 from holdtrue.columns.distinct import distinct

@@ -13,21 +13,19 @@ import numpy as np
 import pyarrow as pa
 from joblib import Parallel, delayed
 
-from holdtrue.categories.criteria import DEFAULT_CRITERION, criterion_for
 from holdtrue.categories.display import shape_chart
+from holdtrue.categories.estimate import MOST_SHAPES, ColumnEstimate, column_evidence, score_order
 from holdtrue.categories.pairs import same_columns
 from holdtrue.categories.score import (
+    DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
-    MOST_SHAPES,
-    ColumnEstimate,
     Scoring,
     check_classes,
     check_group_count,
     check_scoring,
-    column_evidence,
+    criterion_for,
     kinds_of,
     score_column,
-    score_order,
 )
 from holdtrue.categories.shape import column_shape, shape_of_counts
 from holdtrue.charts import svg
@@ -573,7 +571,7 @@ def column_path(
 
     By default the columns that beat no column are kept; the best ``min_features`` in any case.
     """
-    evidence = column_evidence(names, estimates, how)
+    evidence = column_evidence(names, estimates, how.criterion.predictor)
     order = score_order(evidence.scores)
     if n_features_to_select is None:
         order = order[np.argsort(~evidence.predicts[order], kind="stable")]

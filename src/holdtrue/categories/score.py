@@ -1,7 +1,8 @@
-"""Scores of columns: from a profile to the estimate of the loss on new rows, or on new groups.
+"""Scores of columns: what a column may be judged by, and from its profile to the estimated loss.
 
-Every route, from rows, counts, files in parts or profiles, ends in `score_column`. What a column
-may be judged by is in `criteria`.
+Every route, from rows, counts, files in parts or profiles, ends in `score_column`. A criterion
+takes the tables of a column's readings. Those of a `holdtrue.sums.Profile` leave out rows; those
+of a `holdtrue.sums.group_profile.GroupProfile`, by the methods ``group_...``, groups.
 """
 
 from __future__ import annotations
@@ -9,27 +10,237 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdtrue.categories.criteria import (
-    CRITERIA,
-    DEFAULT_CRITERION,
-    NUMERIC_CRITERIA,
-    Criterion,
-)
-from holdtrue.categories.shrunk import Estimate
+from holdtrue.categories import grouped, kernel, shrunk, shrunk_mean
+from holdtrue.categories.estimate import ColumnEstimate, Estimate
+from holdtrue.categories.shrunk import STRENGTHS, clearly_least
 from holdtrue.columns.values import python_values
 from holdtrue.errors import InputError, check_choice, shown
-from holdtrue.evidence import ColumnEvidence, Shape
-from holdtrue.sums.group_profile import GroupProfile
-from holdtrue.sums.profile import B2, M2, C, Profile
+from holdtrue.sums.group_profile import GroupProfile, GroupTable
+from holdtrue.sums.profile import B2, M2, C, Profile, ProfileTable
 from holdtrue.targets import check_class_count
 from holdtrue.validation import is_number
 
+DEFAULT_CRITERION = "log_loss"
+_SHARES = "class shares shrunk to those of all rows"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What a column is judged by; lower is better.
+
+    By itself one that judges the rows of the fit, with the jackknife's standard errors.
+    """
+
+    name: str
+    unit: str  # what the values measure
+    on_fit: str  # name of the criterion that measures the same on the rows of the fit
+    predictor: str = ""  # whose loss it is, in words
+    min_rows: int = 2  # rows that an estimate needs
+
+    @property
+    def in_sample(self) -> bool:
+        """Whether it judges the rows of the fit, where many values explain everything."""
+        return self.on_fit == self.name
+
+    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> Sequence[float]:
+        """Value for each of a column's readings."""
+        return [
+            kernel.criterion_value(self.name, table.rows, table.repeats, unseen=unseen)
+            for table in tables
+        ]
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        """Value with its standard error, and that of the gain over no column."""
+        known = table.rows, table.repeats
+        total = table.repeats @ table.rows
+        error, gain_error = kernel.jackknife(self.name, *known, unseen=unseen)
+        score = kernel.criterion_value(self.name, *known, unseen=unseen)
+        no_column = kernel.no_column(self.name, total[None])
+        is_share = self.name == "misclassification"
+        return Estimate(
+            self.name, score, error, 0.0, no_column, gain_error,
+            score if is_share else math.nan, math.nan, float(total.sum()),
+            no_column if is_share else math.nan,
+        )  # fmt: skip
+
+    def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best of a column's readings, and its estimate."""
+        at = clearly_least(self.scores(tables, unseen)) if len(tables) > 1 else 0
+        return at, self.estimate(tables[at], unseen)
+
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        """Place of the best reading, and its estimate, with whole groups left out."""
+        raise NotImplementedError
+
+    def check_groups(self) -> None:
+        """Refuse to leave groups out where no row is."""
+        if self.in_sample:
+            raise InputError(
+                f"criterion={self.name!r} judges the rows of the fit and leaves no group out. "
+                "Pass criterion='log_loss', or no groups."
+            )
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        """What finer values gain, and its standard error; None where every gain counts.
+
+        ``parent`` is the coarser value that each value of the table is cut out of.
+        """
+        return None
+
+
+class Rule(Criterion):
+    """Error of rule (4) or (5) on new rows, to the letter of the paper.
+
+    What finer values gain is that of rule (4).
+    """
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        return shrunk.estimate_rule(self.name, table.rows, table.repeats, unseen=unseen)
+
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        return grouped.best_rule(self.name, tables, unseen=unseen)
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        return kernel.ginger_gain(table, parent, unseen=unseen)
+
+
+class Shrunk(Criterion):
+    """Left-out loss of shrunk shares at their best strength: log loss, Brier's, share wrong."""
+
+    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> Sequence[float]:
+        return shrunk.best_readings(self.name, [table[1:3] for table in tables])[0].tolist()
+
+    def best(self, tables: Sequence[ProfileTable], unseen: str) -> tuple[int, Estimate]:
+        return shrunk.best_estimate(self.name, [table[1:3] for table in tables])
+
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        return grouped.best_shares(self.name, tables)
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        return shrunk.finer_gain(self.name, table, parent)
+
+
+@dataclass(frozen=True)
+class ShrunkMean(Criterion):
+    """Left-out squared error of the mean shrunk to that of all rows, at its best strength."""
+
+    strengths: tuple[float, ...] = STRENGTHS
+
+    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> Sequence[float]:
+        return [shrunk_mean.mean_scores(table.rows, table.repeats).min() for table in tables]
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        return shrunk_mean.estimate_mean(table.rows, table.repeats, strengths=self.strengths)
+
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        return grouped.best_mean(tables, strengths=self.strengths)
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        return shrunk_mean.finer_mean_gain(table, parent)
+
+
+class PlainMean(ShrunkMean):
+    """Leave-one-out squared error of the value's mean, not shrunk.
+
+    A value seen once always costs what no column does.
+    """
+
+    def scores(self, tables: Sequence[ProfileTable], unseen: str) -> Sequence[float]:
+        return [shrunk_mean.plain_score(table.rows, table.repeats) for table in tables]
+
+    def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
+        [score] = self.scores([table], unseen)
+        return super().estimate(table, unseen)._replace(score=score, strength=math.nan)
+
+    def split_gain(
+        self, table: np.ndarray, parent: np.ndarray, unseen: str
+    ) -> tuple[float, float] | None:
+        return shrunk_mean.plain_gain(table, parent)
+
+
+CRITERIA: dict[str, Criterion] = {
+    criterion.name: criterion
+    for criterion in (
+        Shrunk("log_loss", "log loss on new rows", "information_gain", _SHARES),
+        Shrunk("brier", "Brier loss on new rows", "gini", _SHARES),
+        Shrunk(
+            "error",
+            "share wrong on new rows",
+            "misclassification",
+            f"the likeliest class by {_SHARES}",
+        ),
+        Rule("ginger", "error on new rows", "gini", "the class of a random row of the same value"),
+        Rule(
+            "majority",
+            "error of the majority rule on new rows",
+            "misclassification",
+            "the most frequent class of the same value",
+        ),
+        Criterion("gini", "Gini impurity on the rows of the fit", "gini"),
+        Criterion(
+            "misclassification",
+            "error of the majority rule on the rows of the fit",
+            "misclassification",
+        ),
+        Criterion(
+            "information_gain", "entropy left on the rows of the fit, in bits", "information_gain"
+        ),
+        Criterion("gain_ratio", "1 - gain ratio", "gain_ratio"),
+    )
+}
+
+_SQUARED_ERROR = ShrunkMean(
+    "squared_error", "squared error on new rows", "", "a mean shrunk to that of all rows"
+)
+# The losses of shrunk shares have one counterpart for numbers.
+NUMERIC_CRITERIA: dict[str, Criterion] = {
+    "squared_error": _SQUARED_ERROR,
+    "log_loss": _SQUARED_ERROR,
+    "brier": _SQUARED_ERROR,
+    "ginger": PlainMean(
+        "ginger",
+        "squared error on new rows",
+        "",
+        "the mean of the same value",
+        min_rows=3,
+        strengths=(0.0,),
+    ),
+}
+
+
+def criterion_for(name: str, classes: tuple[Any, ...] | None) -> Criterion:
+    """The criterion of that name; the losses of classes have their own for a numeric target."""
+    if classes is None:
+        if name not in NUMERIC_CRITERIA:
+            raise InputError(
+                f"criterion={name!r} needs classes, and the target is numeric. "
+                "Pass criterion='squared_error', or target_type='classes'."
+            )
+        return NUMERIC_CRITERIA[name]
+    if name not in CRITERIA:
+        raise InputError(
+            f"criterion={name!r} needs a numeric target. Got {len(classes)} classes. "
+            "Pass target_type='numeric', or another criterion."
+        )
+    return CRITERIA[name]
+
+
+# --- scoring ------------------------------------------------------------------------------------
+
 DEFAULT_MIN_SKILL = 0.005  # with many rows less is found that no model gains by
-MOST_SHAPES = 24  # columns of which a path keeps the shape
 # A column looks like a group if it has at least so many values, of so many rows on average, none
 # of them in more than this share of the rows, and rows of one value differ in their target by less
 # than this share of what any two rows do.
@@ -72,111 +283,20 @@ class Scoring(NamedTuple):
         return gain is None or gain[0] > math.sqrt(2 * math.log(n_tried)) * gain[1]
 
 
-class ColumnEstimate(NamedTuple):
-    """A column's estimated loss and what is needed to judge it."""
-
-    kind: str  # one of `holdtrue.columns.values.KINDS`
-    estimate: Estimate  # by the best way to read the column
-    interval: tuple[float, float]  # for the score
-    gain_interval: tuple[float, float]  # for ``no_column - score``
-    beats_no_column: bool  # whether the gain is beyond the standard errors and the skill asked for
-    # Share of new rows whose value has been seen: of raw values for categories and integers, of
-    # bins for other numbers. Of new groups: the rows whose value another group has.
-    coverage: float
-    # Distinct raw values, missing included, and how many of them occur once, or in one group
-    n_values: int
-    n_once: int
-    reading: int  # index of the way to read the column that has the least score
-    n_bins: int  # of that reading; 0 where the column is read by value
-    is_group_like: bool  # whether rows of one value look like one subject's
-    in_sample: bool  # whether the score is that of the rows of the fit
-    new_data: str  # as in `Scoring`
-    shape: Shape | None = None  # of columns that predict, where their values were kept
-
-    @property
-    def score(self) -> float:
-        """The criterion of the column."""
-        return self.estimate.score
-
-    @property
-    def no_column(self) -> float:
-        """The criterion of a constant column on the same rows."""
-        return self.estimate.no_column
-
-    @property
-    def is_id_like(self) -> bool:
-        """Whether most new rows bring a raw value never seen, and its order does not help either.
-
-        Numbers are not read as ids, and an integer whose bins clearly predict is a number.
-        """
-        if self.kind not in ("category", "integer") or self.coverage >= 0.5:
-            return False
-        return not (self.n_bins and self.beats_no_column and self.gain_interval[0] > 0)
-
-    @property
-    def read_as(self) -> str:
-        """How the column is read, in words."""
-        return f"{self.n_bins} bins" if self.n_bins else "values"
-
-    @property
-    def verdict(self) -> str:
-        """What to think of the column, in words."""
-        if self.n_values <= 1:
-            return "constant: it has one value only"
-        if not self.beats_no_column:
-            result = "does not beat no column"
-            if self.gain_interval[0] > 0:
-                result = f"predicts {self.new_data} too little to matter"
-        elif self.in_sample:
-            result = "explains the rows of the fit"
-        elif self.gain_interval[0] <= 0:
-            result = f"may predict {self.new_data}, by a gain that chance may give"
-        else:
-            result = f"predicts {self.new_data}"
-        result = f"{result}: {self._comparison()}"
-        if self.is_group_like:
-            result += "; its values look like groups: rows of one value are almost alike"
-        if not self.is_id_like:
-            return result
-        once = "occur once" if self.new_data == "new rows" else "occur in one group"
-        reason = (
-            f"looks like an id: {self.n_once:,} of its {self.n_values:,} values {once}, so "
-            f"that {100 * (1 - self.coverage):.3g}% of new rows bring a value never seen"
-        )
-        if self.n_bins and self.beats_no_column:
-            return f"{reason}; as a number in {self.n_bins} bins it {result}"
-        return f"{reason}; it {result}"
-
-    def _comparison(self) -> str:
-        """The column beside no column: the share wrong where it is another number, and skill."""
-        wrong, without = self.estimate.wrong, self.estimate.no_column_wrong
-        if math.isnan(wrong) or wrong == self.score:
-            return f"{self.score:.3g} against {self.no_column:.3g} without it"
-        return (
-            f"wrong for {100 * wrong:.3g}% of rows against {100 * without:.3g}% without it, "
-            f"skill {self.estimate.skill:.2g}"
-        )
-
-
 def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimate:
     """Estimate of one column by the best of the ways to read it."""
     criterion = how.criterion
-    best_of: Any = criterion.best
-    no_column: Any = criterion.no_column
-    if isinstance(profile, GroupProfile):
-        best_of, no_column = criterion.group_best, criterion.group_no_column
-    with_missing = how.missing == "category"
-    seen = profile.seen(with_missing=with_missing)
+    best_of: Any = criterion.group_best if isinstance(profile, GroupProfile) else criterion.best
+    seen, tables = profile.read(with_missing=how.missing == "category")
     if seen.n_units < criterion.min_rows:
-        nothing = no_column(profile.tables()[0])
+        nothing = best_of(profile.read()[1], how.unseen)[1].no_column
         estimate = Estimate(
-            criterion.name, nothing, 0.0, 0.0, nothing, 0.0, 0.0, math.nan, math.nan, seen.n_units
+            criterion.name, nothing, 0.0, 0.0, nothing, 0.0, math.nan, math.nan, seen.n_units
         )
         return ColumnEstimate(
             profile.kind, estimate, (nothing, nothing), (0.0, 0.0), False, 0.0,
             seen.n_values, seen.n_values, 0, 0, False, criterion.in_sample, how.new_data,
         )  # fmt: skip
-    tables = profile.tables(with_missing=with_missing)
     best, estimate = best_of(tables, how.unseen)
     rows_once = tables[best].rows_once if profile.kind == "number" else seen.rows_once
     return ColumnEstimate(
@@ -214,7 +334,7 @@ def looks_like_group(profile: Profile) -> bool:
         or n_rows < FEWEST_ROWS * n_values
     ):
         return False
-    _, rows, repeats = profile.tables(with_missing=False)[0]
+    rows = profile.read(with_missing=False)[1][0].rows
     if profile.classes is None:
         within = float(rows[:, M2].sum())
         total = within + float(rows[:, C] @ rows[:, B2])
@@ -225,52 +345,6 @@ def looks_like_group(profile: Profile) -> bool:
     pairs = repeats @ (sizes * (sizes - 1))
     all_differ = n_rows**2 - float(total_row @ total_row)
     return float(differ / pairs) < _ALIKE * all_differ / (n_rows * (n_rows - 1))
-
-
-def score_order(scores: np.ndarray) -> np.ndarray:
-    """Columns from the least score to the greatest; ties keep their order."""
-    scale = np.abs(scores).max(initial=0) or 1.0
-    return np.argsort(np.round(scores / scale, 12), kind="stable")
-
-
-def column_evidence(
-    names: Sequence[str], estimates: Sequence[ColumnEstimate], how: Scoring
-) -> ColumnEvidence:
-    """What a path over columns rests on, column by column."""
-
-    def each(field: str) -> np.ndarray:
-        return np.array([getattr(column, field) for column in estimates])
-
-    def losses(field: str) -> np.ndarray:
-        return np.array([getattr(column.estimate, field) for column in estimates], dtype=float)
-
-    shapes = [estimates[j].shape for j in score_order(each("score"))]
-    intervals, gains = each("interval").reshape(-1, 2), each("gain_interval").reshape(-1, 2)
-    return ColumnEvidence(
-        names=tuple(names),
-        kinds=tuple(column.kind for column in estimates),
-        read_as=tuple(column.read_as for column in estimates),
-        scores=each("score"),
-        standard_errors=losses("standard_error"),
-        low=intervals[:, 0],
-        high=intervals[:, 1],
-        no_column=each("no_column"),
-        gain_low=gains[:, 0],
-        gain_high=gains[:, 1],
-        coverage=each("coverage"),
-        n_values=each("n_values"),
-        id_like=each("is_id_like"),
-        predicts=each("beats_no_column"),
-        verdicts=tuple(column.verdict for column in estimates),
-        in_sample=how.criterion.in_sample,
-        share_wrong=losses("wrong"),
-        no_column_wrong=losses("no_column_wrong"),
-        strengths=losses("strength"),
-        group_like=each("is_group_like").astype(bool),
-        predictor=how.criterion.predictor,
-        new_data=how.new_data,
-        shapes=tuple(shape for shape in shapes if shape)[:MOST_SHAPES],
-    )
 
 
 # --- checks -------------------------------------------------------------------------------------

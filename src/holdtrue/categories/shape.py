@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from holdtrue.categories.score import ColumnEstimate, Scoring
+from holdtrue.categories.estimate import ColumnEstimate
+from holdtrue.categories.score import Scoring
 from holdtrue.categories.shrunk import column_total, prior, shares
 from holdtrue.categories.shrunk_mean import shrunk_means
 from holdtrue.columns.bins import (
@@ -66,7 +67,7 @@ def shape_of_counts(
         return None
     spread = 1.0
     if groups is not None:
-        spread = design_effect(groups[1].tables()[column.reading])
+        spread = design_effect(groups[1].read()[1][column.reading])
         table = sums_by_value(groups[0][:, 0], len(values), table)
     outline, n_rows = Outline(), float(rows_by_value(table).sum())
     parts = [whole_part(column.kind, values, table)]

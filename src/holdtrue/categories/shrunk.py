@@ -27,7 +27,7 @@ b_ij      what row j being in the sample changes about l_i, beyond what it chang
 Where to find it
 ----------------
 =======================================  ==========================================================
-a mean left-out loss and its errors      `Estimate`
+a mean left-out loss and its errors      `spread`, `joined`; module `estimate`
 shares, likeliest class                  `shares`, `likeliest`
 left-out loss of each cell               `left_out_losses`, `rule_losses`
 left-out loss by strength                `strength_scores`, `best_readings`
@@ -68,8 +68,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
+from holdtrue.categories.estimate import Estimate
 from holdtrue.categories.kernel import row_sums, unseen_cost
 
 STRENGTHS = (*(2.0**power for power in range(-1, 10)), math.inf)
@@ -77,71 +77,10 @@ LOSSES = ("log_loss", "brier", "error")
 # The loss by which the strength is chosen (departure 4).
 CHOSEN_BY = {"log_loss": "log_loss", "brier": "brier", "error": "brier"}
 _FEW = 1 << 12  # codes below it are counted in a table
-# Largest value of a loss where it is not 1; the least is 0.
-LARGEST = dict.fromkeys(("log_loss", "squared_error", "information_gain"), math.inf)
-LARGEST["brier"] = 2.0
 _BLOCK = 1 << 17  # numbers in one temporary array
 
 
 # --- a mean left-out loss, and how far it may be off --------------------------------------------
-
-
-class Estimate(NamedTuple):
-    """Loss of a column's predictor on new rows (or groups), with what belongs beside it."""
-
-    loss: str
-    score: float  # mean left-out loss
-    # row_error, pair_error: the parts of its standard error, from rows and from pairs of rows
-    row_error: float
-    pair_error: float
-    no_column: float  # the same without the column
-    # gain, gain_standard_error: ``no_column - score``, and its standard error from the rows' paired
-    # differences alone, by which columns are kept; `gain_interval` counts pairs of rows too
-    gain: float
-    gain_standard_error: float
-    # Share of rows whose likeliest class, left out, is not theirs; NaN for a numeric target
-    share_wrong: float
-    strength: float  # the strength taken; NaN where nothing is shrunk
-    n_units: float  # rows, or groups, that were left out one by one
-    no_column_wrong: float = math.nan  # ``share_wrong`` without the column
-    # Whether the two largest classes differ by a row at most: the class of a row left out is then
-    # the rarer, and a weak column seems wrong more often than it is
-    is_tied: bool = False
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the score."""
-        return math.hypot(self.row_error, self.pair_error)
-
-    @property
-    def wrong(self) -> float:
-        """Share of new rows to be told wrong: a column that says nothing predicts as none does."""
-        has_none = math.isinf(self.strength) and not math.isnan(self.no_column_wrong)
-        if has_none or (self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong):
-            return self.no_column_wrong
-        return self.share_wrong
-
-    @property
-    def skill(self) -> float:
-        """``1 - score/no_column``: 1 is perfect, 0 no better than no column."""
-        return self.gain / self.no_column if self.no_column > 0 else 0.0
-
-    def interval(self, alpha: float = 0.05) -> tuple[float, float]:
-        """Ends that hold the loss on new data with probability 1 - α, inside the loss's range."""
-        radius = _quantile(self.n_units, alpha) * self.standard_error
-        return max(self.score - radius, 0.0), min(self.score + radius, LARGEST.get(self.loss, 1.0))
-
-    def gain_interval(self, alpha: float = 0.05) -> tuple[float, float]:
-        """Ends that hold the gain with probability 1 - α; 0 and 0 where no column is taken."""
-        if math.isinf(self.strength):
-            return 0.0, 0.0
-        error = math.hypot(self.gain_standard_error, self.pair_error)
-        radius = _quantile(self.n_units, alpha) * error
-        return self.gain - radius, self.gain + radius
-
-
-def _quantile(n_units: float, alpha: float) -> float:
-    return float(stdtrit(n_units - 1, 1 - alpha / 2)) if n_units > 1 else math.nan
 
 
 def clearly_least(scores: Sequence[float] | np.ndarray) -> int:
@@ -184,7 +123,6 @@ def joined(
         standard_error(squares, N),
         math.sqrt(pairs) / N,
         no_column,
-        0.0 if math.isinf(strength) else no_column - score,
         standard_error(squares_of_gain, N),
         score,
         strength,
@@ -430,6 +368,15 @@ def best_readings(
     if loss == "error":
         scores = _readings_scores(loss, readings, total, strengths)
     return scores[np.arange(len(chosen)), chosen], np.asarray(strengths)[chosen]
+
+
+def best_estimate(
+    loss: str, readings: Sequence[tuple[np.ndarray, np.ndarray | None]]
+) -> tuple[int, Estimate]:
+    """Place of the best of several readings of one column, and its estimate."""
+    scores, strengths = best_readings(loss, readings)
+    at = clearly_least(scores)
+    return at, estimate(loss, *readings[at], strengths=[float(strengths[at])])
 
 
 def _readings_scores(

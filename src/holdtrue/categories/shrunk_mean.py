@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from holdtrue.categories.shrunk import STRENGTHS, Estimate, least, pair, standard_error
+from holdtrue.categories.estimate import Estimate
+from holdtrue.categories.shrunk import STRENGTHS, least, pair, standard_error
 from holdtrue.columns.bins import grouped_moments
-from holdtrue.sums.profile import B2, M2, C
+from holdtrue.sums.profile import B2, B4, M2, M2B2, M3B, M4, C, moment_sums
 
 
 def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
@@ -43,38 +43,6 @@ def shrunk_means(moments: np.ndarray, strength: float) -> np.ndarray:
     n, mean = moments[:, 0], moments[:, 1]
     middle = float(n @ mean / n.sum())
     return middle + s * n * (mean - middle) / (s * n + t)
-
-
-class CountSums(NamedTuple):
-    """Sums over the values that have the same number of rows; of different values they add.
-
-    b is the mean of a value minus that of all rows, and M_r the sum over its rows of
-    ``(y - mean of the value)^r``.
-    """
-
-    n: np.ndarray  # shape (n_counts,): rows of a value
-    n_values: np.ndarray  # shape (n_counts,)
-    # b2, b4, m2, b2_m2, b_m3, m4, shape (n_counts,): sums of ``b²``, ``b⁴``, ``M_2``, ``b² M_2``,
-    # ``b M_3``, ``M_4``
-    b2: np.ndarray
-    b4: np.ndarray
-    m2: np.ndarray
-    b2_m2: np.ndarray
-    b_m3: np.ndarray
-    m4: np.ndarray
-
-
-def count_sums(moments: np.ndarray) -> CountSums:
-    """What the left-out squared error of a column depends on.
-
-    A row of ``moments`` is a value: count, mean, second to fourth moment about it (sums over rows).
-    """
-    c, mean, m2, m3, m4 = moments.T
-    n, inverse = np.unique(c, return_inverse=True)
-    b = mean - float(c @ mean / c.sum())
-    b2 = b * b
-    summands = (np.ones(len(c)), b2, b2 * b2, m2, b2 * m2, b * m3, m4)
-    return CountSums(n, *(np.bincount(inverse, each, len(n)) for each in summands))
 
 
 def residual_factors(
@@ -93,36 +61,43 @@ def residual_factors(
     return np.where(alone, h, t * h / d), (s * n + t * h) / d, h
 
 
-def mean_scores(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> np.ndarray:
+# `mean_scores`, `estimate_mean`, `plain_score` and `plain_no_column` take the rows and repeats of a
+# `holdtrue.sums.Profile`, centered at the mean of all rows: sums over the values with the same
+# number of rows, and how many such values there are.
+
+
+def mean_scores(
+    rows: np.ndarray, repeats: np.ndarray, *, strengths: Sequence[float] = STRENGTHS
+) -> np.ndarray:
     """Left-out squared error of the value's mean shrunk to the mean of all rows, by strength.
 
     With strength 0 nothing is shrunk, and a value seen once gets the mean of the other rows.
     """
-    N = float(sums.n @ sums.n_values)
-    A, B, _ = residual_factors(sums.n, N, strengths)
-    return (A**2 @ (sums.n * sums.b2) + B**2 @ sums.m2) / N
+    n = rows[:, C]
+    N = float(repeats @ n)
+    A, B, _ = residual_factors(n, N, strengths)
+    return (A**2 @ (n * rows[:, B2]) + B**2 @ rows[:, M2]) / N
 
 
-def estimate_mean(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
+def estimate_mean(
+    rows: np.ndarray, repeats: np.ndarray, *, strengths: Sequence[float] = STRENGTHS
+) -> Estimate:
     """Left-out squared error of the shrunk mean, with the strength of least error."""
-    scores = mean_scores(sums, strengths=strengths)
+    scores = mean_scores(rows, repeats, strengths=strengths)
     chosen = least(scores, 0.0)
-    N = float(sums.n @ sums.n_values)
-    A, B, h = residual_factors(sums.n, N, strengths[chosen : chosen + 1])
+    N = float(repeats @ rows[:, C])
+    A, B, h = residual_factors(rows[:, C], N, strengths[chosen : chosen + 1])
     A, B = A[0], B[0]
-    no_column = float(mean_scores(sums, strengths=[math.inf])[0])
+    no_column = float(mean_scores(rows, repeats, strengths=[math.inf])[0])
     score = no_column if math.isinf(strengths[chosen]) else float(scores[chosen])
-    gain = no_column - score
+    of_gain = h * h - A * A, h * h - A * B, h * h - B * B
     return Estimate(
         "squared_error",
         score,
-        standard_error(_quadratic_squares(sums, A * A, A * B, B * B, score), N),
-        math.sqrt(_pairs(sums, N, strengths[chosen])) / N,
+        standard_error(_quadratic_squares(rows, N, A * A, A * B, B * B, score), N),
+        math.sqrt(_pairs(rows, repeats, N, strengths[chosen])) / N,
         no_column,
-        gain,
-        standard_error(
-            _quadratic_squares(sums, h * h - A * A, h * h - A * B, h * h - B * B, gain), N
-        ),
+        standard_error(_quadratic_squares(rows, N, *of_gain, no_column - score), N),
         math.nan,
         float(strengths[chosen]),
         N,
@@ -130,32 +105,31 @@ def estimate_mean(sums: CountSums, *, strengths: Sequence[float] = STRENGTHS) ->
 
 
 def _quadratic_squares(
-    sums: CountSums, on_b: np.ndarray, on_be: np.ndarray, on_e: np.ndarray, mean: float
+    rows: np.ndarray, N: float, on_b: np.ndarray, on_be: np.ndarray, on_e: np.ndarray, mean: float
 ) -> float:
     """Sum over rows of ``(on_b b² + 2 on_be b e + on_e e² - mean)²``."""
     total = float(
-        on_b**2 @ (sums.n * sums.b4)
-        + (4 * on_be**2 + 2 * on_b * on_e) @ sums.b2_m2
-        + 4 * (on_be * on_e) @ sums.b_m3
-        + on_e**2 @ sums.m4
+        on_b**2 @ (rows[:, C] * rows[:, B4])
+        + (4 * on_be**2 + 2 * on_b * on_e) @ rows[:, M2B2]
+        + 4 * (on_be * on_e) @ rows[:, M3B]
+        + on_e**2 @ rows[:, M4]
     )
-    N = float(sums.n @ sums.n_values)
     return max(total - N * mean**2, 0.0)
 
 
-def _pairs(sums: CountSums, N: float, strength: float) -> float:
+def _pairs(rows: np.ndarray, repeats: np.ndarray, N: float, strength: float) -> float:
     """Sum of ``b_ij b_ji`` (`shrunk`): two rows of a value have ``4 e_i² e_j²/d²``.
 
     With one variance within values, and that of all rows as far as the mean rests on theirs.
     """
     s, t = pair(strength)
-    n, n_values = sums.n, sums.n_values
-    within = float(sums.m2.sum()) / max(N - float(n_values.sum()), 1.0)
-    whole = float(sums.m2.sum() + n @ sums.b2) / (N - 1)
+    n = rows[:, C]
+    within = float(rows[:, M2].sum()) / max(N - float(repeats.sum()), 1.0)
+    whole = float(rows[:, M2].sum() + n @ rows[:, B2]) / (N - 1)
     d = np.where(s * (n - 1) + t > 0, s * (n - 1) + t, 1.0)
     rest = np.where(n == 1, 1.0, t / d)
-    inside = float(n_values @ (s * n * (n - 1) / d**2))
-    return 4 * (inside * within**2 + float((n * n_values) @ rest**2) / N * whole**2)
+    inside = float(repeats @ (s * n * (n - 1) / d**2))
+    return 4 * (inside * within**2 + float((n * repeats) @ rest**2) / N * whole**2)
 
 
 def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, float]:
@@ -190,8 +164,7 @@ def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, flo
 
 def _factors(moments: np.ndarray, N: float) -> np.ndarray:
     """Factors A and B of each value's residuals, and d, at the strength of least error."""
-    sums = count_sums(moments)
-    strength = STRENGTHS[least(mean_scores(sums), 0.0)]
+    strength = STRENGTHS[least(mean_scores(*moment_sums(moments)[:2]), 0.0)]
     A, B, _ = residual_factors(moments[:, 0], N, [strength])
     return np.stack([A[0], B[0], moments[:, 0] - 1 + strength])
 
@@ -199,9 +172,7 @@ def _factors(moments: np.ndarray, N: float) -> np.ndarray:
 # --- the plain mean (`kernel`, departure 3) -----------------------------------------------------
 #
 # A value seen once costs what the mean of the other rows costs the average row, so that an id ties
-# a constant column. `plain_score` and `plain_no_column` take the rows and repeats of a
-# `holdtrue.sums.Profile`, centered at the mean of all rows: sums over the values with the same
-# number of rows, and how many such values there are.
+# a constant column.
 
 
 def plain_score(rows: np.ndarray, repeats: np.ndarray) -> float:

@@ -10,9 +10,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from holdtrue.categories.cells import ColumnEncoder, read_groups, read_sample, read_table
-from holdtrue.categories.criteria import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
+from holdtrue.categories.score import CRITERIA, NUMERIC_CRITERIA
 from holdtrue.categories.tree import (
     SHRUNK,
     WORTH_COMPILING,

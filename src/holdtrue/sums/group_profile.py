@@ -199,39 +199,19 @@ class GroupProfile:
         """Number of rows counted; with weights, their sum."""
         return int(self.by_value.rows_by_value.sum())
 
-    def seen(self, *, with_missing: bool = True) -> Seen:
-        """How often raw values come back in another group.
+    def read(self, *, with_missing: bool = True) -> tuple[Seen, list[GroupTable]]:
+        """How often raw values come back in another group, and the ways to read the column.
 
         Parameters
         ----------
         with_missing : bool
             Whether missing is a value; otherwise its rows are left out.
         """
-        return self._by_value(with_missing).seen()
-
-    def _by_value(self, with_missing: bool) -> GroupTable:
-        if with_missing or not self.has_missing:
-            return self.by_value
-        value, group, sums = self.by_value.value, self.by_value.group, self.by_value.sums
-        present = value < value.max()
-        return GroupTable(value[present], group[present], sums[present])
-
-    def tables(self, *, with_missing: bool = True) -> list[GroupTable]:
-        """Ways to read the column.
-
-        Parameters
-        ----------
-        with_missing : bool
-            Whether missing is a value; otherwise its rows are left out.
-        """
-        return self._tables if with_missing else self._read(with_missing=False)
-
-    @cached_property
-    def _tables(self) -> list[GroupTable]:
-        return self._read(with_missing=True)
-
-    def _read(self, with_missing: bool) -> list[GroupTable]:
-        by_value = self._by_value(with_missing)
+        by_value = self.by_value
+        if self.has_missing and not with_missing:
+            value, group, sums = by_value.value, by_value.group, by_value.sums
+            present = value < value.max()
+            by_value = GroupTable(value[present], group[present], sums[present])
         tables: list[GroupTable] = []
         # Coarser bins are summed from finer ones where those are parts of them.
         finer, finer_ends = by_value, None
@@ -246,7 +226,7 @@ class GroupProfile:
             tables.insert(0, finer)
         if self.kind != "number" or not self.ends:
             tables.insert(0, by_value)
-        return tables
+        return by_value.seen(), tables
 
 
 def _relabelled(table: GroupTable, order: np.ndarray) -> GroupTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb
 from typing import Any, NamedTuple
 
@@ -43,19 +44,10 @@ class ProfileTable(NamedTuple):
     repeats: np.ndarray  # shape (n_rows,)
 
     @property
-    def sizes(self) -> np.ndarray:
-        """Rows of the sample that a value of each row has, shape (n_rows,)."""
-        return self.rows[:, C] if self.rows.dtype == np.float64 else row_sums(self.rows)
-
-    @property
-    def n_rows(self) -> float:
-        """Rows of the sample."""
-        return float(self.repeats @ self.sizes)
-
-    @property
     def rows_once(self) -> float:
         """Rows of the sample whose value no other row has."""
-        return float(self.repeats[self.sizes == 1].sum())
+        sizes = self.rows[:, C] if holds_moments(self.rows) else row_sums(self.rows)
+        return float(self.repeats[sizes == 1].sum())
 
 
 class Seen(NamedTuple):
@@ -181,14 +173,14 @@ class Profile:
                 ends = counter.add(part.table)
             if outline is not None:
                 outline.add(part, ends)
-            sums.append(_summed(part.table))
+            sums.append(_summed(part.table, classes))
             del part  # free the memory before the next part
         rows, repeats, center = _added(sums)
         readings = counter.bins() if counter else []
         if outline is not None:
             outline.bin_ends = [ends for ends, _ in readings]
         bins = tuple(table for _, table in readings)
-        return cls(kind, classes, rows, repeats, missing, bins, center)
+        return cls(kind, classes, rows, repeats, missing, bins, center or 0.0)
 
     @property
     def n_samples(self) -> int:
@@ -201,13 +193,15 @@ class Profile:
         """Number of distinct values, missing included."""
         return int(self.repeats.sum()) + len(self.missing)
 
-    @property
+    @cached_property
     def rows_by_value(self) -> np.ndarray:
         """Rows of the sample that a value of each row of the profile has."""
         return self.rows[:, C] if self.classes is None else row_sums(self.rows)
 
-    def seen(self, *, with_missing: bool = True) -> Seen:
-        """How often raw values come back.
+    def read(self, *, with_missing: bool = True) -> tuple[Seen, list[ProfileTable]]:
+        """How often raw values come back, and the ways to read the column.
+
+        Rows of a numeric target are centered at the mean of the rows counted.
 
         Parameters
         ----------
@@ -219,30 +213,24 @@ class Profile:
         sizes = np.append(self.rows_by_value, n_missing)
         repeats = np.append(self.repeats, np.ones(len(missing), dtype=np.int64))
         n_rows, n_once = float(repeats @ sizes), int(repeats[sizes == 1].sum())
-        return Seen(n_rows, n_rows, int(repeats.sum()), n_once, float(n_once))
-
-    def tables(self, *, with_missing: bool = True) -> list[ProfileTable]:
-        """Ways to read the column.
-
-        Rows of a numeric target are centered at the mean of the rows counted.
-
-        Parameters
-        ----------
-        with_missing : bool
-            Whether missing is a value; otherwise its rows are left out.
-        """
-        missing = self.missing if with_missing else self.missing[:0]
+        seen = Seen(n_rows, n_rows, int(repeats.sum()), n_once, float(n_once))
         ways = []
         if self.kind != "number" or not self.bins:
-            values = _Sums(self.rows, self.repeats, self.center)
+            values = self._sums
             if len(missing):
-                values = _added([values, _summed(missing)])
+                values = _added([values, _summed(missing, self.classes)])
             ways.append(ProfileTable(0, values.about_mean(), values.repeats))
-        ways += [
-            ProfileTable(len(table), *single_rows(np.concatenate([table, missing])))
-            for table in self.bins
-        ]
-        return ways
+        for table in self.bins:
+            rows = np.concatenate([table, missing]) if len(missing) else table
+            if self.classes is None:
+                c, terms, _ = _moment_terms(rows)
+                rows = np.stack([c, *terms], axis=1)
+            ways.append(ProfileTable(len(table), rows, np.ones(len(rows), dtype=np.int64)))
+        return seen, ways
+
+    @property
+    def _sums(self) -> _Sums:
+        return _Sums(self.rows, self.repeats, self.center if self.classes is None else None)
 
     @speaks
     def __add__(self, other: Profile) -> Profile:
@@ -258,9 +246,8 @@ class Profile:
         missing = np.concatenate([self.missing, other.missing])
         if len(missing):
             missing = sum_between(missing, np.array([len(missing) - 1]))
-        both = [_Sums(p.rows, p.repeats, p.center) for p in (self, other)]
-        rows, repeats, center = _added(both)
-        return Profile(self.kind, self.classes, rows, repeats, missing, center=center)
+        rows, repeats, center = _added([self._sums, other._sums])
+        return Profile(self.kind, self.classes, rows, repeats, missing, center=center or 0.0)
 
     def __radd__(self, other: int) -> Profile:
         return self if other == 0 else NotImplemented  # sum() starts with 0
@@ -302,15 +289,15 @@ class Profile:
 
 
 class _Sums(NamedTuple):
-    """Rows and repeats of a profile, and the center of a numeric target."""
+    """Rows and repeats of a profile, and the center of a numeric target; None with classes."""
 
     rows: np.ndarray
     repeats: np.ndarray
-    center: float
+    center: float | None
 
     def about_mean(self) -> np.ndarray:
         """The rows, for a numeric target about the mean of all rows of the sample."""
-        if not holds_moments(self.rows) or not len(self.rows):
+        if self.center is None or not len(self.rows):
             return self.rows
         return _shifted(self.rows, self.repeats, self.mean - self.center)
 
@@ -320,14 +307,13 @@ class _Sums(NamedTuple):
 
     @property
     def mean(self) -> float:
-        return self.center + float(self.rows[:, C] @ self.rows[:, B]) / max(self.n_samples, 1.0)
+        away = float(self.rows[:, C] @ self.rows[:, B]) / max(self.n_samples, 1.0)
+        return (self.center or 0.0) + away
 
 
-def _summed(table: np.ndarray) -> _Sums:
+def _summed(table: np.ndarray, classes: tuple[Any, ...] | None) -> _Sums:
     """Sums of the values of a table."""
-    if not holds_moments(table):
-        return _Sums(*distinct_rows(table), 0.0)
-    return _Sums(*moment_sums(table))
+    return _Sums(*moment_sums(table)) if classes is None else _Sums(*distinct_rows(table), None)
 
 
 def _added(parts: list[_Sums]) -> _Sums:
@@ -335,13 +321,13 @@ def _added(parts: list[_Sums]) -> _Sums:
     if len(parts) == 1:
         return parts[0]
     repeats = np.concatenate([part.repeats for part in parts])
-    if not holds_moments(parts[0].rows):
+    if parts[0].center is None:
         rows = np.concatenate([part.rows for part in parts])
-        return _Sums(*distinct_rows(rows, repeats), 0.0)
+        return _Sums(*distinct_rows(rows, repeats), None)
     # About the mean of all rows, so that no digits are lost far from it.
     n_samples = sum(part.n_samples for part in parts)
     center = sum(part.n_samples * part.mean for part in parts) / max(n_samples, 1.0)
-    shifted = [_shifted(part.rows, part.repeats, center - part.center) for part in parts]
+    shifted = [_shifted(p.rows, p.repeats, center - (p.center or 0.0)) for p in parts]
     rows = np.concatenate(shifted)
     return _Sums(*_by_size(rows[:, C], rows.T[1:], repeats), center)
 
@@ -404,15 +390,6 @@ def moment_sums(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     # One term at a time: all of them would take ten times the memory of a column.
     c, terms, center = _moment_terms(moments)
     return *_by_size(c, terms, np.ones(len(c))), center
-
-
-def single_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and repeats of a small table, of class counts or of moments, each value by itself."""
-    repeats = np.ones(len(table), dtype=np.int64)
-    if not holds_moments(table):
-        return table, repeats
-    c, terms, _ = _moment_terms(table)
-    return np.stack([c, *terms], axis=1), repeats
 
 
 def _moment_terms(moments: np.ndarray) -> tuple[np.ndarray, Iterator[np.ndarray], float]:

@@ -1,0 +1,211 @@
+"""An estimated loss with what belongs beside it, and what to think of the column that has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from holdtrue.evidence import ColumnEvidence, Shape
+
+MOST_SHAPES = 24  # columns of which a path keeps the shape
+# Largest value of a loss where it is not 1; the least is 0.
+LARGEST = dict.fromkeys(("log_loss", "squared_error", "information_gain"), math.inf)
+LARGEST["brier"] = 2.0
+
+
+class Estimate(NamedTuple):
+    """Loss of a column's predictor on new rows (or groups), with what belongs beside it."""
+
+    loss: str
+    score: float  # mean left-out loss
+    # row_error, pair_error: the parts of its standard error, from rows and from pairs of rows
+    row_error: float
+    pair_error: float
+    no_column: float  # the same without the column
+    # Standard error of the gain, from the rows' paired differences alone, by which columns are
+    # kept; `gain_interval` counts pairs of rows too
+    gain_standard_error: float
+    # Share of rows whose likeliest class, left out, is not theirs; NaN for a numeric target
+    share_wrong: float
+    strength: float  # the strength taken; NaN where nothing is shrunk
+    n_units: float  # rows, or groups, that were left out one by one
+    no_column_wrong: float = math.nan  # ``share_wrong`` without the column
+    # Whether the two largest classes differ by a row at most: the class of a row left out is then
+    # the rarer, and a weak column seems wrong more often than it is
+    is_tied: bool = False
+
+    @property
+    def gain(self) -> float:
+        """``no_column - score``."""
+        return self.no_column - self.score
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the score."""
+        return math.hypot(self.row_error, self.pair_error)
+
+    @property
+    def wrong(self) -> float:
+        """Share of new rows to be told wrong: a column that says nothing predicts as none does."""
+        has_none = math.isinf(self.strength) and not math.isnan(self.no_column_wrong)
+        if has_none or (self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong):
+            return self.no_column_wrong
+        return self.share_wrong
+
+    @property
+    def skill(self) -> float:
+        """``1 - score/no_column``: 1 is perfect, 0 no better than no column."""
+        return self.gain / self.no_column if self.no_column > 0 else 0.0
+
+    def interval(self, alpha: float = 0.05) -> tuple[float, float]:
+        """Ends that hold the loss on new data with probability 1 - α, inside the loss's range."""
+        radius = _quantile(self.n_units, alpha) * self.standard_error
+        return max(self.score - radius, 0.0), min(self.score + radius, LARGEST.get(self.loss, 1.0))
+
+    def gain_interval(self, alpha: float = 0.05) -> tuple[float, float]:
+        """Ends that hold the gain with probability 1 - α; 0 and 0 where no column is taken."""
+        if math.isinf(self.strength):
+            return 0.0, 0.0
+        error = math.hypot(self.gain_standard_error, self.pair_error)
+        radius = _quantile(self.n_units, alpha) * error
+        return self.gain - radius, self.gain + radius
+
+
+def _quantile(n_units: float, alpha: float) -> float:
+    return float(stdtrit(n_units - 1, 1 - alpha / 2)) if n_units > 1 else math.nan
+
+
+class ColumnEstimate(NamedTuple):
+    """A column's estimated loss and what is needed to judge it."""
+
+    kind: str  # one of `holdtrue.columns.values.KINDS`
+    estimate: Estimate  # by the best way to read the column
+    interval: tuple[float, float]  # for the score
+    gain_interval: tuple[float, float]  # for ``no_column - score``
+    beats_no_column: bool  # whether the gain is beyond the standard errors and the skill asked for
+    # Share of new rows whose value has been seen: of raw values for categories and integers, of
+    # bins for other numbers. Of new groups: the rows whose value another group has.
+    coverage: float
+    # Distinct raw values, missing included, and how many of them occur once, or in one group
+    n_values: int
+    n_once: int
+    reading: int  # index of the way to read the column that has the least score
+    n_bins: int  # of that reading; 0 where the column is read by value
+    is_group_like: bool  # whether rows of one value look like one subject's
+    in_sample: bool  # whether the score is that of the rows of the fit
+    new_data: str  # as in `Scoring`
+    shape: Shape | None = None  # of columns that predict, where their values were kept
+
+    @property
+    def score(self) -> float:
+        """The criterion of the column."""
+        return self.estimate.score
+
+    @property
+    def no_column(self) -> float:
+        """The criterion of a constant column on the same rows."""
+        return self.estimate.no_column
+
+    @property
+    def is_id_like(self) -> bool:
+        """Whether most new rows bring a raw value never seen, and its order does not help either.
+
+        Numbers are not read as ids, and an integer whose bins clearly predict is a number.
+        """
+        if self.kind not in ("category", "integer") or self.coverage >= 0.5:
+            return False
+        return not (self.n_bins and self.beats_no_column and self.gain_interval[0] > 0)
+
+    @property
+    def read_as(self) -> str:
+        """How the column is read, in words."""
+        return f"{self.n_bins} bins" if self.n_bins else "values"
+
+    @property
+    def verdict(self) -> str:
+        """What to think of the column, in words."""
+        if self.n_values <= 1:
+            return "constant: it has one value only"
+        if not self.beats_no_column:
+            result = "does not beat no column"
+            if self.gain_interval[0] > 0:
+                result = f"predicts {self.new_data} too little to matter"
+        elif self.in_sample:
+            result = "explains the rows of the fit"
+        elif self.gain_interval[0] <= 0:
+            result = f"may predict {self.new_data}, by a gain that chance may give"
+        else:
+            result = f"predicts {self.new_data}"
+        result = f"{result}: {self._comparison()}"
+        if self.is_group_like:
+            result += "; its values look like groups: rows of one value are almost alike"
+        if not self.is_id_like:
+            return result
+        once = "occur once" if self.new_data == "new rows" else "occur in one group"
+        reason = (
+            f"looks like an id: {self.n_once:,} of its {self.n_values:,} values {once}, so "
+            f"that {100 * (1 - self.coverage):.3g}% of new rows bring a value never seen"
+        )
+        if self.n_bins and self.beats_no_column:
+            return f"{reason}; as a number in {self.n_bins} bins it {result}"
+        return f"{reason}; it {result}"
+
+    def _comparison(self) -> str:
+        """The column beside no column: the share wrong where it is another number, and skill."""
+        wrong, without = self.estimate.wrong, self.estimate.no_column_wrong
+        if math.isnan(wrong) or wrong == self.score:
+            return f"{self.score:.3g} against {self.no_column:.3g} without it"
+        return (
+            f"wrong for {100 * wrong:.3g}% of rows against {100 * without:.3g}% without it, "
+            f"skill {self.estimate.skill:.2g}"
+        )
+
+
+def score_order(scores: np.ndarray) -> np.ndarray:
+    """Columns from the least score to the greatest; ties keep their order."""
+    scale = np.abs(scores).max(initial=0) or 1.0
+    return np.argsort(np.round(scores / scale, 12), kind="stable")
+
+
+def column_evidence(
+    names: Sequence[str], estimates: Sequence[ColumnEstimate], predictor: str
+) -> ColumnEvidence:
+    """What a path over columns rests on, column by column; whose loss the scores are, in words."""
+
+    def each(field: str) -> np.ndarray:
+        return np.array([getattr(column, field) for column in estimates])
+
+    def losses(field: str) -> np.ndarray:
+        return np.array([getattr(column.estimate, field) for column in estimates], dtype=float)
+
+    shapes = [estimates[j].shape for j in score_order(each("score"))]
+    intervals, gains = each("interval").reshape(-1, 2), each("gain_interval").reshape(-1, 2)
+    return ColumnEvidence(
+        names=tuple(names),
+        kinds=tuple(column.kind for column in estimates),
+        read_as=tuple(column.read_as for column in estimates),
+        scores=each("score"),
+        standard_errors=losses("standard_error"),
+        low=intervals[:, 0],
+        high=intervals[:, 1],
+        no_column=each("no_column"),
+        gain_low=gains[:, 0],
+        gain_high=gains[:, 1],
+        coverage=each("coverage"),
+        n_values=each("n_values"),
+        id_like=each("is_id_like"),
+        predicts=each("beats_no_column"),
+        verdicts=tuple(column.verdict for column in estimates),
+        in_sample=estimates[0].in_sample,
+        share_wrong=losses("wrong"),
+        no_column_wrong=losses("no_column_wrong"),
+        strengths=losses("strength"),
+        group_like=each("is_group_like").astype(bool),
+        predictor=predictor,
+        new_data=estimates[0].new_data,
+        shapes=tuple(shape for shape in shapes if shape)[:MOST_SHAPES],
+    )
