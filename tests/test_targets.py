@@ -81,6 +81,9 @@ def test_diabetes_is_a_number():
         (np.array([1, 2, 3] * 5, dtype=object), False),
         (np.array([1.5, 2, 3], dtype=object), True),
         (np.array(["a", 1, None], dtype=object), False),
+        (np.array([10**25 + i for i in range(30)], dtype=object), True),  # beyond 64 bits
+        (np.array([10**25, 2 * 10**25, 3] * 5, dtype=object), False),
+        (np.array([10**25, "a", [1]], dtype=object), False),
     ],
 )
 def test_types(column, is_numeric):

@@ -2,7 +2,7 @@
 
 ``target_type="auto"``:
 
-- text, truth values and categories are classes;
+- text, truth values, categories and dates are classes;
 - two different values are classes, whatever their type;
 - whole numbers, integer or float, are classes if they have at most 20 different values, and these
   are at most a fifth of the rows;
@@ -97,9 +97,17 @@ def _different_values(y: Any, weight: np.ndarray | None) -> tuple[np.ndarray, fl
         labels = np.asarray(y)[kept]
         try:
             column = pa.array(labels, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            # Values of several types, or of one that Arrow does not know.
-            return np.array(list({str(value) for value in labels.tolist()})), float(len(labels))
+        except (
+            OverflowError,
+            pa.ArrowInvalid,
+            pa.ArrowTypeError,
+            pa.ArrowNotImplementedError,
+        ):
+            # Whole numbers beyond 64 bits, values of several types, or of one unknown to Arrow.
+            listed = labels.tolist()
+            if all(type(value) is int for value in listed):
+                return np.array([float(value) for value in set(listed)]), float(len(listed))
+            return np.array(list({str(value) for value in listed})), float(len(listed))
     if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
         column = column.cast(pa.float64())
     if pa.types.is_floating(column.type):

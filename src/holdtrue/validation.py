@@ -162,10 +162,7 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
             return None
         schema = frame.schema
     except nw.exceptions.DuplicateError as error:
-        twice = " ".join(str(error).split())
-        raise InputError(
-            f"the columns of {what} must have different names. Got some twice ({twice})."
-        ) from error
+        raise _same_names(what, error) from error
     for column, dtype in schema.items():
         if isinstance(dtype, _NOT_NUMBERS):
             raise InputError(
@@ -174,6 +171,14 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
                 "or leave it out."
             )
     return list(frame.columns)
+
+
+def _same_names(what: str, error: Exception) -> ValueError:
+    """Error for a frame some of whose columns have one name."""
+    twice = " ".join(str(error).split())
+    return InputError(
+        f"the columns of {what} must have different names. Got some twice ({twice}). Rename them."
+    )
 
 
 def _not_run(what: str, X: Any, on_engine: str) -> ValueError:
@@ -242,7 +247,10 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
     if isinstance(X, pa.RecordBatch):  # narwhals takes Arrow tables only
         X = pa.Table.from_batches([X])
-    frame = nw.from_native(X, pass_through=True)
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise _same_names("X", error) from error
     if isinstance(frame, nw.LazyFrame):
         raise _not_run("X", X, "rank_columns(X, target) counts where the rows are.")
     if isinstance(frame, nw.DataFrame):
@@ -290,6 +298,7 @@ def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Classes in order, shape (n_classes,), and the class of each row as their index."""
     from sklearn.utils.multiclass import check_classification_targets
 
+    _refuse_unclear("y", "class", y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) != 2:  # two values are classes, even if they are not whole
         check_classification_targets(y)

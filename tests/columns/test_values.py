@@ -196,6 +196,18 @@ def test_numbers_in_the_byte_order_of_another_machine_are_the_same(kind):
     assert np.asarray(frame).tolist() == np.asarray(column).tolist() or kind == ">M8[D]"
 
 
+def test_numbers_of_more_than_64_bits_are_read_as_64():
+    column = array_column(np.array([1.5, np.nan], dtype=np.longdouble))
+    assert column.type == pa.float64()
+    assert column[0].as_py() == 1.5
+
+
+@pytest.mark.parametrize("dtype", [complex, object])
+def test_complex_numbers_are_refused_by_name(dtype):
+    with pytest.raises(TypeError, match=r"column 'z' holds .*Got complex"):
+        distinct("z", array_column(np.array([1j, 2 + 1j], dtype=dtype)))
+
+
 def test_intervals_of_pandas_are_categories():
     numbers = np.arange(12.0)
     frame = pd.DataFrame({"cut": pd.cut(numbers, 3), "range": pd.interval_range(0, 12)})

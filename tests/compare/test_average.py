@@ -13,8 +13,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdtrue import DomainAverageClassifier, DomainAverageRegressor, TGreedyClassifier
+from holdtrue import (
+    DomainAverageClassifier,
+    DomainAverageRegressor,
+    TGreedyClassifier,
+    compare_models,
+)
 from holdtrue.datasets import make_domains
+from holdtrue.errors import InputError
 
 MODELS = {"line": LinearRegression(), "stiff": Ridge(1e4), "mean": DummyRegressor()}
 
@@ -261,3 +267,29 @@ def test_domains_of_one_class_each_promise_nothing(n_classes):
     y = np.array(["a", "b", "c"])[groups % n_classes]
     model = DomainAverageClassifier({"r": RidgeClassifier()}).fit(X, y, groups=groups)
     assert model.new_domain_score_ > 0.9 * (1 - 1 / n_classes)  # of equal shares
+
+
+def test_one_weight_for_all_rows_is_that_weight_in_every_row(data):
+    models = {"ridge": Ridge()}
+    given = (data.X, data.y)
+    one = DomainAverageRegressor(models).fit(*given, groups=data.groups, sample_weight=2)
+    all_rows = np.full(len(data.y), 2)
+    other = DomainAverageRegressor(models).fit(*given, groups=data.groups, sample_weight=all_rows)
+    assert one.new_domain_score_ == other.new_domain_score_
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_class_is_named(data, missing):
+    y = np.where(data.y > 0, "high", "low").astype(object)
+    y[3] = missing
+    message = "y must name a class for every row. Got a missing value in row 3"
+    with pytest.raises(ValueError, match=f"DomainAverageClassifier: {message}"):
+        DomainAverageClassifier(["majority"]).fit(data.X, y, groups=data.groups)
+    with pytest.raises(ValueError, match=f"compare_models: {message}"):
+        compare_models(["majority"], data.X, y, groups=data.groups)
+
+
+def test_columns_of_one_name_are_refused_in_a_sentence(data):
+    frame = pd.DataFrame(data.X[:, :2], columns=["a", "a"])
+    with pytest.raises(InputError, match=r"different names. Got some twice .* Rename them"):
+        DomainAverageRegressor(["mean"]).fit(frame, data.y, groups=data.groups)

@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import ElasticNetCV, RidgeCV
 from sklearn.model_selection import GroupKFold
 
+from holdtrue.compare.field import default_models
 from holdtrue.compare.tuned import PathElasticNet, SplitRidge
 
 ALPHAS = np.logspace(-3, 5, 17)
@@ -56,3 +57,10 @@ def test_elastic_net_is_that_of_elastic_net_cv(weighted):
         assert (ours.alpha_, ours.l1_ratio_) == (theirs.alpha_, theirs.l1_ratio_)
         np.testing.assert_array_equal(ours.coef_, theirs.coef_)
         assert np.ptp(ours.mse_path_ - theirs.mse_path_) == 0
+
+
+def test_classes_of_few_rows_each_are_tuned_in_as_many_parts():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(24, 2)), np.repeat(np.arange(8), 3)
+    model = default_models(is_classes=True)["logistic"].fit(X, y)
+    assert model.predict(X).shape == (24,)

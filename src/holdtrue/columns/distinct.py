@@ -343,6 +343,8 @@ def _distinct_objects(name: Any, column: np.ndarray) -> Distinct:
             value = None
         elif isinstance(value, np.generic):
             value = value.item()
+        if isinstance(value, complex):
+            raise refused(name, "complex")
         try:
             place = places.setdefault((isinstance(value, bool), value), len(places))
         except TypeError as error:

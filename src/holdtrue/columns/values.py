@@ -74,8 +74,12 @@ def array_column(values: np.ndarray) -> Any:
 
     Arrow's own conversion is not used with several types: it reads b"x" and "x" as equal.
     """
+    if values.dtype.kind == "c":
+        values = values.astype(object)  # refused where the column has a name
     if values.dtype != object:
-        return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
+        is_long = values.dtype.kind == "f" and values.dtype.itemsize > 8  # Arrow has none
+        kind = np.dtype(np.float64) if is_long else values.dtype.newbyteorder("=")
+        return pa.array(values.astype(kind, copy=False))
     missing = missing_objects(values)
     if missing.all():
         return pa.nulls(len(values))

@@ -120,7 +120,7 @@ class Rows:
     @property
     def used(self) -> np.ndarray:
         """Which rows have a weight above 0, shape (n_rows,)."""
-        return np.ones(len(self.y), bool) if self.weight is None else np.asarray(self.weight) > 0
+        return check_weights(self.weight, len(self.y)) > 0
 
     def of_positive_weight(self) -> Rows:
         """The rows whose weight is above 0, the weights checked."""

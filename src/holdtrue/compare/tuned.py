@@ -37,6 +37,8 @@ class GroupTuned(BaseEstimator):
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> GroupTuned:
         """Fit the model on splits by group."""
         n_parts = _TUNING_PARTS if groups is None else min(_TUNING_PARTS, len(np.unique(groups)))
+        if groups is None and is_classifier(self.estimator):  # stratified: as the largest class has
+            n_parts = max(2, min(n_parts, int(np.unique(y, return_counts=True)[1].max())))
         splits: Any = n_parts
         if groups is not None and n_parts >= 2:
             splits = list(GroupKFold(n_parts).split(X, y, groups))
