@@ -135,7 +135,7 @@ class Serial:
 def bytes_moved(folder: str) -> dict[str, Any]:
     from holdtrue import rank_columns
     from holdtrue.categories import ranking
-    from holdtrue.engine.table import ExchangeTable
+    from holdtrue.engine.exchange import ExchangeTable
 
     engine = Serial(folder)
     ranking.engine_of = lambda data: ExchangeTable(engine)
@@ -157,7 +157,7 @@ def dask(folder: str) -> dict[str, Any]:
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        client.run(lambda: __import__("holdtrue.engine.table"))
+        client.run(lambda: __import__("holdtrue.engine.exchange"))
         return timed(rank_frame, dask.dataframe.read_parquet(folder))
 
 

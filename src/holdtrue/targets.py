@@ -72,13 +72,13 @@ def target_kind(y: Any, target_type: str = "auto", weight: np.ndarray | None = N
     return TargetKind(not (is_whole and few), n_values, False)
 
 
-def check_class_count(n_classes: int) -> None:
-    """Refuse too many classes."""
+def check_class_count(n_classes: int, more: str = "") -> None:
+    """Refuse too many classes; ``more`` may say that not all were counted."""
     if n_classes > MAX_CLASSES:
         raise InputError(
-            f"the target must have at most {MAX_CLASSES} classes. Got {n_classes:,}. If it is a "
-            "quantity, take it as a number (target_type='numeric', or a regressor); otherwise join "
-            "rare classes into one."
+            f"the target must have at most {MAX_CLASSES} classes. Got {n_classes:,}{more}. If it "
+            "is a quantity, take it as a number (target_type='numeric', or a regressor); otherwise "
+            "join rare classes into one."
         )
 
 

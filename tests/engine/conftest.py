@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from holdtrue import rank_columns
-from holdtrue.engine import table as engine_table
+from holdtrue.engine import exchange
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def many_buckets(monkeypatch):
     """Lets small tables take the way of large ones: several exchanges, many buckets, ranges."""
 
     def apply():
-        monkeypatch.setattr(engine_table, "_BUCKET", 700)
-        monkeypatch.setattr(engine_table, "_MOVED", 9000)
+        monkeypatch.setattr(exchange, "_BUCKET", 700)
+        monkeypatch.setattr(exchange, "_MOVED", 9000)
 
     return apply
 

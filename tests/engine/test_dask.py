@@ -139,6 +139,15 @@ def test_the_selector_takes_a_frame_of_dask_and_gives_one_back(mixed_frame):
     kept = other.transform(in_parts(frame))
     assert isinstance(kept, dd.DataFrame)
     assert list(kept.columns) == list(one.get_feature_names_out())
+    first = kept.columns[0]
+    with pytest.raises(ValueError, match=rf"GingerSelector: .* differ\. Missing: '{first}'\."):
+        other.transform(in_parts(frame.drop(columns=first)))
+
+
+@pytest.mark.usefixtures("here")
+def test_columns_may_be_named_by_numbers(mixed_frame, assert_same_ranking):
+    frame = mixed_frame(600)[["zip", "x", "site", "sold"]].set_axis([0, 1, 2, 3], axis=1)
+    assert_same_ranking(in_parts(frame), frame, 3, groups=2)
 
 
 @pytest.mark.usefixtures("here")
@@ -177,7 +186,7 @@ def test_what_an_engine_cannot_do_is_refused_in_a_sentence(mixed_frame):
     assert "n_jobs is for data on this machine" in refused(parts, n_jobs=2)
     assert "no column to rank" in refused(parts[["sold"]])
     assert "expected a data frame of Dask. Got Series" in refused(parts["sold"])
-    assert "at most 100 classes. Got" in refused(in_parts(mixed_frame(300)), "zip")
+    assert "at most 100 classes. Got 101 or more." in refused(in_parts(mixed_frame(300)), "zip")
     assert "target and groups must name different columns" in refused(parts, groups="sold")
     assert "expected a data frame of Dask. Got Delayed" in refused(dask.delayed(frame))
     periods = in_parts(frame.assign(month=frame["day"].dt.to_period("M")), 2)
@@ -211,6 +220,9 @@ def test_a_part_with_other_types_is_refused(mixed_frame):
     assert "column 'count' is int64" in refused(texts)
     mixed = with_part(frame, lambda part: part.assign(zip=[1, "a"] * (len(part) // 2)))
     assert "Got values of several types" in refused(mixed)
+    days = mixed_frame(90)[["day", "sold"]]
+    zones = with_part(days, lambda part: part.assign(day=part["day"].dt.tz_localize("UTC")))
+    assert "is timestamp[us] by the frame's types. Got timestamp[us, tz=UTC]" in refused(zones)
 
 
 @pytest.mark.usefixtures("here")

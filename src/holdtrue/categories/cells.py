@@ -17,10 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.categories.score import categorical_mask, check_classes, check_group_count
+from holdtrue.categories.score import categorical_mask, check_classes
 from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
 from holdtrue.columns.bins import Reading, readings
-from holdtrue.columns.counting import Target, label_order, table_of, whole_weights
+from holdtrue.columns.counting import (
+    Target,
+    check_group_count,
+    label_order,
+    table_of,
+    whole_weights,
+)
 from holdtrue.columns.distinct import distinct, joined
 from holdtrue.columns.values import (
     ORDERED,

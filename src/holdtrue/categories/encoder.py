@@ -36,12 +36,11 @@ from holdtrue.categories.score import (
     FEWEST_GROUPS,
     FEWEST_ROWS,
     check_classes,
-    check_group_count,
     kinds_of,
     looks_like_group,
 )
 from holdtrue.columns.bins import present_values, whole_part
-from holdtrue.columns.counting import Target, whole_weights
+from holdtrue.columns.counting import Target, check_group_count, whole_weights
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import array_column, column_kind, columns_of
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks

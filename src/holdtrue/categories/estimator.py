@@ -27,7 +27,6 @@ from holdtrue.categories.score import (
     DEFAULT_MIN_SKILL,
     Scoring,
     check_classes,
-    check_group_count,
     check_scoring,
     criterion_for,
     kinds_of,
@@ -35,7 +34,7 @@ from holdtrue.categories.score import (
 )
 from holdtrue.categories.shape import shape_of_counts
 from holdtrue.columns.bins import Part, Reading, is_present, present_values, readings
-from holdtrue.columns.counting import Groups, Target, table_of, whole_weights
+from holdtrue.columns.counting import Groups, Target, check_group_count, table_of, whole_weights
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import columns_of
 from holdtrue.engine import engine_of
@@ -302,7 +301,14 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         check_is_fitted(self, "support_")
         engine = engine_of(X)
         if engine is not None:
-            return engine.select([str(name) for name in self.get_feature_names_out()])
+            kept_names = [str(name) for name in self.get_feature_names_out()]
+            missing = [name for name in kept_names if name not in engine.types]
+            if missing:
+                raise InputError(
+                    "columns at fit and transform differ. Missing: "
+                    f"{', '.join(map(repr, missing))}."
+                )
+            return engine.select(kept_names)
         table = read_rows(self, X, reset=False)
         kept = np.flatnonzero(self.support_).tolist()
         if isinstance(table, np.ndarray):

@@ -21,7 +21,6 @@ from holdtrue.categories.score import (
     DEFAULT_MIN_SKILL,
     Scoring,
     check_classes,
-    check_group_count,
     check_scoring,
     criterion_for,
     kinds_of,
@@ -30,7 +29,7 @@ from holdtrue.categories.score import (
 from holdtrue.categories.shape import column_shape, shape_of_counts
 from holdtrue.charts import svg
 from holdtrue.columns.bins import Outline
-from holdtrue.columns.counting import Groups, Target, count_groups
+from holdtrue.columns.counting import Groups, Target, check_group_count, count_groups
 from holdtrue.columns.parts import column_parts, count_in_parts
 from holdtrue.columns.values import ORDERED
 from holdtrue.engine import engine_of
@@ -420,6 +419,7 @@ def engine_columns(
                 f"{option} is for data on this machine. Leave it out with a table that lives "
                 "elsewhere."
             )
+    target, groups = _name_or_rows(target, table.names), _name_or_rows(groups, table.names)
     roles = {"target": target} | ({} if groups is None else {"groups": groups})
     table.check_names(**roles)
     names = [name for name in table.names if name not in roles.values()]

@@ -18,7 +18,6 @@ import numpy as np
 from holdtrue.categories import grouped, kernel, shrunk, shrunk_mean
 from holdtrue.categories.estimate import ColumnEstimate, Estimate
 from holdtrue.categories.shrunk import STRENGTHS, clearly_least
-from holdtrue.columns.values import python_values
 from holdtrue.errors import InputError, check_choice, shown
 from holdtrue.sums.group_profile import GroupProfile, GroupTable
 from holdtrue.sums.profile import B2, M2, C, Profile, ProfileTable
@@ -387,16 +386,6 @@ def check_classes(classes: tuple[Any, ...] | None, n_samples: int) -> None:
             "There is nothing to predict."
         )
     check_class_count(len(classes or ()))
-
-
-def check_group_count(labels: Any) -> None:
-    """Refuse groups of which none can be left out."""
-    if len(labels) < 2:
-        raise InputError(
-            "groups must name at least 2 groups, so that one can be left out. Got 1, "
-            f"{shown(python_values(labels)[0])} in every row. Leave groups out if new data are "
-            "new rows."
-        )
 
 
 def kinds_of(given: Any, names: Sequence[str], kinds: Iterable[str]) -> tuple[str, ...]:

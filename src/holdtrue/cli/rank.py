@@ -36,7 +36,7 @@ from holdtrue.deployed import SavedModel
 from holdtrue.deployed.contents import slim
 from holdtrue.deployed.model import plain_rows
 from holdtrue.engine import engine_failure, frame_engine, missing_engine
-from holdtrue.engine.table import ExchangeTable
+from holdtrue.engine.exchange import ExchangeTable
 from holdtrue.errors import EngineError, InputError, MissingFileError, check_choice
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.report.answers.rank import rank_summary

@@ -33,7 +33,7 @@ from holdtrue.columns.values import (
     python_values,
     valid_mask,
 )
-from holdtrue.errors import InputError
+from holdtrue.errors import InputError, shown
 from holdtrue.targets import check_class_count, target_kind
 from holdtrue.validation import check_groups, check_weights
 
@@ -148,6 +148,16 @@ class Groups(NamedTuple):
         if not used.all():
             labels, codes = filtered(labels, used), np.maximum(np.cumsum(used) - 1, 0)[codes]
         return cls(labels, codes.astype(np.int32, copy=False), sums[used].astype(np.float64))
+
+
+def check_group_count(labels: Any) -> None:
+    """Refuse groups of which none can be left out."""
+    if len(labels) < 2:
+        raise InputError(
+            "groups must name at least 2 groups, so that one can be left out. Got 1, "
+            f"{shown(python_values(labels)[0])} in every row. Leave groups out if new data are "
+            "new rows."
+        )
 
 
 def whole_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:

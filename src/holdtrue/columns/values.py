@@ -48,7 +48,7 @@ def columns_of(data: Any) -> dict[str, Any]:
         )
     columns = {str(series.name): _series_column(series) for series in frame.iter_columns()}
     if len(columns) < len(frame.columns):
-        raise _same_names(frame.columns)
+        raise same_names(frame.columns)
     return columns
 
 
@@ -58,10 +58,11 @@ def frame_of(data: Any) -> Any:
         return nw.from_native(data, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         names = data.column_names if isinstance(data, pa.Table) else data.columns
-        raise _same_names(names) from error
+        raise same_names(names) from error
 
 
-def _same_names(names: Iterable[Any]) -> ValueError:
+def same_names(names: Iterable[Any]) -> ValueError:
+    """Error for columns of which some have one name."""
     seen = Counter(map(str, names))
     twice = ", ".join(repr(name) for name, n_times in seen.items() if n_times > 1)
     return InputError(
@@ -259,10 +260,3 @@ def code_counts(codes: np.ndarray, n_codes: int) -> np.ndarray:
     for start in range(0, len(codes), step):
         total += np.bincount(codes[start : start + step], minlength=n_codes)
     return total
-
-
-def arrow_reader(connection: Any, query: str, n_rows: int) -> Any:
-    """Record batches of what a query of DuckDB gives, for old and new versions of it."""
-    relation = connection.sql(query)
-    newer = hasattr(relation, "to_arrow_reader")
-    return (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(n_rows)

@@ -8,10 +8,11 @@ code that counts on one machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holdtrue.errors import EngineError, InputTypeError, MissingPackageError
+from holdtrue.errors import EngineError, InputTypeError, MissingPackageError, SpokenError
 
 if TYPE_CHECKING:
     from holdtrue.engine.table import EngineTable
@@ -24,6 +25,7 @@ __all__ = [
     "engine_of",
     "frame_engine",
     "missing_engine",
+    "speaking",
 ]
 
 # Pieces of a part by bucket, None where a bucket gets nothing; and the join of a bucket's pieces.
@@ -34,6 +36,7 @@ _LOST = (
     "CommClosedError", "CancelledError", "FutureCancelled", "StreamClosed", "TimeoutError",
     "Timed out", "Py4JNetworkError", "ConnectionRefused", "ConnectionReset",
     "Answer from Java side is empty", "SparkContext was shut down", "stopped SparkContext",
+    "no attribute 'setCallSite'",
 )  # fmt: skip
 
 
@@ -82,7 +85,7 @@ def engine_of(data: Any) -> EngineTable | None:
         return data
     if home.split(".")[0] not in ("dask", "dask_expr", "pyspark"):
         return None
-    from holdtrue.engine.table import ExchangeTable
+    from holdtrue.engine.exchange import ExchangeTable
 
     return ExchangeTable(frame_engine(data))
 
@@ -101,8 +104,9 @@ def frame_engine(frame: Any) -> Engine:
         from holdtrue.engine.dask import DaskEngine
 
         return DaskEngine(frame)
+    name = "Spark" if home[0] == "pyspark" else "Dask"
     raise InputTypeError(
-        f"expected a data frame of {home[0].title()}. Got {type(frame).__name__}. Turn it into one."
+        f"expected a data frame of {name}. Got {type(frame).__name__}. Turn it into one."
     )
 
 
@@ -112,6 +116,17 @@ def missing_engine(name: str) -> MissingPackageError:
         f"the engine {name} is not installed. Run `pip install 'holdtrue[{name}]'`"
         + (" and install Java 17 or newer." if name == "spark" else ".")
     )
+
+
+@contextmanager
+def speaking(name: str) -> Iterator[None]:
+    """Turn failures of an engine into `engine_failure`; what is a sentence stays as it is."""
+    try:
+        yield
+    except SpokenError:
+        raise
+    except Exception as error:
+        raise engine_failure(name, error) from error
 
 
 def engine_failure(name: str, error: BaseException) -> EngineError:

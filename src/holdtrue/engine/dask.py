@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from holdtrue.columns.values import columns_of, is_plain, refused, type_kind, value_type
-from holdtrue.engine import Join, Split, engine_failure
-from holdtrue.errors import EngineError, InputError, SpokenError
+from holdtrue.engine import Join, Split, speaking
+from holdtrue.errors import EngineError, InputError
 
 # Seconds after which workers are looked for, and after which a cluster without any is given up
 # unless Dask's own setting, distributed.scheduler.no-workers-timeout, says otherwise.
@@ -23,11 +23,12 @@ class DaskEngine:
     def __init__(self, frame: Any):
         self._frame = frame
         self._labels = {str(label): label for label in frame.columns}
-        self.types = {}
-        for name, column in columns_of(frame._meta_nonempty).items():
+        with speaking("Dask"):  # it cannot make an example of every type
+            columns = columns_of(frame._meta_nonempty)
+        for name, column in columns.items():
             if not hasattr(column, "type"):  # such as periods
                 raise refused(name, str(frame.dtypes[self._labels[name]]))
-            self.types[name] = column.type
+        self.types = {name: column.type for name, column in columns.items()}
 
     def select(self, columns: Sequence[str]) -> Any:
         """As in `Engine`."""
@@ -42,16 +43,12 @@ class DaskEngine:
         types = {name: value_type(self.types[name]) for name in columns}
         cut = delayed(partial(_split_frame, types, split, n_buckets), nout=n_buckets, pure=False)
         join_pieces = delayed(partial(_join_present, join), pure=False)
-        try:
+        with speaking("Dask"):
             pieces = [
                 cut(number, part) for number, part in enumerate(self.select(columns).to_delayed())
             ]
             joined = [join_pieces(b, [piece[b] for piece in pieces]) for b in range(n_buckets)]
             return [result for result in _computed(joined) if result is not None]
-        except SpokenError:
-            raise
-        except Exception as error:
-            raise engine_failure("Dask", error) from error
 
 
 def _computed(tasks: list[Any]) -> Any:
@@ -115,16 +112,12 @@ def _in_type(name: str, column: Any, kind: Any) -> Any:
     """A column of a partition in the type that the frame declares; others are refused."""
     import pyarrow as pa
 
-    stored = value_type(column.type) if hasattr(column, "type") else None
-    given = "values of several types" if stored is None else str(stored)
-    numbers = {"integer", "number"}
-    if stored is not None and is_plain(stored):
-        kinds = {type_kind(stored), type_kind(kind)} - {"empty"}
-        fits = len(kinds) < 2 or kinds == numbers
-        fits = fits and pa.types.is_temporal(stored) == pa.types.is_temporal(kind)
-        fits = fits and pa.types.is_boolean(stored) == pa.types.is_boolean(kind)
+    given = "values of several types"
+    if hasattr(column, "type"):
+        stored = value_type(column.type)
+        given = str(stored)
         try:
-            if fits or pa.types.is_null(stored):
+            if pa.types.is_null(stored) or _family(stored) == _family(kind):
                 return column.cast(stored).cast(kind)
         except pa.ArrowInvalid as error:
             given += f" ({error})"
@@ -132,3 +125,13 @@ def _in_type(name: str, column: Any, kind: Any) -> Any:
         f"column {name!r} is {kind} by the frame's types. Got {given} in a partition. Give it one "
         "type with frame.astype, or make its categories known with frame.categorize()."
     )
+
+
+def _family(kind: Any) -> tuple[Any, ...]:
+    """What types share whose values may be equal."""
+    import pyarrow as pa
+
+    is_time = pa.types.is_temporal(kind)
+    has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
+    is_truth, is_number = pa.types.is_boolean(kind), type_kind(kind) in ("integer", "number")
+    return is_number, is_truth, is_time, has_zone, is_plain(kind)

@@ -6,6 +6,7 @@ Statements only read; names are quoted, and labels are parameters.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,15 +17,14 @@ import pyarrow as pa
 from holdtrue.columns.bins import N_MOMENTS, BinCounter
 from holdtrue.columns.counting import label_key
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.values import ORDERED, arrow_reader, refused
-from holdtrue.engine import engine_failure
-from holdtrue.engine.table import EngineTable, EngineTarget, Labels, rows_by_class
+from holdtrue.columns.values import ORDERED, refused
+from holdtrue.engine import speaking
+from holdtrue.engine.table import FEW, EngineTable, EngineTarget, Labels, rows_by_class
 from holdtrue.errors import InputError, InputTypeError, speaks
 from holdtrue.sums import Profile
 from holdtrue.sums.group_profile import GroupProfile
-from holdtrue.targets import MAX_CLASSES
 
-__all__ = ["DatabaseTable"]
+__all__ = ["DatabaseTable", "arrow_reader"]
 
 _ROWS = 1 << 16
 # How PostgreSQL's types are read: the type in Arrow, and the expression of a column.
@@ -93,20 +93,19 @@ class DatabaseTable(EngineTable):
 
     def labels(self, columns: Sequence[str]) -> Labels:
         """Different values of some columns with their rows, as long as they are few."""
-        seen, n_rows = {}, 0
+        seen, missing, n_rows = {}, Counter[str](), 0
         for name in columns:
             value = self._read[name]
             few = self._rows(
                 f"SELECT {value}, count(*) FROM {self._from} WHERE {value} IS NOT NULL "
-                f"GROUP BY 1 LIMIT {MAX_CLASSES + 2}"
+                f"GROUP BY 1 LIMIT {FEW}"
             )
             [(n_rows, n_present)] = self._rows(f"SELECT count(*), count({value}) FROM {self._from}")
-            seen[name] = {label_key(label): n for label, n in few}
-            if n_present < n_rows:
-                seen[name][label_key(None)] = n_rows - n_present
+            seen[name] = Counter({label_key(label): n for label, n in few})
+            missing[name] = n_rows - n_present
         if not n_rows:
             raise InputError("the table has no rows.")
-        return Labels(seen, n_rows)
+        return Labels(seen, missing, n_rows)
 
     def profiles(
         self,
@@ -199,13 +198,16 @@ class DatabaseTable(EngineTable):
         query = f"SELECT * FROM {self._from} LIMIT 0"
         types, read = {}, {}
         if self._is_duckdb:
-            for field in self._arrow(query).schema:
+            with self._speaking():
+                schema = arrow_reader(self._connection, query, _ROWS).schema
+            for field in schema:
                 expression = _FLOAT[1] if pa.types.is_floating(field.type) else "{}"
                 types[field.name] = field.type
                 read[field.name] = expression.format(self._quoted(field.name))
             return types, read
         with self._connection.cursor() as cursor:
-            self._run(lambda: cursor.execute(query, []))
+            with self._speaking():
+                cursor.execute(query, [])
             for column in cursor.description:
                 kind = self._connection.adapters.types.get(column.type_code)
                 if kind is None or kind.name not in _POSTGRES:
@@ -218,38 +220,42 @@ class DatabaseTable(EngineTable):
         """Rows of a query whose parameters, if the target has classes, are these."""
         labels = [] if target is None else list(target.classes or ())
         if self._is_duckdb:
-            return self._run(lambda: self._connection.execute(query, labels).fetchall())
+            with self._speaking():
+                return self._connection.execute(query, labels).fetchall()
         from psycopg.rows import tuple_row
 
-        with self._connection.cursor(row_factory=tuple_row) as cursor:
-            return self._run(lambda: cursor.execute(query, labels).fetchall())
+        with self._speaking(), self._connection.cursor(row_factory=tuple_row) as cursor:
+            return cursor.execute(query, labels).fetchall()
 
     def _tables(self, query: str, columns: Sequence[str]) -> Iterator[Any]:
         """Arrow tables of the rows of a query, some at a time."""
         if self._is_duckdb:
-            for batch in self._arrow(query):
-                yield pa.Table.from_batches([batch])
+            with self._speaking():
+                for batch in arrow_reader(self._connection, query, _ROWS):
+                    yield pa.Table.from_batches([batch])
             return
         from psycopg.rows import tuple_row
 
         kinds = [self.types[name] for name in columns]
         with (
+            self._speaking(),
             self._connection.transaction(),
             self._connection.cursor("holdtrue", row_factory=tuple_row) as cursor,
         ):
-            self._run(lambda: cursor.execute(query, []))
-            while rows := self._run(lambda: cursor.fetchmany(_ROWS)):
+            cursor.execute(query, [])
+            while rows := cursor.fetchmany(_ROWS):
                 values = zip(*rows, strict=True)
                 yield pa.table(list(map(pa.array, values, kinds)), names=list(columns))
 
-    def _arrow(self, query: str) -> Any:
-        return self._run(lambda: arrow_reader(self._connection, query, _ROWS))
+    def _speaking(self) -> Any:
+        return speaking("DuckDB" if self._is_duckdb else "PostgreSQL")
 
-    def _run(self, work: Callable[[], Any]) -> Any:
-        try:
-            return work()
-        except Exception as error:
-            raise engine_failure("DuckDB" if self._is_duckdb else "PostgreSQL", error) from error
+
+def arrow_reader(connection: Any, query: str, n_rows: int) -> Any:
+    """Record batches of what a query of DuckDB gives, for old and new versions of it."""
+    relation = connection.sql(query)
+    newer = hasattr(relation, "to_arrow_reader")
+    return (relation.to_arrow_reader if newer else relation.fetch_arrow_reader)(n_rows)
 
 
 def _between(ranks: np.ndarray, source: str) -> str:

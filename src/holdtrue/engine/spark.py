@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from holdtrue.engine import Join, Split, engine_failure
+from holdtrue.columns.values import same_names
+from holdtrue.engine import Join, Split, speaking
 from holdtrue.errors import InputError, SpokenError
 
 # Rows of a partition that are cut at a time.
@@ -21,15 +22,10 @@ class SparkEngine:
 
     def __init__(self, frame: Any):
         self._frame = frame
-        names = list(frame.columns)
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InputError(f"column names must be distinct. Got {twice} more than once.")
-        try:
-            with _quiet():
-                schema = frame.limit(0).toArrow().schema
-        except Exception as error:
-            raise engine_failure("Spark", error) from error
+        if len(set(frame.columns)) < len(frame.columns):
+            raise same_names(frame.columns)
+        with speaking("Spark"), _quiet():
+            schema = frame.limit(0).toArrow().schema
         self.types = dict(zip(schema.names, schema.types, strict=True))
 
     def select(self, columns: Sequence[str]) -> Any:
@@ -48,14 +44,12 @@ class SparkEngine:
         def joined_bucket(rows: Any) -> Any:
             return _joined_bucket(join, rows)
 
-        try:
-            with _quiet():
-                # Names with a dot would be read as fields of a struct.
-                plain = self.select(columns).toDF(*(f"c{i}" for i in range(len(columns))))
-                pieces = plain.mapInArrow(cut, _PIECES)
-                joined = pieces.groupBy("bucket").applyInArrow(joined_bucket, _PIECES).collect()
-        except Exception as error:
-            raise engine_failure("Spark", error) from error
+        # Names with a dot would be read as fields of a struct, "a" and "A" as one column.
+        places = {name: f"c{i}" for i, name in enumerate(self.types)}
+        with speaking("Spark"), _quiet():
+            plain = self._frame.toDF(*places.values()).select([places[name] for name in columns])
+            pieces = plain.mapInArrow(cut, _PIECES)
+            joined = pieces.groupBy("bucket").applyInArrow(joined_bucket, _PIECES).collect()
         results = [pickle.loads(row["piece"]) for row in sorted(joined, key=lambda r: r["bucket"])]
         for result in results:
             if isinstance(result, _Refusal):

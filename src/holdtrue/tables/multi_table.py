@@ -8,7 +8,6 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from holdtrue.columns.values import arrow_reader
 from holdtrue.errors import InputError, MissingPackageError, did_you_mean, first_line
 from holdtrue.tables.files import check_unpacked
 from holdtrue.tables.source import Spill
@@ -29,6 +28,8 @@ def read_duckdb(path: Path, table: str | None) -> Spill:
     The query is run once, since a second run may give its rows in another order.
     """
     import duckdb
+
+    from holdtrue.engine.database import arrow_reader
 
     try:
         connection = duckdb.connect(str(path), read_only=True, config=_LOCKED)

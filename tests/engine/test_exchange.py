@@ -1,4 +1,4 @@
-"""Pieces of an exchange: hashes that every machine shares, bins of parts in order."""
+"""Pieces of an exchange: cuts that every machine shares, bins of parts in order."""
 
 import datetime
 from decimal import Decimal
@@ -12,7 +12,8 @@ from hypothesis import given
 
 from holdtrue.columns.bins import BinCounter
 from holdtrue.columns.counting import Target
-from holdtrue.engine.table import _Column, _hashes, _mostly_differ, _pieces
+from holdtrue.engine.exchange import _Column, _has_ranges, _mostly_differ, _pieces, _sort_keys
+from holdtrue.engine.table import EngineTarget
 
 VALUES = [
     ["", "a", "b", "ab", "ba", "grün", "a\0", "x" * 3000],
@@ -22,30 +23,67 @@ VALUES = [
     [False, True],
     [datetime.date(1, 1, 1), datetime.date(2020, 2, 29)],
     [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 1, 0, 0, 0, 1)],
-    [Decimal("0.10"), Decimal("-0.10"), Decimal("0.20")],
+    [Decimal("-0.10"), Decimal("0.10"), Decimal("0.20")],
+    np.array([0, 1, 2**63, 2**64 - 1], dtype=np.uint64),
 ]
 
 
+def cuts_of(values, ends, n_cuts=3):
+    """Number of the piece that each value goes to."""
+    target = Target(np.zeros(len(values), dtype=np.uint8), ("no", "yes"), None)
+    pieces = _pieces(_Column("x", "category", ends), values, target, n_cuts)
+    assert [len(piece.sizes) for piece in pieces] == [n_cuts] * n_cuts
+    pairs = [(value, cut) for cut, piece in enumerate(pieces) for value in piece.values.to_pylist()]
+    assert len(pairs) == len(values)
+    return dict(pairs)
+
+
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: type(values[0]).__name__)
-def test_equal_values_have_one_hash_wherever_they_stand(values):
+def test_a_value_goes_to_one_piece_wherever_it_stands(values):
     column = pa.array(values)
-    hashes = _hashes(column)
-    assert len(set(hashes.tolist())) == len(values)
-    for i in range(len(values)):
-        assert _hashes(column.slice(i, 1)).tolist() == hashes[i : i + 1].tolist()
-        assert _hashes(column.slice(i)).tolist() == hashes[i:].tolist()
-    assert len(_hashes(column.slice(0, 0))) == 0
+    ends = None
+    if _has_ranges(column.type):
+        keys = _sort_keys(column)
+        assert (np.diff(keys) >= 0).all()
+        ends = np.unique(keys[[0, len(keys) // 2]])
+    cuts = cuts_of(column, ends)
+    for i, value in enumerate(values):
+        assert cuts_of(column.slice(i, 1), ends) == {value: cuts[value]}
+        assert cuts_of(column.slice(i), ends)[value] == cuts[value]
+    assert len(cuts_of(column.slice(0, 0), ends)) == 0
+    if ends is not None:
+        assert list(cuts.values()) == sorted(cuts.values())
+        assert len(set(cuts.values())) > 1
 
 
-def test_minus_zero_has_the_hash_of_zero():
-    assert len(set(_hashes(pa.array([0.0, -0.0])).tolist())) == 1
+def test_minus_zero_is_in_the_range_of_zero():
+    zeros = pa.array([0.0, -0.0])
+    for end in zeros.to_pylist():
+        assert set(cuts_of(zeros, np.array([end])).values()) == {0}
 
 
-def test_hashes_spread_over_buckets():
-    for column in (pa.array(range(10_000)), pa.array([f"u{i}" for i in range(10_000)])):
-        bucket = (_hashes(column) >> np.uint64(32)) % np.uint64(7)
-        rows = np.bincount(bucket.astype(np.intp), minlength=7)
-        assert rows.min() > 10_000 / 7 * 0.8
+def test_missing_values_belong_to_no_range():
+    assert np.isnan(_sort_keys(pa.array([None, np.nan]))).all()
+    column = pa.array([None, 1.0, np.nan, 3.0, 3.0])
+    target = Target(np.zeros(5, dtype=np.uint8), ("no", "yes"), None)
+    pieces = _pieces(_Column("x", "number", np.array([2.0])), column, target, 2)
+    assert pieces[0].sizes.tolist() == pieces[1].sizes.tolist() == [1, 2]
+
+
+def test_texts_spread_over_pieces():
+    cuts = cuts_of(pa.array([f"u{i}" for i in range(10_000)]), None, 7)
+    assert np.bincount(list(cuts.values()), minlength=7).min() > 10_000 / 7 * 0.8
+
+
+def test_a_pass_that_met_other_rows_says_which():
+    first = EngineTarget("y", ("no", "yes"), np.array([2, 1]))
+    first.check(np.array([2, 1]))
+    with pytest.raises(ValueError, match=r"between passes \(3 rows, then 4\)"):
+        first.check(np.array([2, 2]))
+    with pytest.raises(ValueError, match=r"\(rows by class \[2, 1\], then \[1, 2\]\)"):
+        first.check(np.array([1, 2]))
+    with pytest.raises(ValueError, match=r"\(a class is new\)"):
+        first.of_rows(pa.array(["no", "maybe"]))
 
 
 def test_rows_of_values_that_repeat_are_counted_before_they_move():
@@ -62,7 +100,7 @@ def test_rows_of_values_that_repeat_are_counted_before_they_move():
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda values: type(values[0]).__name__)
 def test_rows_of_a_long_array_move_without_the_rest_of_it(values):
-    long = pa.array(values * 2000)
+    long = pa.array(list(values) * 2000)
     rows = long.slice(len(values), len(values))
     target = Target(np.zeros(len(rows), dtype=np.uint8), ("no", "yes"), None)
     (piece,) = _pieces(_Column("x", "category", None), pa.chunked_array([rows]), target, 1)
