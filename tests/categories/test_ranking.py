@@ -33,7 +33,7 @@ from holdtrue import (
     audit_importances,
     rank_columns,
 )
-from holdtrue.categories import OneColumnClassifier, ginger_score, ranking
+from holdtrue.categories import OneColumnClassifier, ginger_score
 from holdtrue.columns import counting
 from holdtrue.tables import open_table
 
@@ -538,33 +538,6 @@ def test_whole_numbers_taken_by_value_are_not_row_numbers(kind):
     (row,) = rank_columns(table, "y", categorical_features=["code"])
     assert row["kind"] == "category"
     assert row["n_values"] == 2
-
-
-@pytest.mark.parametrize("target", ["left", "pay"])
-@pytest.mark.parametrize("groups", [None, "site"])
-def test_columns_that_divide_few_rows_alike_are_scored_once(target, groups, monkeypatch):
-    rng = np.random.default_rng(0)
-    n_rows = 24
-    columns = {
-        **{f"word {j}": rng.choice(["a", "b", None], n_rows) for j in range(20)},
-        **{f"whole {j}": rng.integers(0, 3, n_rows) for j in range(20)},
-        **{f"number {j}": rng.choice([-0.0, 0.0, np.nan, 2.5], n_rows) for j in range(20)},
-        "the same": np.arange(n_rows) % 2,
-        "the other way round": 1 - np.arange(n_rows) % 2,
-        "day": np.arange(n_rows).astype("datetime64[D]"),
-        "empty": np.full(n_rows, np.nan),
-        "site": np.arange(n_rows) % 5,
-        "left": np.arange(n_rows) % 2 == 1,
-        "pay": np.arange(n_rows) % 2 + rng.normal(size=n_rows),
-    }
-    frame = pd.DataFrame(columns)
-    quick = rank_columns(frame, target, groups=groups)
-    monkeypatch.setattr(ranking, "_FEW_ROWS", 0)
-    each = rank_columns(frame, target, groups=groups)
-    assert list(quick) == list(each)
-    assert [str(shape) for shape in quick.path.evidence.shapes] == [
-        str(shape) for shape in each.path.evidence.shapes
-    ]
 
 
 def test_names_of_pandas_that_are_numbers_are_names():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from holdtrue import rank_columns
 from holdtrue.columns import distinct, hashed_texts, parts
-from holdtrue.columns.bins import MOST_VALUES, Outline, Part
+from holdtrue.columns.bins import MOST_VALUES, Part
 from holdtrue.columns.counting import Target
 from holdtrue.columns.hashed_texts import hashed_counts
 from holdtrue.errors import InputError
@@ -80,10 +80,10 @@ def test_the_most_frequent_texts_can_be_shown(n_texts):
     rng = np.random.default_rng(0)
     texts = [f"text {i}" for i in range(n_texts)] + ["text 1"] * 3 + ["text 2"] * 5
     target = Target.from_column(rng.integers(0, 2, len(texts)), False)
-    outline = Outline()
     counted = hashed_counts("c", batches_of(pa.array(texts), 1000), 8.0, target)
     pieces = (Part(table, missing, values) for values, table, missing in counted)
-    profile = Profile.from_parts("category", pieces, len(texts), target.classes, 64, outline)
+    profile = Profile.from_parts("category", pieces, len(texts), target.classes, keep_values=True)
+    outline = profile.outline
     assert profile.n_values == n_texts
     assert outline.frequent[:2] == ["text 2", "text 1"]
     assert len(set(outline.frequent)) == min(MOST_VALUES, n_texts)

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from holdtrue.columns import parts
-from holdtrue.columns.bins import MOST_VALUES, Outline, whole_part
+from holdtrue.columns.bins import MOST_VALUES, whole_part
 from holdtrue.columns.counting import Target, count_column
 from holdtrue.columns.parts import count_in_parts
 from holdtrue.sums import Profile
@@ -13,9 +13,9 @@ from holdtrue.tables import open_table
 
 
 def outline_of(kind, pieces, target, max_bins=8):
-    outline = Outline()
-    profile = Profile.from_parts(kind, pieces, target.n_samples, target.classes, max_bins, outline)
-    return outline, profile
+    known = target.n_samples, target.classes, max_bins
+    profile = Profile.from_parts(kind, pieces, *known, keep_values=True)
+    return profile.outline, profile
 
 
 def by_hand(values, codes):
@@ -72,7 +72,7 @@ def test_parts_of_a_column_keep_what_the_whole_keeps(kind, monkeypatch):
     some, in_parts = outline_of(read_as, pieces, target)
     assert sorted(some.tables.sum(axis=1)) == sorted(whole.tables.sum(axis=1))
     assert some.total.tolist() == whole.total.tolist()
-    for ends, wanted in zip(some.bin_ends, whole.bin_ends, strict=True):
+    for (ends, _), (wanted, _) in zip(some.bins, whole.bins, strict=True):
         assert some.edges(ends) == whole.edges(wanted)
     assert [b.tolist() for b in in_parts.bins] == [b.tolist() for b in profile.bins]
 
@@ -82,4 +82,4 @@ def test_bins_end_at_values_of_the_data():
     column = pa.array(np.arange(100.0))
     piece = whole_part("number", *count_column("c", column, target))
     outline, _ = outline_of("number", [piece], target, max_bins=4)
-    assert outline.edges(outline.bin_ends[-1]) == [0.0, 24.0, 49.0, 74.0, 99.0]
+    assert outline.edges(outline.bins[-1][0]) == [0.0, 24.0, 49.0, 74.0, 99.0]

@@ -11,14 +11,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils import column_or_1d
 
-from holdtrue.categories.estimate import ColumnEstimate, score_order
+from holdtrue.categories.estimate import ColumnEstimate, best_first
 from holdtrue.categories.ranking import score_table
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
-    Scoring,
     check_classes,
     check_scoring,
-    criterion_for,
+    scoring,
 )
 from holdtrue.columns.counting import Target
 from holdtrue.columns.values import frame_of, missing_objects
@@ -132,7 +131,7 @@ def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
     share = importance / (importance.sum() or 1.0)
     order = np.argsort(-share, kind="stable")
     rank = np.argsort(order) + 1
-    score_rank = np.argsort(score_order(np.array([column.score for column in estimates]))) + 1
+    score_rank = np.argsort(best_first(estimates)) + 1
     suspects = [
         int(j) for j in order if share[j] >= _WORTH_ASKING and not estimates[j].beats_no_column
     ]
@@ -315,5 +314,5 @@ def _estimates(table: Table, y: Any, criterion: str) -> list[ColumnEstimate]:
     target = column_or_1d(y, warn=True)
     rows = Target.by_rule(target, "auto")
     check_classes(rows.classes, len(target))
-    how = Scoring(criterion_for(criterion, rows.classes))
+    how = scoring(criterion, rows.classes, has_groups=False)
     return list(score_table(table, table.names, [table.kinds[n] for n in table.names], rows, how))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from holdtrue.columns.bins import Outline
 from holdtrue.evidence import ColumnEvidence, Shape
 
 MOST_SHAPES = 24  # columns of which a path keeps the shape
@@ -98,7 +99,7 @@ class ColumnEstimate(NamedTuple):
     is_group_like: bool  # whether rows of one value look like one subject's
     in_sample: bool  # whether the score is that of the rows of the fit
     new_data: str  # as in `Scoring`
-    shape: Shape | None = None  # of columns that predict, where their values were kept
+    outline: Outline | None = None  # of columns that predict, where their values are known
 
     @property
     def score(self) -> float:
@@ -165,6 +166,11 @@ class ColumnEstimate(NamedTuple):
         )
 
 
+def best_first(estimates: Sequence[ColumnEstimate]) -> list[int]:
+    """Columns from the least score to the greatest."""
+    return score_order(np.array([column.estimate.score for column in estimates])).tolist()
+
+
 def score_order(scores: np.ndarray) -> np.ndarray:
     """Columns from the least score to the greatest; ties keep their order."""
     scale = np.abs(scores).max(initial=0) or 1.0
@@ -172,9 +178,15 @@ def score_order(scores: np.ndarray) -> np.ndarray:
 
 
 def column_evidence(
-    names: Sequence[str], estimates: Sequence[ColumnEstimate], predictor: str
+    names: Sequence[str],
+    estimates: Sequence[ColumnEstimate],
+    predictor: str,
+    shapes: tuple[Shape, ...],
 ) -> ColumnEvidence:
-    """What a path over columns rests on, column by column; whose loss the scores are, in words."""
+    """What a path over columns rests on, column by column.
+
+    ``predictor`` is whose loss the scores are, in words.
+    """
 
     def each(field: str) -> np.ndarray:
         return np.array([getattr(column, field) for column in estimates])
@@ -182,7 +194,6 @@ def column_evidence(
     def losses(field: str) -> np.ndarray:
         return np.array([getattr(column.estimate, field) for column in estimates], dtype=float)
 
-    shapes = [estimates[j].shape for j in score_order(each("score"))]
     intervals, gains = each("interval").reshape(-1, 2), each("gain_interval").reshape(-1, 2)
     return ColumnEvidence(
         names=tuple(names),
@@ -207,5 +218,5 @@ def column_evidence(
         group_like=each("is_group_like").astype(bool),
         predictor=predictor,
         new_data=estimates[0].new_data,
-        shapes=tuple(shape for shape in shapes if shape)[:MOST_SHAPES],
+        shapes=shapes,
     )

@@ -15,7 +15,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.cells import read_rows
-from holdtrue.categories.estimate import MOST_SHAPES, ColumnEstimate, column_evidence, score_order
+from holdtrue.categories.estimate import ColumnEstimate, column_evidence, score_order
 from holdtrue.categories.ranking import (
     Ranking,
     column_path,
@@ -28,11 +28,11 @@ from holdtrue.categories.score import (
     Scoring,
     check_classes,
     check_scoring,
-    criterion_for,
     kinds_of,
     score_column,
+    scoring,
 )
-from holdtrue.categories.shape import shape_of_counts
+from holdtrue.categories.shape import best_shapes
 from holdtrue.columns.bins import Part, Reading, is_present, present_values, readings
 from holdtrue.columns.counting import Groups, Target, check_group_count, table_of, whole_weights
 from holdtrue.columns.distinct import distinct
@@ -219,11 +219,11 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             names, _, profiles = engine_columns(
                 engine,
                 y,
+                groups,
                 criterion=self.criterion,
+                options=self._options(),
                 target_type=self.target_type,
-                groups=groups,
                 categorical_features=self.categorical_features,
-                max_bins=self.max_bins,
                 sample_weight=sample_weight,
             )
             self._fit_profiles(dict(zip(names, profiles, strict=True)))
@@ -241,7 +241,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         ways: list[Way] = []
         if self.mode == "forward":
             ways = column_ways(columns, counts.kinds, target, self.max_bins)
-        self._choose(counts.profiles(self.max_bins), counts, ways, target if ways else None)
+        self._choose(counts.profiles(self.max_bins), ways, target if ways else None)
         self._warn()
         return self
 
@@ -276,7 +276,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         if len({profile.classes for profile in profiles.values()}) != 1:
             raise InputError("the profiles must be of one target. Got several, or no column.")
         self._check_target(next(iter(profiles.values())))
-        self._fit_profiles(profiles, counts if isinstance(counts, Counts) else None)
+        self._fit_profiles(profiles)
         self._warn()
         return self
 
@@ -377,7 +377,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         if counts.groups is None:
             return
         check_group_count(counts.groups)
-        criterion_for(self.criterion, counts.classes).check_groups()
+        scoring(self.criterion, counts.classes, has_groups=True)
         if self.mode == "forward":
             raise InputError(
                 "mode='forward' leaves out rows, not groups. Leave groups out, or pass mode='each'."
@@ -421,26 +421,20 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
 
     # --- pieces of fit ---
 
-    def _fit_profiles(
-        self, profiles: Mapping[str, Profile | GroupProfile], counts: Counts | None = None
-    ) -> None:
+    def _fit_profiles(self, profiles: Mapping[str, Profile | GroupProfile]) -> None:
         """Fit without rows: the names are kept."""
         self.n_features_in_ = len(profiles)
         if list(profiles) != self._names():  # columns of an array have no names
             self.feature_names_in_ = np.array(list(profiles), dtype=object)
-        self._choose(profiles, counts)
+        self._choose(profiles)
 
     def _choose(
         self,
         profiles: Mapping[str, Profile | GroupProfile],
-        counts: Counts | None,
         ways: Sequence[Way] = (),
         rows: Target | None = None,
     ) -> None:
-        """Score the profiles and choose; with rows, given the columns already chosen.
-
-        Counts show what the columns say; without them paths have no shapes.
-        """
+        """Score the profiles and choose; with rows, given the columns already chosen."""
         names, n_columns = list(profiles), len(profiles)
         first = next(iter(profiles.values()))
         check_classes(first.classes, first.n_samples)
@@ -449,20 +443,14 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 f"n_features_to_select must not exceed the number of columns. "
                 f"Got n_features_to_select={self.n_features_to_select} with {n_columns} columns."
             )
-        criterion = criterion_for(self.criterion, first.classes)
-        new_data = "new groups" if isinstance(first, GroupProfile) else "new rows"
-        how = Scoring(criterion, *self._options())._replace(new_data=new_data)
+        has_groups = isinstance(first, GroupProfile)
+        how = scoring(self.criterion, first.classes, has_groups, self._options())
         estimates = [score_column(profile, how) for profile in profiles.values()]
-        if counts is not None:
-            estimates = _with_shapes(estimates, counts, list(profiles.values()), how)
+        limits = self.n_features_to_select, self.min_features
         if rows is None:
-            self.path_ = column_path(
-                names, estimates, how, self.n_features_to_select, self.min_features
-            )
+            self.path_ = column_path(names, estimates, first.classes, how, *limits)
         else:
-            self.path_ = forward_path(
-                names, estimates, ways, rows, how, self.n_features_to_select, self.min_features
-            )
+            self.path_ = forward_path(names, estimates, ways, rows, how, *limits)
         self.scores_ = np.array([column.score for column in estimates])
         self.no_column_scores_ = np.array([column.no_column for column in estimates])
         self.intervals_ = np.array([column.interval for column in estimates])
@@ -484,23 +472,6 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 f"GingerSelector: keeps nothing, because {self.path_.reason}. The next step of a "
                 "pipeline gets a table without columns. Pass min_features=1 to keep the best one."
             )
-
-
-def _with_shapes(
-    estimates: list[ColumnEstimate],
-    counts: Counts,
-    profiles: Sequence[Profile | GroupProfile],
-    how: Scoring,
-) -> list[ColumnEstimate]:
-    """The estimates, the best of them with what the columns say."""
-    result = list(estimates)
-    for j in score_order(np.array([column.score for column in estimates]))[:MOST_SHAPES].tolist():
-        profile = profiles[j]
-        met = (counts.pairs[j], profile) if isinstance(profile, GroupProfile) else None
-        column = (counts.names[j], estimates[j], counts.values[j], counts.tables[j])
-        shape = shape_of_counts(*column, how, met, classes=counts.classes)
-        result[j] = estimates[j]._replace(shape=shape)
-    return result
 
 
 # --- columns one by one, each given those before it: by the score of their joint column ---------
@@ -583,6 +554,7 @@ def forward_path(
         reason += f"no further one {lowers} the estimate"
     if forced:
         reason += f"; min_features={min_features} keeps {forced} more"
+    shapes = best_shapes(names, estimates, rows.classes, how)
     return SelectionPath(
         order=order,
         names=[names[j] for j in order],
@@ -590,7 +562,7 @@ def forward_path(
         chosen_size=size,
         reason=reason,
         unit=how.unit,
-        evidence=column_evidence(names, estimates, how.criterion.predictor),
+        evidence=column_evidence(names, estimates, how.criterion.predictor, shapes),
     )
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories import kernel, shrunk
 from holdtrue.categories.cells import Cells, class_labels, in_order, read_rows
-from holdtrue.categories.estimate import score_order
+from holdtrue.categories.estimate import best_first
 from holdtrue.categories.score import (
     CRITERIA,
     Scoring,
@@ -128,7 +128,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         profiles = list(replace(counts, kinds=kinds).profiles(self.max_bins).values())
         how = Scoring(CRITERIA[criterion], max_bins=self.max_bins, unseen=self.unseen)
         estimates = [score_column(profiles[j], how) for j in candidates]
-        best = int(score_order(np.array([column.score for column in estimates]))[0])
+        best = best_first(estimates)[0]
         j = self.column_ = int(candidates[best])
         self.score_ = estimates[best].score
         self.strength_ = float(estimates[best].estimate.strength)

@@ -28,7 +28,7 @@ from holdtrue.categories.encoding import (
     learn,
     no_column_loss,
 )
-from holdtrue.categories.estimate import ColumnEstimate, score_order
+from holdtrue.categories.estimate import ColumnEstimate, best_first
 from holdtrue.columns.bins import is_present
 from holdtrue.columns.counting import Groups, Target
 from holdtrue.columns.distinct import distinct
@@ -123,9 +123,7 @@ def same_columns(
     given = np.full(len(names), -1)
     adds, misses = np.full((2, len(names)), np.nan)
     result = {"adds_to": given, "adds": adds, "misses": misses}
-    order = score_order(np.array([column.score for column in estimates]))
-    best = [int(j) for j in order if estimates[j].beats_no_column and estimates[j].shape]
-    best = best[:_MOST_COLUMNS]
+    best = [j for j in best_first(estimates) if estimates[j].beats_no_column][:_MOST_COLUMNS]
     if len(best) < 2:
         return result
     rng = np.random.RandomState(0)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
-from itertools import islice
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-import pyarrow as pa
 from joblib import Parallel, delayed
 
 from holdtrue.categories.display import shape_chart
-from holdtrue.categories.estimate import MOST_SHAPES, ColumnEstimate, column_evidence, score_order
+from holdtrue.categories.estimate import ColumnEstimate, column_evidence, score_order
 from holdtrue.categories.pairs import same_columns
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
@@ -22,16 +20,14 @@ from holdtrue.categories.score import (
     Scoring,
     check_classes,
     check_scoring,
-    criterion_for,
     kinds_of,
     score_column,
+    scoring,
 )
-from holdtrue.categories.shape import column_shape, shape_of_counts
+from holdtrue.categories.shape import best_shapes
 from holdtrue.charts import svg
-from holdtrue.columns.bins import Outline
 from holdtrue.columns.counting import Groups, Target, check_group_count, count_groups
-from holdtrue.columns.parts import column_parts, count_in_parts
-from holdtrue.columns.values import ORDERED
+from holdtrue.columns.parts import table_parts
 from holdtrue.engine import engine_of
 from holdtrue.engine.table import EngineTable
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
@@ -48,8 +44,6 @@ __all__ = ["Ranking", "rank_columns"]
 # Rows of a ranking that are printed.
 _SHOWN = 30
 _SHAPES_SHOWN = 9
-# Rows up to which columns are looked up by how they divide the rows before they are scored.
-_FEW_ROWS = 64
 
 
 class Ranking:
@@ -331,23 +325,21 @@ def rank_columns(
     options = (max_bins, missing, unseen, min_gain_se, min_skill, alpha)
     engine = engine_of(data)
     if engine is not None:
-        names, classes, profiles = engine_columns(
+        names, how, profiles = engine_columns(
             engine,
             target,
+            groups,
             criterion=criterion,
+            options=options,
             target_type=target_type,
-            groups=groups,
             categorical_features=categorical_features,
-            max_bins=max_bins,
             sample_weight=sample_weight,
             types=types,
             encoding=encoding,
             n_jobs=n_jobs,
         )
-        how = Scoring(criterion_for(criterion, classes), *options)
-        how = how if groups is None else how._replace(new_data="new groups")
-        scored = (score_column(profile, how) for profile in profiles)
-        return Ranking(column_path(names, _estimates(names, scored), how))
+        estimates = _estimates(names, (score_column(profile, how) for profile in profiles))
+        return Ranking(column_path(names, estimates, None, how))
     table = data
     if not isinstance(data, Table):
         table = open_table(data, types=types, encoding=encoding)
@@ -368,8 +360,7 @@ def rank_columns(
         y = column_or_1d(target, warn=True)
     rows = Target.by_rule(y, target_type, sample_weight)
     check_classes(rows.classes, rows.n_samples)
-    judged_by = criterion_for(criterion, rows.classes)
-    how = Scoring(judged_by, *options)
+    how = scoring(criterion, rows.classes, groups is not None, options)
     subjects = None
     if groups is not None:
         if isinstance(groups, str):
@@ -377,16 +368,12 @@ def rank_columns(
             groups = table.column(groups)
         subjects = Groups.from_column(groups, rows)
         check_group_count(subjects.labels)
-        judged_by.check_groups()
-        how = how._replace(new_data="new groups")
     if not names:
         raise InputError("there is no column to rank beside the target.")
     kinds = kinds_of(categorical_features, names, [table.kinds[name] for name in names])
     estimates = _estimates(names, score_table(table, names, kinds, rows, how, subjects, n_jobs))
-    if table.n_rows <= _FEW_ROWS:
-        _add_shapes(estimates, lambda j: _score(table, names[j], kinds[j], rows, how, subjects))
-    path = column_path(names, estimates, how)
-    if not judged_by.in_sample:
+    path = column_path(names, estimates, rows.classes, how)
+    if not how.criterion.in_sample:
         twins = same_columns(table, names, rows, subjects, estimates, max_bins)
         path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), **twins))
     return Ranking(path)
@@ -401,17 +388,18 @@ def _name_or_rows(given: Any, names: Sequence[str]) -> Any:
 def engine_columns(
     table: EngineTable,
     target: Any,
+    groups: Any,
     *,
     criterion: str,
+    options: Sequence[Any],
     target_type: str,
-    groups: Any,
     categorical_features: Any,
-    max_bins: int,
     **only_here: Any,
-) -> tuple[list[str], tuple[Any, ...] | None, Iterator[Profile | GroupProfile]]:
-    """Names of the columns beside target and groups, classes, and profiles in that order.
+) -> tuple[list[str], Scoring, Iterator[Profile | GroupProfile]]:
+    """Names of the columns beside target and groups, how to score them, and their profiles.
 
-    ``only_here`` are options that need the rows: they must be None.
+    ``options`` are as in `scoring`; ``only_here`` are options that need the rows: they must be
+    None.
     """
     for option, value in only_here.items():
         if value is not None:
@@ -428,11 +416,9 @@ def engine_columns(
     kinds = kinds_of(categorical_features, names, [table.kinds[name] for name in names])
     read = table.target(target, target_type, groups)
     check_classes(read.classes, read.n_samples)
-    judged_by = criterion_for(criterion, read.classes)
-    if groups is not None:
-        judged_by.check_groups()
-    profiles = table.profiles(dict(zip(names, kinds, strict=True)), read, groups, max_bins)
-    return names, read.classes, (profile for _, profile in profiles)
+    how = scoring(criterion, read.classes, groups is not None, options)
+    profiles = table.profiles(dict(zip(names, kinds, strict=True)), read, groups, how.max_bins)
+    return names, how, (profile for _, profile in profiles)
 
 
 def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[ColumnEstimate]:
@@ -456,20 +442,26 @@ def score_table(
     groups: Groups | None = None,
     n_jobs: int | None = None,
 ) -> Iterator[ColumnEstimate]:
-    """Estimates of some columns of a table, in their order; without shapes if rows are few."""
-    jobs = zip(names, kinds, strict=True)
-    if table.n_rows <= _FEW_ROWS:
-        return _scored_once(
-            table,
-            jobs,
-            lambda name, kind: _score(table, name, kind, target, how, groups, with_shape=False),
-        )
+    """Estimates of some columns of a table, in their order."""
+    n_rows, known = target.n_samples, (target.classes, how.max_bins)
+
+    def score(name: str, kind: str) -> ColumnEstimate:
+        """Rows to counts to profile to score, for one column."""
+        profile: Profile | GroupProfile
+        if groups is None:
+            parts = table_parts(table, kind, name, target)
+            profile = Profile.from_parts(kind, parts, n_rows, *known, keep_values=True)
+        else:
+            counted = count_groups(name, table.column(name), target, groups)
+            profile = GroupProfile.from_pairs(kind, *counted, *known, groups.sums, keep_values=True)
+        return score_column(profile, how)
+
     if n_jobs in (None, 1):
         # One column at a time: its counts are dropped before the next is read.
-        return (_score(table, name, kind, target, how, groups) for name, kind in jobs)
+        return map(score, names, kinds)
     return _scored_in_threads(
         Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator"),
-        [delayed(_score)(table, name, kind, target, how, groups) for name, kind in jobs],
+        [delayed(score)(name, kind) for name, kind in zip(names, kinds, strict=True)],
         # The longest first, so that none runs alone at the end.
         sorted(range(len(kinds)), key=lambda j: (-table.n_bytes(names[j]), kinds[j] != "category")),
     )
@@ -486,83 +478,10 @@ def _scored_in_threads(run: Parallel, jobs: list[Any], order: list[int]) -> Iter
             n_given += 1
 
 
-def _scored_once(
-    table: Table, jobs: Iterable[tuple[str, str]], score: Callable[[str, str], ColumnEstimate]
-) -> Iterator[ColumnEstimate]:
-    """Estimates of columns of few rows; those that divide the rows in the same way share one."""
-    known: dict[tuple[str, bytes], ColumnEstimate] = {}
-    for name, kind in jobs:
-        codes = _row_codes(kind, table.column(name))
-        if codes is None:
-            yield score(name, kind)
-            continue
-        if (kind, codes) not in known:
-            known[kind, codes] = score(name, kind)
-        yield known[kind, codes]
-
-
-def _row_codes(kind: str, column: Any) -> bytes | None:
-    """The value of each row as a number, 0 if missing; values with an order by their rank.
-
-    None where Python's equality of values may not be that of `distinct`.
-    """
-    if isinstance(column, np.ndarray) or pa.types.is_temporal(column.type):
-        return None
-    values = [None if value != value else value for value in column.to_pylist()]
-    different = dict.fromkeys(value for value in values if value is not None)
-    in_order = sorted(different) if kind in ORDERED else different
-    codes = {value: code for code, value in enumerate(in_order, 1)}
-    return bytes(codes.get(value, 0) for value in values)
-
-
-def _add_shapes(estimates: list[ColumnEstimate], score: Callable[[int], ColumnEstimate]) -> None:
-    """Score the best columns that predict once more, for their shapes."""
-    order = score_order(np.array([column.score for column in estimates]))
-    best = (j for j in order.tolist() if estimates[j].beats_no_column)
-    for j in islice(best, MOST_SHAPES):
-        estimates[j] = score(j)
-
-
-def _score(
-    table: Table,
-    name: str,
-    kind: str,
-    target: Target,
-    how: Scoring,
-    groups: Groups | None,
-    *,
-    with_shape: bool = True,
-) -> ColumnEstimate:
-    """Rows to counts to profile to score, for one column."""
-    if groups is not None:
-        values, pairs, sums = count_groups(name, table.column(name), target, groups)
-        of_groups = GroupProfile.from_pairs(
-            kind, values, pairs, sums, target.classes, how.max_bins, groups.sums
-        )
-        estimate = score_column(of_groups, how)
-        if not with_shape:
-            return estimate
-        met = (pairs, of_groups)
-        shape = shape_of_counts(name, estimate, values, sums, how, met, classes=target.classes)
-        return estimate._replace(shape=shape)
-    parts = None
-    if table.n_rows == len(target.codes):
-        parts = count_in_parts(table, name, target)
-    if parts is None:
-        parts = column_parts(kind, name, table.column(name), target)
-    outline = Outline() if with_shape else None
-    profile = Profile.from_parts(
-        kind, parts, target.n_samples, target.classes, how.max_bins, outline
-    )
-    estimate = score_column(profile, how)
-    if outline is None:
-        return estimate
-    return estimate._replace(shape=column_shape(name, estimate, profile, outline, how))
-
-
 def column_path(
     names: Sequence[str],
     estimates: Sequence[ColumnEstimate],
+    classes: tuple[Any, ...] | None,
     how: Scoring,
     n_features_to_select: int | None = None,
     min_features: int = 0,
@@ -571,7 +490,8 @@ def column_path(
 
     By default the columns that beat no column are kept; the best ``min_features`` in any case.
     """
-    evidence = column_evidence(names, estimates, how.criterion.predictor)
+    shapes = best_shapes(names, estimates, classes, how)
+    evidence = column_evidence(names, estimates, how.criterion.predictor, shapes)
     order = score_order(evidence.scores)
     if n_features_to_select is None:
         order = order[np.argsort(~evidence.predicts[order], kind="stable")]

@@ -76,14 +76,6 @@ class Criterion:
         """Place of the best reading, and its estimate, with whole groups left out."""
         raise NotImplementedError
 
-    def check_groups(self) -> None:
-        """Refuse to leave groups out where no row is."""
-        if self.in_sample:
-            raise InputError(
-                f"criterion={self.name!r} judges the rows of the fit and leaves no group out. "
-                "Pass criterion='log_loss', or no groups."
-            )
-
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
@@ -282,6 +274,23 @@ class Scoring(NamedTuple):
         return gain is None or gain[0] > math.sqrt(2 * math.log(n_tried)) * gain[1]
 
 
+def scoring(
+    criterion: str, classes: tuple[Any, ...] | None, has_groups: bool, options: Sequence[Any] = ()
+) -> Scoring:
+    """How columns are scored by a criterion, given what there is to predict.
+
+    ``options`` are fields of `Scoring` after the criterion.
+    """
+    judged_by = criterion_for(criterion, classes)
+    if has_groups and judged_by.in_sample:
+        raise InputError(
+            f"criterion={criterion!r} judges the rows of the fit and leaves no group out. "
+            "Pass criterion='log_loss', or no groups."
+        )
+    new_data = "new groups" if has_groups else "new rows"
+    return Scoring(judged_by, *options)._replace(new_data=new_data)
+
+
 def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimate:
     """Estimate of one column by the best of the ways to read it."""
     criterion = how.criterion
@@ -297,17 +306,17 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
             seen.n_values, seen.n_values, 0, 0, False, criterion.in_sample, how.new_data,
         )  # fmt: skip
     best, estimate = best_of(tables, how.unseen)
+    beats_no_column = estimate.gain > max(
+        how.min_gain_se * estimate.gain_standard_error,
+        max(how.least_skill, 1e-12) * estimate.no_column,  # the least is beyond rounding
+    )
     rows_once = tables[best].rows_once if profile.kind == "number" else seen.rows_once
     return ColumnEstimate(
         kind=profile.kind,
         estimate=estimate,
         interval=estimate.interval(how.alpha),
         gain_interval=estimate.gain_interval(how.alpha),
-        beats_no_column=estimate.gain
-        > max(
-            how.min_gain_se * estimate.gain_standard_error,
-            max(how.least_skill, 1e-12) * estimate.no_column,  # the least is beyond rounding
-        ),
+        beats_no_column=beats_no_column,
         coverage=1 - rows_once / seen.n_rows,
         n_values=seen.n_values,
         n_once=seen.n_once,
@@ -316,6 +325,7 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
         is_group_like=isinstance(profile, Profile) and looks_like_group(profile),
         in_sample=criterion.in_sample,
         new_data=how.new_data,
+        outline=profile.outline_of(best) if beats_no_column else None,
     )
 
 

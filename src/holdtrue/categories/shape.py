@@ -8,7 +8,7 @@ Notation
 q_k, a    share of class k of a value, shrunk by the strength a
 n, M_2    rows of a value; sum of squares about its mean
 σ²        mean square within values
-d         what groups of rows do to a variance, `design_effect`; 1 without groups
+d         what groups of rows do to a variance, `Outline.spread`; 1 without groups
 ========  =========================================================================================
 
 Departures
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from holdtrue.categories.estimate import ColumnEstimate
+from holdtrue.categories.estimate import MOST_SHAPES, ColumnEstimate, best_first
 from holdtrue.categories.score import Scoring
 from holdtrue.categories.shrunk import column_total, prior, shares
 from holdtrue.categories.shrunk_mean import shrunk_means
@@ -36,73 +36,46 @@ from holdtrue.columns.bins import (
     Outline,
     grouped_moments,
     holds_moments,
-    row_sums,
     rows_by_value,
-    whole_part,
 )
 from holdtrue.columns.values import ORDERED
 from holdtrue.evidence import Shape
-from holdtrue.sums import Profile
-from holdtrue.sums.group_profile import GroupProfile, GroupTable, sums_by_value
 
 _LEAST_STRENGTH = 0.5
 _MIDNIGHT = re.compile(r"[ T]00:00:00(\.0+)?Z?$")
 
 
-def shape_of_counts(
-    name: str,
-    column: ColumnEstimate,
-    values: Any,
-    table: np.ndarray,
-    how: Scoring,
-    groups: tuple[np.ndarray, GroupProfile] | None = None,
-    *,
+def best_shapes(
+    names: Sequence[str],
+    estimates: Sequence[ColumnEstimate],
     classes: tuple[Any, ...] | None,
-) -> Shape | None:
-    """Shape of a column that is counted by value, or by value and group.
-
-    ``groups`` are the index of value and group of each row of the table, and the column's profile.
-    """
-    if not column.beats_no_column:
-        return None
-    spread = 1.0
-    if groups is not None:
-        spread = design_effect(groups[1].read()[1][column.reading])
-        table = sums_by_value(groups[0][:, 0], len(values), table)
-    outline, n_rows = Outline(), float(rows_by_value(table).sum())
-    parts = [whole_part(column.kind, values, table)]
-    profile = Profile.from_parts(column.kind, parts, n_rows, classes, how.max_bins, outline)
-    return column_shape(name, column, profile, outline, how, spread)
+    how: Scoring,
+) -> tuple[Shape, ...]:
+    """Shapes of the best columns that predict and whose values are known, the best first."""
+    shown = [j for j in best_first(estimates) if estimates[j].outline is not None][:MOST_SHAPES]
+    return tuple(column_shape(names[j], estimates[j], classes, how) for j in shown)
 
 
 def column_shape(
-    name: str,
-    column: ColumnEstimate,
-    profile: Profile,
-    outline: Outline,
-    how: Scoring,
-    spread: float = 1.0,
-) -> Shape | None:
-    """Shape of a column; None where it does not predict.
+    name: str, column: ColumnEstimate, classes: tuple[Any, ...] | None, how: Scoring
+) -> Shape:
+    """Shape of a column that predicts.
 
     Values without an order are the most frequent ones, and the others together. Values with an
     order are those of the bins, or all of them where they are few.
-
-    ``spread`` is the design effect of groups.
     """
-    strength = column.estimate.strength
-    if not column.beats_no_column or column.n_values < 2 or math.isinf(strength):
-        return None
+    outline, strength = column.outline, column.estimate.strength
+    assert outline is not None
     strength = _LEAST_STRENGTH if math.isnan(strength) else strength
-    missing = profile.missing if how.missing == "category" else profile.missing[:0]
+    missing = outline.missing if how.missing == "category" else outline.missing[:0]
     ticks: list[str] = []
-    reading = _ordered_reading(column, profile, outline)
+    reading = _ordered_reading(column, outline)
     if reading is None:
-        labels, table = _frequent(outline, column.n_values - len(missing), column.kind in ORDERED)
+        labels, table = _frequent(outline, column.kind in ORDERED)
     else:
-        table = profile.bins[reading]
-        edges = outline.edges(outline.bin_ends[reading])
-        is_each = len(table) == int(profile.repeats.sum())  # a bin is a value
+        ends, table = outline.bins[reading]
+        edges = outline.edges(ends)
+        is_each = len(table) == outline.n_values  # a bin is a value
         ticks = labels = texts(edges[1:] if is_each else edges)
         if not is_each:
             between = [f"{low} to {high}" for low, high in pairwise(labels[1:])]
@@ -110,38 +83,38 @@ def column_shape(
     table = np.concatenate([table, missing])
     labels = [*labels, *["missing"] * len(missing)]
     n = rows_by_value(table).astype(np.float64)
-    if profile.classes is None:
+    if classes is None:
         of, numbers = "mean", shrunk_means(table, strength)
         whole = float(n @ table[:, 1] / n.sum())
-        low, high = mean_interval(numbers, table, strength, how.alpha, spread)
+        low, high = mean_interval(numbers, table, strength, how.alpha, outline.spread)
     else:
         total = column_total(table)
         q, in_all = shares(table, total, strength), prior(total)
         k = 1
         if len(in_all) > 2:  # the class about which the column says most
             k = int(np.argmax(n @ np.square(q - in_all) / (in_all * (1 - in_all))))
-        of, numbers, whole = f"share of {str(profile.classes[k])!r}", q[:, k], float(in_all[k])
-        low, high = share_interval(numbers, n, strength, how.alpha, spread)
+        of, numbers, whole = f"share of {str(classes[k])!r}", q[:, k], float(in_all[k])
+        low, high = share_interval(numbers, n, strength, how.alpha, outline.spread)
     return Shape(name, of, tuple(labels), tuple(ticks), numbers, low, high, n, whole)
 
 
-def _ordered_reading(column: ColumnEstimate, profile: Profile, outline: Outline) -> int | None:
+def _ordered_reading(column: ColumnEstimate, outline: Outline) -> int | None:
     """Index of the bins that show the column; None for values without an order, or too many."""
-    if column.kind not in ORDERED or not profile.bins:
+    if column.kind not in ORDERED or not outline.bins:
         return None
     if column.n_bins:
         return column.reading - (column.kind != "number")
-    is_whole = len(profile.bins[-1]) == int(profile.repeats.sum())
-    return len(profile.bins) - 1 if is_whole else None
+    is_whole = len(outline.bins[-1][1]) == outline.n_values
+    return len(outline.bins) - 1 if is_whole else None
 
 
-def _frequent(outline: Outline, n_values: int, is_number: bool) -> tuple[list[str], np.ndarray]:
+def _frequent(outline: Outline, is_number: bool) -> tuple[list[str], np.ndarray]:
     """The most frequent values in words, and the others together; and their table."""
     order = list(range(len(outline.frequent)))
     if is_number:
         order.sort(key=lambda i: outline.frequent[i])
     labels, table = texts([outline.frequent[i] for i in order]), outline.tables[order]
-    n_others = n_values - len(labels)
+    n_others = outline.n_values - len(labels)
     if not n_others:
         return labels, table
     labels = [*labels, f"{n_others:,} other" + "s" * (n_others > 1)]
@@ -204,20 +177,3 @@ def mean_interval(
     variance = (m2 + (strength + 1) * within) / (n + strength)
     radius = -float(ndtri(alpha / 2)) * np.sqrt(spread * variance / (n + strength))
     return means - radius, means + radius
-
-
-def design_effect(table: GroupTable) -> float:
-    """How much larger the variances of a value's share or mean are for groups than for rows.
-
-    ``Σ u²`` over values and groups, u what a group has beyond its value, divided by the same of
-    rows; at least 1.
-    """
-    if holds_moments(table.sums):
-        moments = sums_by_value(table.value, int(table.value.max()) + 1, table.sums)
-        u = table.sums[:, :1] * (table.sums[:, 1] - moments[table.value, 1])[:, None]
-        of_rows = float(moments[:, 2].sum())
-    else:
-        q = table.by_value / np.maximum(table.rows_by_value, 1)[:, None]
-        u = table.sums - row_sums(table.sums)[:, None] * q[table.value]
-        of_rows = float((table.by_value * (1 - q)).sum())
-    return max(float(np.vdot(u, u)) / of_rows, 1.0) if of_rows > 0 else 1.0

@@ -70,7 +70,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdtrue.categories.estimate import Estimate
-from holdtrue.categories.kernel import row_sums, unseen_cost
+from holdtrue.categories.kernel import unseen_cost
 
 STRENGTHS = (*(2.0**power for power in range(-1, 10)), math.inf)
 LOSSES = ("log_loss", "brier", "error")
@@ -177,14 +177,14 @@ def tie_pairs(
 
 def prior(total: np.ndarray) -> np.ndarray:
     """``π_k = (N_k + 1/K)/(N + 1)``, shares where the value says nothing."""
-    N = row_sums(total)[:, None] if total.ndim == 2 else total.sum()
+    N = sizes_of(total)[..., None]
     return (total + 1 / total.shape[-1]) / (N + 1)
 
 
 def shares(counts: np.ndarray, total: np.ndarray, strength: float) -> np.ndarray:
     """Shares of the classes, ``q_k = (c_k + a π_k)/(n + a)``; π for a value not seen."""
     s, t = pair(strength)
-    return (s * counts + t * prior(total)) / (s * row_sums(counts) + t)[:, None]
+    return (s * counts + t * prior(total)) / (s * sizes_of(counts) + t)[:, None]
 
 
 def likeliest(counts: np.ndarray, total: np.ndarray, strength: float) -> np.ndarray:
@@ -217,6 +217,7 @@ class ClassCells(NamedTuple):
     # row, label, shape (n_cells,)
     row: np.ndarray
     label: np.ndarray
+    sizes: np.ndarray  # shape (n_rows,): rows of the sample with a value of each row
     # c, n, shape (n_cells,): rows of the value in the cell; rows of the value
     c: np.ndarray
     n: np.ndarray
@@ -231,7 +232,13 @@ def cells_of(counts: np.ndarray, repeats: np.ndarray | None = None) -> ClassCell
     label = place - row * counts.shape[1]
     c = counts.ravel()[place]
     weight = c if repeats is None else c * repeats[row]
-    return ClassCells(counts, repeats, row, label, c, row_sums(counts)[row], weight)
+    sizes = sizes_of(counts)
+    return ClassCells(counts, repeats, row, label, sizes, c, sizes[row], weight)
+
+
+def sizes_of(counts: np.ndarray) -> np.ndarray:
+    """Rows of the sample with a value of each row, as floats: exact, as counts are whole."""
+    return counts @ np.ones(counts.shape[-1])
 
 
 def parts_of(
@@ -513,7 +520,7 @@ def value_pairs(loss: str, cells: ClassCells, total: np.ndarray, strength: float
     """Sum of ``b_ij b_ji`` over rows of the same value."""
     if math.isinf(strength):
         return 0.0
-    counts, n = cells.counts, row_sums(cells.counts)
+    counts, n = cells.counts, cells.sizes
     if loss == "error":
         first, second, behind = _leaders(counts, total, strength)
         terms = tie_pairs(first, second, behind, shared=False)
@@ -547,7 +554,7 @@ def prior_pairs(
     strength: float,
 ) -> float:
     """Sum of ``b_ij b_ji`` over all rows, as far as their shares rest on the prior."""
-    n = row_sums(counts)
+    n = sizes_of(counts)
     n_all = n if repeats is None else n * repeats
     N = float(total.sum())
     if loss == "error":  # a value seen once is left to the prior
@@ -632,7 +639,7 @@ def estimate_rule(
 
 def _value_pairs(criterion: str, cells: ClassCells) -> float:
     """Sum of ``b_ij b_ji`` over rows of the same value."""
-    counts, n = cells.counts, row_sums(cells.counts)
+    counts, n = cells.counts, cells.sizes
     if criterion == "ginger":
         several = np.maximum(n, 2)
         terms = several / (several - 1) * share_pairs("ginger", counts / several[:, None])

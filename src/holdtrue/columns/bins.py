@@ -175,25 +175,34 @@ def value_order(values: Any) -> Any:
 
 
 class Outline:
-    """The most frequent values of a column, and the values at which its bins end.
+    """The most frequent values of a column, and its bins with the values at which they end.
 
     Attributes
     ----------
     frequent : list
         Values that are not missing, the most frequent first.
     tables : ndarray of shape (n_frequent, width)
+    n_values : int
+        Values that are not missing.
     total : ndarray of shape (1, width)
-        Of all values that are not missing.
-    bin_ends : list of ndarray of int
-        For every number of bins: index of the last value of each bin among the values in order.
+        Of all of them.
+    missing : ndarray of shape (0, width) or (1, width)
+        Of the missing value.
+    bins : list of (ndarray of int, ndarray of shape (n_bins, width))
+        For every number of bins: index of the last value of each bin among the values in order, and
+        table of the bins.
+    spread : float
+        How much larger the variance of what a value says is for groups than for rows.
     """
 
     def __init__(self) -> None:
         self.frequent: list[Any] = []
         self.tables = np.zeros((0, 0))
-        self.total = np.zeros((0, 0))
-        self.bin_ends: list[np.ndarray] = []
-        self._n_values = 0
+        self.n_values = 0
+        self.total: np.ndarray = np.zeros((0, 0))
+        self.missing: np.ndarray = np.zeros((0, 0))
+        self.bins: list[tuple[np.ndarray, np.ndarray]] = []
+        self.spread = 1.0
         self._first: list[Any] = []
         self._named: list[Any] = []  # values at some ends, and their indices
         self._at: list[np.ndarray] = []
@@ -214,8 +223,8 @@ class Outline:
         if ends is not None:
             self._first = self._first or _taken(part, np.array([0]))
             self._named += _taken(part, ends)
-            self._at.append(self._n_values + ends)
-        self._n_values += len(table)
+            self._at.append(self.n_values + ends)
+        self.n_values += len(table)
         total = sum_between(table, np.array([len(table) - 1]))
         if len(self.total):
             total = sum_between(np.concatenate([self.total, total]), np.array([1]))

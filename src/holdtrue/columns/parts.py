@@ -27,7 +27,7 @@ from holdtrue.columns.counting import (
     typed_numbers,
     within,
 )
-from holdtrue.columns.distinct import is_text, mostly_differ, text_groups
+from holdtrue.columns.distinct import is_long_text, is_text, mostly_differ, text_groups
 from holdtrue.columns.hashed_texts import hashed_counts
 
 if TYPE_CHECKING:
@@ -58,6 +58,14 @@ class ColumnSource(Protocol):
         """Record batches of some columns."""
 
 
+def table_parts(source: ColumnSource, kind: str, name: str, target: Target) -> Iterator[Part]:
+    """Parts of a column of a table, which is read in parts where it has very many rows."""
+    parts = None
+    if source.n_rows == len(target.codes):
+        parts = count_in_parts(source, name, target)
+    return column_parts(kind, name, source.column(name), target) if parts is None else parts
+
+
 def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[Part]:
     """Parts of a column in memory; parameters as in `whole_part` and `count_column`."""
     numbers = number_counts(column, target, PART)
@@ -67,11 +75,12 @@ def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[
             yield Part(table, missing, values)
             missing = missing[:0]
         return
-    keyed = text_counts(column, target)
+    is_long = is_long_text(column)
+    keyed = text_counts(column, target) if is_long else None
     if keyed is not None:
         yield Part(keyed.counts, keyed.missing, pa.array(keyed.first), column)
         return
-    groups = text_groups(column)
+    groups = text_groups(column) if is_long else None
     if groups is not None:
         yield _text_part(column, groups, target)
     else:

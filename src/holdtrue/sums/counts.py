@@ -305,12 +305,19 @@ class Counts:
         columns = zip(self.names, self.kinds, self.values, self.tables, strict=True)
         if self.groups is not None:
             return {
-                name: GroupProfile.from_pairs(kind, values, pairs, table, self.classes, max_bins)
+                name: GroupProfile.from_pairs(
+                    kind, values, pairs, table, self.classes, max_bins, keep_values=True
+                )
                 for (name, kind, values, table), pairs in zip(columns, self.pairs, strict=True)
             }
         return {
             name: Profile.from_parts(
-                kind, [whole_part(kind, values, table)], self.n_samples, self.classes, max_bins
+                kind,
+                [whole_part(kind, values, table)],
+                self.n_samples,
+                self.classes,
+                max_bins,
+                keep_values=True,
             )
             for name, kind, values, table in columns
         }

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from holdtrue.columns.bins import BinCounter, grouped_moments, holds_moments, row_sums, value_order
+from holdtrue.columns.bins import (
+    BinCounter,
+    Outline,
+    Part,
+    grouped_moments,
+    holds_moments,
+    row_sums,
+    rows_by_value,
+    value_order,
+)
 from holdtrue.columns.counting import distinct_keys, loops_pay
 from holdtrue.columns.values import ORDERED, is_missing
 from holdtrue.sums.profile import Seen
@@ -92,6 +101,23 @@ class GroupTable:
         """Rows whose value no other group has."""
         return self.seen().rows_once
 
+    @property
+    def design_effect(self) -> float:
+        """How much larger the variances of a value's share or mean are for groups than for rows.
+
+        ``Σ u²`` over values and groups, u what a group has beyond its value, divided by the same of
+        rows; at least 1.
+        """
+        if holds_moments(self.sums):
+            moments = sums_by_value(self.value, int(self.value.max()) + 1, self.sums)
+            u = self.sums[:, :1] * (self.sums[:, 1] - moments[self.value, 1])[:, None]
+            of_rows = float(moments[:, 2].sum())
+        else:
+            q = self.by_value / np.maximum(self.rows_by_value, 1)[:, None]
+            u = self.sums - row_sums(self.sums)[:, None] * q[self.value]
+            of_rows = float((self.by_value * (1 - q)).sum())
+        return max(float(np.vdot(u, u)) / of_rows, 1.0) if of_rows > 0 else 1.0
+
     def seen(self) -> Seen:
         """How often values come back in another group."""
         sizes, n_groups = self.rows_by_value, self.n_by_value
@@ -148,6 +174,8 @@ class GroupProfile:
     has_missing: bool
     # For every number of bins, the index of the last value of each; the missing value has one more
     ends: tuple[np.ndarray, ...] = ()
+    max_bins: int = 64
+    values: Any = None  # those that are not missing, in the order of their codes; None: not kept
 
     @classmethod
     def from_pairs(
@@ -159,6 +187,8 @@ class GroupProfile:
         classes: tuple[Any, ...] | None,
         max_bins: int = 64,
         by_group: np.ndarray | None = None,
+        *,
+        keep_values: bool = False,
     ) -> GroupProfile:
         """Profile of a column from its sums by value and group.
 
@@ -173,6 +203,8 @@ class GroupProfile:
         max_bins : int
         by_group : ndarray of float64, shape (n_groups, n_classes), optional
             Sums over the values, the same for every column; for a numeric target, rows alone.
+        keep_values : bool
+            Whether an outline is wanted.
         """
         value, group = map(np.ascontiguousarray, pairs.T)
         if (value[1:] < value[:-1]).any():  # a database gives them in any order
@@ -180,19 +212,25 @@ class GroupProfile:
             value, group, sums = value[order], group[order], sums[order]
         by_value = GroupTable.from_codes(value, group, sums, by_group)
         missing = is_missing(values)
-        if kind not in ORDERED or missing.all():
-            if missing[:-1].any():
-                by_value = _relabelled(by_value, np.argsort(missing, kind="stable"))
-            return cls(kind, classes, by_value, bool(missing.any()))
-        order = value_order(values)
-        if not isinstance(order, slice):
-            by_value = _relabelled(by_value, np.append(order, np.flatnonzero(missing)))
         n_present = len(values) - int(missing.sum())
-        n_rows = by_value.rows_by_value[:n_present].astype(np.int64)
-        counter = BinCounter(float(n_rows.sum()), max_bins)
-        counter.add(n_rows[:, None])
-        ends = tuple(places for places, _ in counter.bins())
-        return cls(kind, classes, by_value, bool(missing.any()), ends)
+        has_order = kind in ORDERED and n_present > 0
+        places: Any = slice(0, n_present)  # of the values that are not missing, in their order
+        if has_order:
+            places = value_order(values)
+        elif missing[:-1].any():
+            places = np.flatnonzero(~missing)
+        if not isinstance(places, slice):
+            by_value = _relabelled(by_value, np.append(places, np.flatnonzero(missing)))
+        ends: tuple[np.ndarray, ...] = ()
+        if has_order:
+            n_rows = by_value.rows_by_value[:n_present].astype(np.int64)
+            counter = BinCounter(float(n_rows.sum()), max_bins)
+            counter.add(n_rows[:, None])
+            ends = tuple(last for last, _ in counter.bins())
+        kept = None
+        if keep_values:
+            kept = values[places] if isinstance(places, slice) else values.take(places)
+        return cls(kind, classes, by_value, bool(missing.any()), ends, max_bins, kept)
 
     @property
     def n_samples(self) -> int:
@@ -227,6 +265,24 @@ class GroupProfile:
         if self.kind != "number" or not self.ends:
             tables.insert(0, by_value)
         return by_value.seen(), tables
+
+    def outline_of(self, reading: int) -> Outline | None:
+        """What shows the column's values in one of its readings; None where they are not known."""
+        if self.values is None:
+            return None
+        n_present = len(self.values)
+        known = self.by_value
+        table = sums_by_value(known.value, n_present + self.has_missing, known.sums)
+        outline, ends = Outline(), None
+        outline.missing = table[n_present:]
+        table = table[:n_present]
+        if self.kind in ORDERED:
+            counter = BinCounter(float(rows_by_value(table).sum()), self.max_bins)
+            ends = counter.add(table)
+            outline.bins = counter.bins()
+        outline.add(Part(table, outline.missing, self.values), ends)
+        outline.spread = self.read()[1][reading].design_effect
+        return outline
 
 
 def _relabelled(table: GroupTable, order: np.ndarray) -> GroupTable:

@@ -92,6 +92,8 @@ class Profile:
         The same of the column's bins, for every number of bins that is tried.
     center : float
         What the means of values are measured from, with a numeric target.
+    outline : Outline, optional
+        What shows the column's values. It is not written as bytes, and not added.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Profile:
     missing: np.ndarray
     bins: tuple[np.ndarray, ...] = ()
     center: float = 0.0
+    outline: Outline | None = None
 
     @speaks
     def __post_init__(self) -> None:
@@ -142,7 +145,8 @@ class Profile:
         n_rows: float,
         classes: tuple[Any, ...] | None,
         max_bins: int = 64,
-        outline: Outline | None = None,
+        *,
+        keep_values: bool = False,
     ) -> Profile:
         """Profile of a column from its table, in one part or in several.
 
@@ -155,13 +159,14 @@ class Profile:
             Rows of all parts together, missing ones included.
         classes : tuple or None
         max_bins : int
-        outline : Outline, optional
-            To be filled with what shows the column's values; the parts must have theirs.
+        keep_values : bool
+            Whether to make an outline of the values; the parts must have theirs.
         """
         width = N_MOMENTS if classes is None else len(classes)
         missing = np.zeros((0, width), dtype=np.float64 if classes is None else np.int64)
         counter: BinCounter | None = None
         sums: list[_Sums] = []
+        outline = Outline() if keep_values else None
         parts = iter(parts)
         while (part := next(parts, None)) is not None:
             if len(part.missing):
@@ -178,9 +183,9 @@ class Profile:
         rows, repeats, center = _added(sums)
         readings = counter.bins() if counter else []
         if outline is not None:
-            outline.bin_ends = [ends for ends, _ in readings]
+            outline.bins, outline.missing = readings, missing
         bins = tuple(table for _, table in readings)
-        return cls(kind, classes, rows, repeats, missing, bins, center or 0.0)
+        return cls(kind, classes, rows, repeats, missing, bins, center or 0.0, outline)
 
     @property
     def n_samples(self) -> int:
@@ -227,6 +232,10 @@ class Profile:
                 rows = np.stack([c, *terms], axis=1)
             ways.append(ProfileTable(len(table), rows, np.ones(len(rows), dtype=np.int64)))
         return seen, ways
+
+    def outline_of(self, reading: int) -> Outline | None:
+        """What shows the column's values in one of its readings; None where they are not known."""
+        return self.outline
 
     @property
     def _sums(self) -> _Sums:

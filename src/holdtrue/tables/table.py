@@ -199,7 +199,8 @@ class Table:
     @speaks
     def column(self, name: str) -> Any:
         """The column of that name: Arrow, or an array of objects where a frame mixes types."""
-        self.check_name(name)
+        if not self.has(name):
+            self.check_name(name)
         self._check_plain([name])
         return self._source.column(name)
 
