@@ -12,7 +12,7 @@ from holdtrue import NestedRegressor
 from holdtrue.datasets import make_curve
 from holdtrue.model_size import average as module
 from holdtrue.model_size.bases import Rows
-from holdtrue.model_size.bayes import Grid, Sample, posterior
+from holdtrue.model_size.bayes import Grid, Sample, fit_posterior, posterior
 from holdtrue.model_size.cautions import far_targets
 from holdtrue.model_size.kernel import joint_triangle
 from holdtrue.model_size.table import CRITERIA
@@ -38,10 +38,10 @@ def posteriors(curve, monkeypatch):
     known = []
 
     def kept(*arguments):
-        known.append(posterior(*arguments))
+        known.append(fit_posterior(*arguments))
         return known[-1]
 
-    monkeypatch.setattr(module, "posterior", kept)
+    monkeypatch.setattr(module, "fit_posterior", kept)
     NestedRegressor(random_state=0).fit(curve.X, curve.y)
     return known
 

@@ -9,7 +9,8 @@ from scipy.stats import gaussian_kde
 
 from holdtrue.model_size import kernel
 from holdtrue.model_size.bases import fourier, legendre
-from holdtrue.model_size.table import CRITERIA, UNITS, criteria
+from holdtrue.model_size.bayes import bayes
+from holdtrue.model_size.table import CRITERIA, UNITS
 
 
 def problem(n=12, n_terms=5, seed=0, weights=False):
@@ -25,7 +26,7 @@ def problem(n=12, n_terms=5, seed=0, weights=False):
 def fitted(**options):
     terms, y, weight, unlabelled = problem(**options)
     fit = kernel.nested_fit(terms, y, weight)
-    return fit, kernel.moment_factor([unlabelled])
+    return fit, kernel.moment_triangle(unlabelled) / np.sqrt(len(unlabelled))
 
 
 # --- by hand ------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def test_dee_is_the_trace_form_of_the_paper():
 def test_adj_is_its_definition():
     terms, y, weight, unlabelled = problem(weights=True)
     fit = kernel.nested_fit(terms, y, weight)
-    C_half = kernel.moment_factor([unlabelled])
+    C_half = kernel.moment_triangle(unlabelled) / np.sqrt(len(unlabelled))
     path = kernel.coefficient_path(fit)
     expected = [fit.remp[0]]
     for size in range(1, 5):
@@ -195,8 +196,10 @@ NAMES = [name for name in CRITERIA if name != "cv"]
 
 def table(terms, y, weight, unlabelled, variance=0.5):
     fit = kernel.nested_fit(terms, y, weight)
-    C_half = kernel.moment_factor([unlabelled])
-    return criteria(fit, C_half, variance, np.ones(len(fit.z)))
+    C_half = kernel.moment_triangle(unlabelled) / np.sqrt(len(unlabelled))
+    S = kernel.spread(fit, C_half[:, fit.kept])
+    table = kernel.criteria(fit, S, variance, np.ones(len(fit.z)))
+    return {**table, "bayes": bayes(fit, C_half, S)}
 
 
 def test_weights_are_repetitions():
@@ -283,8 +286,11 @@ def test_dee_and_adj_keep_their_digits_where_terms_nearly_depend_on_each_other()
 
 def test_parts_of_the_unlabelled_rows_add_up():
     unlabelled = problem()[3]
-    whole = kernel.moment_factor([unlabelled])
-    parts = kernel.moment_factor(np.array_split(unlabelled, [3, 20]))
+    whole = kernel.moment_triangle(unlabelled) / np.sqrt(len(unlabelled))
+    parts = None
+    for part in np.array_split(unlabelled, [3, 20]):
+        parts = kernel.moment_triangle(part, parts)
+    parts = parts / np.sqrt(len(unlabelled))
     np.testing.assert_allclose(parts.T @ parts, whole.T @ whole)
     np.testing.assert_allclose(whole.T @ whole, unlabelled.T @ unlabelled / len(unlabelled))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,15 +11,14 @@ from scipy.special import logsumexp
 from sklearn.utils import gen_batches
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bases import Basis, IntervalBasis, Rows, TransformerBasis, constant_basis
-from holdtrue.model_size.bayes import Posterior, Sample, equal_grid, mixture, posterior, prior_grid
+from holdtrue.model_size.bases import Basis, Rows, TransformerBasis, constant_basis
+from holdtrue.model_size.bayes import Posterior, fit_posterior, mixture
 from holdtrue.model_size.folds import sorted_rows
 
 _N_DRAWS = 1000
 _FEW_UNLABELED = 30
 _FEW_VALUES = 3
 _BATCH = 10_000
-_BANDS = 8
 _MARGIN = 0.1  # of the range of y, beyond which no prediction goes
 # Bases are weighed by this power of their evidence: they share most of what they get wrong, and
 # none is right.
@@ -33,77 +33,54 @@ class Candidate(NamedTuple):
 
     basis: Basis
     terms: np.ndarray  # shape (n_rows, D): at the labelled rows
-    # From `moment_factor`, over inputs like those to come; a process has its prior whatever they
+    # From `moment_triangle`, over inputs like those to come; a process has its prior whatever they
     # are.
     C_half: np.ndarray | None
 
 
-def fit_candidates(
-    unfitted: dict[str, Basis],
-    rows: Rows,
-    max_terms: int,
-    rng: np.random.RandomState,
-    *,
-    widened: bool,
-    averaged: bool,
+def look_elsewhere(
+    fitted: dict[str, Basis], rows: Rows, rng: np.random.RandomState, *, averaged: bool
 ) -> dict[str, Candidate]:
-    """The bases fitted to the rows, by name; without those that say the same as another.
+    """The fitted bases with their terms at the rows, and over inputs like those to come.
 
-    ``widened``: an average may have more terms than the path, which has ``max_terms``.
-    ``averaged``: predictions are an average, for which few unlabelled rows do not stand for all
-    inputs.
+    These are the unlabelled rows, and drawn ones if they are too few. ``averaged``: predictions are
+    an average, for which few unlabelled rows do not stand for all inputs.
     """
+    order, n_rows = sorted_rows(rows.X, rows.y), len(rows.y)
     candidates = {}
-    for name, basis in unfitted.items():
-        basis.fit(rows, basis.wide(rows.X.shape[1], max_terms) if widened else max_terms)
-        if isinstance(basis, IntervalBasis) and basis.even and not basis.is_warped:
-            continue  # the same as without the logarithm
-        coordinates = basis.coordinates(rows.X)
-        terms = basis.terms(coordinates)
+    for name, basis in fitted.items():
+        points = basis.coordinates(rows.inputs())
         C_half = None
         if basis.explains:
-            elsewhere = _elsewhere(basis, coordinates, rows, rng, averaged=averaged)
-            batches = gen_batches(len(elsewhere), _BATCH)
-            C_half = kernel.moment_factor(basis.terms(elsewhere[batch]) for batch in batches)
-        candidates[name] = Candidate(basis, terms, C_half)
+            elsewhere = points[n_rows:]
+            if len(elsewhere) < (_FEW_UNLABELED if averaged else 1):
+                if len(elsewhere) and isinstance(basis, TransformerBasis):
+                    more = points[:n_rows]  # it may refuse inputs that are drawn
+                else:
+                    more = _drawn(points[order], rows.weight[order], basis.bounds(points), rng,
+                                  averaged=averaged)  # fmt: skip
+                elsewhere = np.concatenate([elsewhere, more])
+            triangle: Any = None
+            for batch in gen_batches(len(elsewhere), _BATCH):
+                triangle = kernel.moment_triangle(basis.terms(elsewhere[batch]), triangle)
+            C_half = triangle / math.sqrt(len(elsewhere))
+        candidates[name] = Candidate(basis, basis.terms(points[:n_rows]), C_half)
     return candidates
 
 
-def _elsewhere(
-    basis: Basis, coordinates: np.ndarray, rows: Rows, rng: np.random.RandomState, *, averaged: bool
+def _drawn(
+    points: np.ndarray,
+    weight: np.ndarray,
+    ends: tuple[np.ndarray, np.ndarray],
+    rng: np.random.RandomState,
+    *,
+    averaged: bool,
 ) -> np.ndarray:
-    """Coordinates where predictions will be made: the unlabelled rows, drawn ones if too few."""
-    given = basis.coordinates(rows.unlabeled)
-    if len(given) >= (_FEW_UNLABELED if averaged else 1):
-        return given
-    if len(given) and isinstance(basis, TransformerBasis):
-        return np.concatenate([given, coordinates])  # it may refuse inputs that are drawn
-    order = sorted_rows(rows.X, rows.y)
-    ends = basis.bounds(np.concatenate([coordinates, given]))
+    """Draws from a kernel density of the points."""
     # New rows will have the few values of an input too: what a curve does between them, which
     # nothing tells, must not count as its error.
-    smooth = [not averaged or len(np.unique(column)) > _FEW_VALUES for column in coordinates.T]
-    weight = rows.weight[order]
-    drawn = kernel.parzen_sample(coordinates[order], weight, *ends, _N_DRAWS, rng, np.array(smooth))
-    return np.concatenate([given, drawn])
-
-
-def fit_posterior(candidate: Candidate, rows: Rows) -> Posterior:
-    """Posterior of the basis's terms, with their prior variances in units of new inputs."""
-    _, terms, C_half = candidate
-    n_terms = terms.shape[1] - 1
-    if C_half is None:  # a process, whose terms have their prior variances as they stand
-        scale, grid = np.ones(n_terms + 1), equal_grid(n_terms)
-    else:
-        # The first term is 1, so what is below the first row is about the mean.
-        square, variance = (np.sum(part**2, axis=0) for part in (C_half, C_half[1:]))
-        scale = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
-        grid = prior_grid(n_terms, _BANDS)
-    level = kernel.level_of(terms[:, 0], rows.y, rows.weight)
-    R, z, rss = kernel.joint_triangle(terms, rows.y - level, rows.weight)
-    z[0] += level * R[0, 0]  # departure 6 of `kernel`
-    sample = Sample(terms, rows.y, rows.weight)
-    return posterior(R, z, rss, float(rows.weight.sum()), scale, grid, sample)
+    smooth = [not averaged or len(np.unique(column)) > _FEW_VALUES for column in points.T]
+    return kernel.parzen_sample(points, weight, *ends, _N_DRAWS, rng, np.array(smooth))
 
 
 class Curve(NamedTuple):
@@ -133,9 +110,7 @@ class Average:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Posterior mean of the curve over all sizes and bases."""
-        means = [
-            basis.terms(basis.coordinates(X)) @ known.mean for basis, known in self.curves.values()
-        ]
+        means = [basis.values(X) @ known.mean for basis, known in self.curves.values()]
         return np.clip(self.weights @ np.array(means), self.low, self.high)
 
     def predict_with_deviation(self, X: np.ndarray) -> np.ndarray:
@@ -145,12 +120,16 @@ class Average:
         """
         means, variances = np.empty((2, len(self.curves), len(X)))
         for i, (basis, known) in enumerate(self.curves.values()):
-            terms = basis.terms(basis.coordinates(X))
+            terms = basis.values(X)
             means[i] = terms @ known.mean
             variances[i] = np.einsum("ij,ij->i", terms @ known.covariance, terms) + known.beyond
         mean = self.weights @ means
         variance = self.weights @ (np.maximum(variances, 0.0) + (means - mean) ** 2)
         return np.array([np.clip(mean, self.low, self.high), np.sqrt(variance)])
+
+
+def _posterior(candidate: Candidate, rows: Rows) -> Posterior:
+    return fit_posterior(candidate.terms, rows.y, rows.weight, candidate.C_half)
 
 
 def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
@@ -159,7 +138,7 @@ def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
     Of several inputs the constant has a weight too where the average predicts left-out rows hardly
     better than their mean does.
     """
-    posteriors = {name: fit_posterior(each, rows) for name, each in candidates.items()}
+    posteriors = {name: _posterior(each, rows) for name, each in candidates.items()}
     evidence = np.array([known.log_evidence for known in posteriors.values()])
     log_weights = _POWER * (evidence - evidence.max())
     log_weights -= logsumexp(log_weights)
@@ -175,7 +154,7 @@ def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
         if share < 1:
             constant = Candidate(constant_basis(rows), np.ones((len(rows.y), 1)), None)
             candidates = {**candidates, "constant": constant}
-            posteriors["constant"] = fit_posterior(constant, rows)
+            posteriors["constant"] = _posterior(constant, rows)
             weights = np.append(share * weights, 1 - share)
     new_error = float(rows.weight @ (left_out - rows.y) ** 2 / rows.weight.sum())
     curves = {

@@ -237,6 +237,7 @@ class Basis:
 
     uses_target = False  # may the order look at y? Then every fold of cross-validation fits anew
     explains = True  # do the terms mean something to a reader? Else they serve averages alone
+    repeats = False  # are the terms those of another basis of ``"auto"``?
     names: list[str]  # of the terms
 
     def fit(self, rows: Rows, max_terms: int) -> Basis:
@@ -253,6 +254,10 @@ class Basis:
         Unless a basis has others, they are the constant and the coordinates.
         """
         return _with_constant(coordinates, count)
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """Values of all terms at rows, shape (n_rows, n_terms)."""
+        return self.terms(self.coordinates(X))
 
     def bounds(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the range of each coordinate: those of the training rows, unless known."""
@@ -282,11 +287,6 @@ class IntervalBasis(Basis):
     def family(self) -> Family:
         return FAMILIES[self.name]
 
-    @property
-    def is_warped(self) -> bool:
-        """Whether some input is mapped by a logarithm."""
-        return any(each.shift is not None for each in self.maps)
-
     def fit(self, rows: Rows, max_terms: int) -> IntervalBasis:
         inputs, weight = rows.inputs(), rows.input_weights()
         low, high = inputs.min(axis=0), inputs.max(axis=0)
@@ -313,6 +313,7 @@ class IntervalBasis(Basis):
             else InputMap(float(low[j]), float(high[j]))
             for j in self.inputs
         ]
+        self.repeats = self.even and all(each.shift is None for each in self.maps)
         self.products: list[Product] = [()]
         n_inputs, degrees = len(self.inputs), range(1, (self.max_degree or 0) + 1)
         if n_inputs and self.max_degree is not None:
@@ -628,6 +629,26 @@ def unfitted_bases(
             smooth = GaussianBasis(width, interval, input_names, even=even)
             candidates[f"smooth, width {width:g}{suffix}"] = smooth
     return candidates
+
+
+def fitted_bases(
+    basis: Any,
+    interval: Any,
+    input_names: list[str],
+    rows: Rows,
+    max_terms: int,
+    *,
+    averaged: bool,
+    widened: bool,
+) -> dict[str, Basis]:
+    """The `unfitted_bases` fitted to the rows, without those that repeat another.
+
+    ``widened``: an average may have more terms than the path, which has ``max_terms``.
+    """
+    bases = unfitted_bases(basis, interval, input_names, averaged=averaged)
+    for each in bases.values():
+        each.fit(rows, each.wide(rows.X.shape[1], max_terms) if widened else max_terms)
+    return {name: each for name, each in bases.items() if not each.repeats}
 
 
 def constant_basis(rows: Rows) -> Basis:

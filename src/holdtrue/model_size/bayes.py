@@ -27,7 +27,7 @@ Where to find it
 ----------------
 ==============================================  ============
 the grid of (k, g, s, t) and its weights        `prior_grid`, `equal_grid`
-posterior of the curve, averaged over the grid  `posterior`
+posterior of the curve, averaged over the grid  `fit_posterior`, `posterior`
 the same without each row in turn               `LeftOut`, `mixture`
 posterior expected error of every size          `bayes`
 ==============================================  ============
@@ -55,12 +55,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from holdtrue.model_size.kernel import NestedFit, spread
+from holdtrue.model_size.kernel import NestedFit, joint_triangle, level_of
 
 # (g, s): a rough remainder that continues the level part, and a small smooth one.
 _REMAINDERS = np.array([(1.0, 1.0), (0.01, 2.0)])
 _RATIOS = 10.0 ** np.arange(-2, 9)
 _MAX_BANDS = 20
+_BANDS = 8  # of an average
 # Points of the grid of a lower probability have no say in left-out predictions.
 _UNLIKELY = 1e-3
 _NOTHING = 1e-13  # of the largest eigenvalue: rounding error
@@ -127,6 +128,27 @@ def equal_grid(n_terms: int) -> Grid:
     """Priors of n_terms coefficients of equal variance, uniform on log t."""
     log_weight = np.full((1, 1), -np.log(len(_RATIOS)))
     return Grid(np.ones((1, n_terms)), _RATIOS[None], log_weight)
+
+
+def fit_posterior(
+    terms: np.ndarray, y: np.ndarray, weight: np.ndarray, C_half: np.ndarray | None
+) -> Posterior:
+    """Posterior of terms whose first is 1, and of each row from the others.
+
+    ``C_half``, from `moment_triangle`, has the units of their prior variances: those of new inputs.
+    Without it the terms have their prior variances as they stand, as those of a process do.
+    """
+    n_terms = terms.shape[1] - 1
+    scale, grid = np.ones(n_terms + 1), equal_grid(n_terms)
+    if C_half is not None:
+        # The first term is 1, so what is below the first row is about the mean.
+        square, variance = (np.sum(part**2, axis=0) for part in (C_half, C_half[1:]))
+        scale = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
+        grid = prior_grid(n_terms, _BANDS)
+    level = level_of(terms[:, 0], y, weight)
+    R, z, rss = joint_triangle(terms, y - level, weight)
+    z[0] += level * R[0, 0]  # departure 6 of `kernel`
+    return posterior(R, z, rss, float(weight.sum()), scale, grid, Sample(terms, y, weight))
 
 
 def posterior(
@@ -275,12 +297,14 @@ def _weighted_squares(axes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return np.asarray((flat * weight.ravel()) @ flat.T)
 
 
-def bayes(fit: NestedFit, C_half: np.ndarray, curve: Posterior | None = None) -> np.ndarray:
+def bayes(
+    fit: NestedFit, C_half: np.ndarray, S: np.ndarray, curve: Posterior | None = None
+) -> np.ndarray:
     """Posterior expected error of every size, ``E[σ'²|y] + E[‖f - f_d‖²_C | y]``, shape (D,).
 
     All but ``‖f_d - E[f|y]‖²_C`` is the same for every d, so the least is the size whose fit is
-    nearest to the posterior mean. ``C_half`` and the posterior are those of all terms; without one
-    it is that of the kept terms.
+    nearest to the posterior mean. ``S`` is the `spread` of the kept terms, ``C_half`` and the
+    posterior are those of all; without one it is that of the kept terms.
     """
     kept = C_half[:, fit.kept]
     if curve is None:
@@ -294,7 +318,6 @@ def bayes(fit: NestedFit, C_half: np.ndarray, curve: Posterior | None = None) ->
     # f_d may be large and cancel.
     level = fit.z[0] / fit.R[0, 0]
     mean = curve.mean - np.append(level, np.zeros(len(curve.mean) - 1))
-    S = spread(fit, kept)
     away = np.cumsum(S * np.append(0.0, fit.z[1:]), axis=1) - (C_half @ mean)[:, None]
     distance = np.einsum("ij,ij->j", away, away)
     # Fits that are the same function to rounding are equally near; the smallest is then chosen.

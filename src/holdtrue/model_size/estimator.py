@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size import bases, cautions, kernel
-from holdtrue.model_size.average import average_curves, fit_candidates
+from holdtrue.model_size.average import average_curves, look_elsewhere
+from holdtrue.model_size.bayes import bayes
 from holdtrue.model_size.folds import Fold, held_out_error, split_rows
-from holdtrue.model_size.table import CRITERIA, UNITS, criteria, empty_score, reason_of
+from holdtrue.model_size.table import CRITERIA, UNITS, empty_score, reason_of
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.validation import (
     check_count,
@@ -285,13 +286,11 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         grouped: bool,
     ) -> None:
         averaged = vars(self)["predict"] == "average"
-        unfitted = bases.unfitted_bases(
-            self.basis, self.interval, feature_names(self), averaged=averaged
-        )
-        widened = averaged and self.max_terms is None
-        candidates = fit_candidates(
-            unfitted, rows, max_terms, rng, widened=widened, averaged=averaged
-        )
+        fitted = bases.fitted_bases(
+            self.basis, self.interval, feature_names(self), rows, max_terms, averaged=averaged,
+            widened=averaged and self.max_terms is None,
+        )  # fmt: skip
+        candidates = look_elsewhere(fitted, rows, rng, averaged=averaged)
         average = None
         (name, *others) = candidates
         if not grouped and (averaged or others):
@@ -316,9 +315,12 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         noise = kernel.noise_variance(fit) if given is None else float(given)
         # Of an average `bayes` explains the posterior that predicts.
         curve = average.curves[name].posterior if averaged and average else None
-        with_bayes = bool(curve) or self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
-        C_half = None if grouped else explained.C_half
-        table = criteria(fit, C_half, noise, left_out_error, curve, with_bayes=with_bayes)
+        C_half: Any = explained.C_half
+        S = None if grouped else kernel.spread(fit, C_half[:, fit.kept])
+        table = kernel.criteria(fit, S, noise, left_out_error)
+        with_bayes = curve or self.criterion == "bayes" or len(fit.z) <= _BAYES_TERMS
+        if S is not None and with_bayes:
+            table["bayes"] = bayes(fit, C_half, S, curve)
         # A criterion that is infinite at every size chooses none.
         choices = {
             name: int(np.argmin(values)) + 1

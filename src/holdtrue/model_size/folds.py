@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import numbers
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -90,19 +89,18 @@ def held_out_error(
     """
     kept = kernel.independent_terms(terms, rows.weight) if kept is None else kept
 
-    def parts() -> Iterator[tuple[np.ndarray, ...]]:
-        used = terms if len(kept) == terms.shape[1] else terms[:, kept]
-        for train_weight, test_weight in folds:
-            train, test = train_weight > 0, test_weight > 0
-            X, y, weight = rows.X[train], rows.y[train], train_weight[train]
-            if basis.uses_target:
-                refitted = copy.copy(basis)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # said once, by the fit on all rows
-                    refitted.fit(Rows(X, y, weight, rows.unlabeled), terms.shape[1])
-                    used = refitted.terms(refitted.coordinates(rows.X))
-                # Sizes count independent terms, here as on the path.
-                used = used[:, kernel.independent_terms(used[train], weight)[: len(kept)]]
-            yield used[train], y, weight, used[test], rows.y[test], test_weight[test]
-
-    return kernel.cross_validation(parts(), len(kept))
+    used = terms if len(kept) == terms.shape[1] else terms[:, kept]
+    parts = []
+    for train_weight, test_weight in folds:
+        train, test = train_weight > 0, test_weight > 0
+        y, weight = rows.y[train], train_weight[train]
+        if basis.uses_target:
+            refitted = copy.copy(basis)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # said once, by the fit on all rows
+                refitted.fit(Rows(rows.X[train], y, weight, rows.unlabeled), terms.shape[1])
+                used = refitted.values(rows.X)
+            # Sizes count independent terms, here as on the path.
+            used = used[:, kernel.independent_terms(used[train], weight)[: len(kept)]]
+        parts.append((used[train], y, weight, used[test], rows.y[test], test_weight[test]))
+    return kernel.cross_validation(parts, len(kept))

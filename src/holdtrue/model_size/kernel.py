@@ -29,13 +29,14 @@ Where to find it
 (4) FPE                         `fpe`
 GCV                             `gcv`
 (5) UCB                         `ucb`
-(15)-(17) DEE                   `moment_factor`, `spread`, `dee`
+(15)-(17) DEE                   `moment_triangle`, `spread`, `dee`
 (18)-(21) SEB                   `seb`
 Mallows' Cp, BIC, RIC           `cpm`, `bic`, `ric`
 ADJ                             `adj`
 5-fold CV                       `cross_validation`
 unlabelled points by Parzen     `parzen_sample`
 beyond the paper                `leave_one_out`, `aic`, `aicc`, `adjusted_r2`, and module `bayes`
+all of them                     `criteria`
 ==============================  ===============================
 
 Departures
@@ -197,17 +198,13 @@ def ucb(
     return penalised(remp, np.where(d < n, _inverse(1 - c * np.sqrt(np.maximum(xi, 0))), np.inf))
 
 
-def moment_factor(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """``C_half``, shape (at most D, D), with ``C_halfᵀ C_half = C = E_U[φ φᵀ]``.
+def moment_triangle(terms: np.ndarray, earlier: np.ndarray | None = None) -> np.ndarray:
+    """``√N C_half``, shape (at most D, D), with ``C_halfᵀ C_half = C = E_U[φ φᵀ]``.
 
-    The parts are terms over the unlabelled inputs U; their triangular factors add up.
+    The terms are those over N unlabelled inputs U. Triangles add up: ``earlier`` is that of others.
     """
-    n_rows, R = 0, None
-    for terms in parts:
-        n_rows += len(terms)
-        R = np.asarray(np.linalg.qr(terms if R is None else np.vstack([R, terms]), mode="r"))
-    assert R is not None
-    return R / math.sqrt(n_rows)
+    joined = terms if earlier is None else np.vstack([earlier, terms])
+    return np.asarray(np.linalg.qr(joined, mode="r"))
 
 
 def spread(fit: NestedFit, C_half: np.ndarray) -> np.ndarray:
@@ -356,6 +353,37 @@ def adjusted_r2(remp: np.ndarray, d: np.ndarray, n: float, variance: float) -> n
     """``1 - adjusted R²``, so that lower is better: ``RSS_d/(n - d)`` over the variance of y."""
     left = penalised(remp, _inverse(1 - d / n))
     return left / variance if variance > 0 else left
+
+
+def criteria(
+    fit: NestedFit, S: np.ndarray | None, variance: float, held_out: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Table of sizes: ``n_terms``, ``train`` and every criterion, arrays of length D.
+
+    ``S`` is the `spread`; without it there is the one criterion that does not take rows for
+    independent. ``variance`` is that of the noise, ``held_out`` from `cross_validation`.
+    """
+    sizes = fit.remp, fit.n_terms, fit.n_samples
+    table = {"n_terms": fit.n_terms, "train": fit.remp}
+    if S is None:
+        return {**table, "cv": held_out}
+    return {
+        **table,
+        "dee": dee(*sizes, S),
+        "adj": adj(fit, S),
+        "seb": seb(*sizes),
+        "ucb": ucb(*sizes),
+        "fpe": fpe(*sizes),
+        "gcv": gcv(*sizes),
+        "cv": held_out,
+        "loo": leave_one_out(fit),
+        "cpm": cpm(*sizes, variance),
+        "bic": bic(*sizes, variance),
+        "ric": ric(*sizes, variance),
+        "aic": aic(*sizes),
+        "aicc": aicc(*sizes),
+        "adjusted_r2": adjusted_r2(*sizes, fit.rss[1] / (fit.n_samples - 1)),
+    }
 
 
 def parzen_sample(

@@ -1,4 +1,4 @@
-"""Every criterion of every size, in one table."""
+"""The criteria by name, and what they say in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 
 from holdtrue.model_size import kernel
-from holdtrue.model_size.bayes import Posterior, bayes
 
 CRITERIA = (
     "dee", "adj", "seb", "ucb", "fpe", "gcv", "cv", "loo", "cpm", "bic", "ric", "aic", "aicc",
@@ -16,48 +15,6 @@ CRITERIA = (
 
 # The others estimate the mean squared error on new rows.
 UNITS = {"aic": "AIC", "aicc": "corrected AIC", "adjusted_r2": "1 - adjusted R²"}
-
-
-def criteria(
-    fit: kernel.NestedFit,
-    C_half: np.ndarray | None,
-    variance: float,
-    held_out: np.ndarray,
-    curve: Posterior | None = None,
-    *,
-    with_bayes: bool = True,
-) -> dict[str, np.ndarray]:
-    """Table of sizes: ``n_terms``, ``train`` and every criterion, arrays of length D.
-
-    ``C_half`` (from `moment_factor`) and ``curve`` are of all terms. Without ``C_half`` there is
-    the one criterion that does not take rows for independent; without ``with_bayes`` the costly one
-    is left out. ``variance`` is that of the noise, ``held_out`` from `cross_validation`.
-    """
-    remp, d, n = fit.remp, fit.n_terms, fit.n_samples
-    if C_half is None:
-        return {"n_terms": d, "train": remp, "cv": held_out}
-    S = kernel.spread(fit, C_half[:, fit.kept])
-    table = {
-        "n_terms": d,
-        "train": remp,
-        "dee": kernel.dee(remp, d, n, S),
-        "adj": kernel.adj(fit, S),
-        "seb": kernel.seb(remp, d, n),
-        "ucb": kernel.ucb(remp, d, n),
-        "fpe": kernel.fpe(remp, d, n),
-        "gcv": kernel.gcv(remp, d, n),
-        "cv": held_out,
-        "loo": kernel.leave_one_out(fit),
-        "cpm": kernel.cpm(remp, d, n, variance),
-        "bic": kernel.bic(remp, d, n, variance),
-        "ric": kernel.ric(remp, d, n, variance),
-        "aic": kernel.aic(remp, d, n),
-        "aicc": kernel.aicc(remp, d, n),
-        "adjusted_r2": kernel.adjusted_r2(remp, d, n, fit.rss[1] / (n - 1)),
-    }
-    if with_bayes:
-        table["bayes"] = bayes(fit, C_half, curve)
-    return table
 
 
 def agreement(choices: dict[str, int]) -> str:
