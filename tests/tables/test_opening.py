@@ -312,6 +312,17 @@ def test_a_stream_whose_message_points_back_is_refused_and_not_read_for_ever(tmp
         open_table(tmp_path / "a.arrows")
 
 
+@pytest.mark.parametrize("name", ["a.feather", "a.arrows"])
+def test_arrow_files_whose_names_are_not_utf_8_are_refused(tmp_path, name):
+    rows = pa.table({"abc": [1, 2], "y": [0, 1]})
+    write = write_stream if name == "a.arrows" else feather.write_feather
+    write(rows, tmp_path / name)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content.replace(b"abc", b"ab\xf1"))
+    with pytest.raises(ValueError, match=rf"^open_table: {name} cannot be read as an Arrow"):
+        open_table(tmp_path / name)
+
+
 def test_folders_must_hold_tables_of_one_kind(tmp_path, table):
     folder = tmp_path / "rows"
     folder.mkdir()

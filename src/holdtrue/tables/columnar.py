@@ -18,7 +18,7 @@ from holdtrue.errors import InputError, first_line
 from holdtrue.sums.packing import flatbuffer_field
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns, check_unpacked
-from holdtrue.tables.source import Spill, batch_of, column_bytes, widened
+from holdtrue.tables.source import batch_of, column_bytes, widened
 
 # What Arrow raises at damaged files.
 _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)
@@ -188,7 +188,7 @@ def _folder_values(root: Path, paths: list[Path]) -> list[dict[str, pa.Scalar]]:
     for name in texts[0]:
         written = [None if text[name] == _NO_VALUE else text[name] for text in texts]
         column = pa.array(written, pa.string())
-        columns[name] = text_types.converted(column, text_types.classified(column)[0])
+        columns[name] = text_types.converted(column, text_types.classified(column))
     return [{name: columns[name][i] for name in columns} for i in range(len(texts))]
 
 
@@ -213,10 +213,10 @@ def _parquet_paths(root: Path) -> list[Path]:
 
 
 class ArrowFiles:
-    """Feather (Arrow IPC) files of one table, whose columns are read one at a time."""
+    """Feather (Arrow IPC) files or streams of one table, whose columns are read one at a time."""
 
-    def __init__(self, paths: list[Path]):
-        self._files = [_ArrowFile(path) for path in paths]
+    def __init__(self, paths: list[Path], *, is_stream: bool):
+        self._files = [_ArrowFile(path, is_stream) for path in paths]
         self.n_rows = sum(file.n_rows for file in self._files)
         types = _common_types(paths, [file.schema for file in self._files])
         self.types = {name: value_type(kind) for name, kind in types.items()}
@@ -242,58 +242,45 @@ class ArrowFiles:
 
 
 class _ArrowFile:
-    """One Feather file, opened."""
+    """One Feather file, or stream, that has been gone through once."""
 
-    def __init__(self, path: Path):
-        self.path = path
-        _check_buffers(path, is_stream=False)
+    def __init__(self, path: Path, is_stream: bool):
+        self.path, self._is_stream = path, is_stream
+        self._n_batches = self.n_rows = 0
+        _check_buffers(path, is_stream=is_stream)
         try:
-            # Not a memory map: a file that is cut off while it is mapped ends the process.
-            self._source = pa.OSFile(str(path))
-            file = self._open([0])
-            self.schema = pa.ipc.open_file(self._source).schema
-            self._n_batches = file.num_record_batches
-            self.n_rows = sum(file.get_batch(i).num_rows for i in range(self._n_batches))
+            self.schema = self._open(None).schema
+            for batch in self._stored([0] if self.schema.names else None):
+                self._n_batches += 1
+                self.n_rows += batch.num_rows
         except _ERRORS as error:
-            raise _damaged(f"{path.name} cannot be read as an Arrow file", error) from error
+            kind = f"stream after {self.n_rows:,} rows" if is_stream else "file"
+            raise _damaged(f"{path.name} cannot be read as an Arrow {kind}", error) from error
 
-    def _open(self, places: list[int]) -> Any:
-        options = pa.ipc.IpcReadOptions(included_fields=places)
-        return pa.ipc.open_file(self._source, options=options)
+    def _open(self, places: list[int] | None) -> Any:
+        # Not a memory map: a file that is cut off while it is mapped ends the process.
+        source, options = pa.OSFile(str(self.path)), pa.ipc.IpcReadOptions(included_fields=places)
+        opened = pa.ipc.open_stream if self._is_stream else pa.ipc.open_file
+        return opened(source, options=options)
+
+    def _stored(self, places: list[int] | None) -> Iterator[pa.RecordBatch]:
+        reader = self._open(places)
+        if self._is_stream:
+            return iter(reader)
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
 
     def batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Batches of these columns as they are stored, in the order of the file."""
         places = sorted(map(self.schema.get_field_index, names))
-        file: Any = None
-        for i in range(self._n_batches):
-            try:
-                file = file or self._open(places)
-                batch = file.get_batch(i)
+        n_read = 0
+        try:
+            for batch in self._stored(places):
                 batch.validate(full=True)  # offsets of a damaged file lead anywhere
                 yield batch
-            except _ERRORS as error:
-                where = f"batch {i} (of {self._n_batches}, from 0) of {self.path.name}"
-                raise _damaged(f"{where} cannot be read", error) from error
-
-
-def read_arrow_stream(path: Path) -> Spill:
-    """All rows of an Arrow IPC stream."""
-    spill = Spill()
-    _check_buffers(path, is_stream=True)
-    try:
-        with pa.ipc.open_stream(pa.OSFile(str(path))) as reader:
-            schema = reader.schema
-            types = _common_types([path], [schema])
-            for batch in reader:
-                batch.validate(full=True)
-                columns = [widened(column, value_type(column.type)) for column in batch.columns]
-                spill.append(pa.RecordBatch.from_arrays(columns, schema.names))
-    except InputError:
-        raise
-    except _ERRORS as error:
-        what = f"{path.name} cannot be read as an Arrow stream after {spill.n_rows:,} rows"
-        raise _damaged(what, error) from error
-    return spill.finish({name: value_type(kind) for name, kind in types.items()})
+                n_read += 1
+        except _ERRORS as error:
+            where = f"batch {n_read} (of {self._n_batches}, from 0) of {self.path.name}"
+            raise _damaged(f"{where} cannot be read", error) from error
 
 
 def _damaged(what: str, error: Exception) -> InputError:

@@ -321,7 +321,7 @@ def _readers(texts: Any) -> list[Callable[[Any], Any]]:
     first = texts[0].as_py() if len(texts) else "1"
     if re.match(_NUMBER, first):
         return [_numbers] if _are_numbers(texts) else []
-    if _ISO.match(first) and (kind := classified(texts)[0]) in _ISO_KINDS:
+    if _ISO.match(first) and (kind := classified(texts)) in _ISO_KINDS:
         return [partial(converted, kind=kind)]  # in JSON: Arrow infers those without a fraction
     readers: list[Callable[[Any], Any]] = []
     for form in _DATES:

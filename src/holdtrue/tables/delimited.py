@@ -1,6 +1,6 @@
 """Delimited text (CSV, TSV) of any size to typed columns, in one pass where the types hold.
 
-Every block is parsed with the types of those before it. Where one does not fit, the types are
+The texts of a block take the types of those before it. Where one does not fit, the types are
 widened. Only if values that were kept already cannot be turned into the wider type (a number whose
 column turns out to be text) the file is read once more, with the types that are known by then.
 """
@@ -10,11 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -22,22 +21,17 @@ from holdtrue.errors import InputError, first_line
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns
 from holdtrue.tables.source import Spill, one_array
-from holdtrue.tables.text import BLOCK, Block, TextFile, columns_at, likely_zeros
+from holdtrue.tables.text import BLOCK, Block, TextFile
 
 # Changes of kind after which the values that were kept can still be used.
 _CASTS = {
     ("integer", "number"), ("integer", "pointless"), ("integer", "comma"), ("pointless", "number"),
     ("pointless", "comma"), ("date", "timestamp"), ("long", "text"),
 }  # fmt: skip
-# Kinds that Arrow does not read, or confuses with another.
-_BY_HAND = ("long", "precise", "pointless", "comma")
 # Bytes of a block for every column, so that a block of a wide table has some rows.
 _BYTES_PER_COLUMN = 1 << 12
 _MAX_BLOCK = 1 << 27
 _THREADS = 2
-
-# Columns of a block, and the places of those that are texts yet to be looked at.
-_Parsed = tuple[list[Any], list[int]]
 
 
 @dataclass
@@ -46,14 +40,7 @@ class _Column:
 
     name: str
     kind: str = "empty"  # of `text_types`
-    # Whether a mark stands for a missing value, so that Arrow alone cannot read it
-    marks: bool = False
     fits: tuple[str, ...] | None = None  # kinds that the caller wants; any other becomes text
-
-    @property
-    def by_hand(self) -> bool:
-        """Whether its texts are converted after parsing."""
-        return self.kind in _BY_HAND or (self.marks and self.kind != "text")
 
 
 class Delimited:
@@ -89,7 +76,7 @@ class Delimited:
                 file.block_size = min(max(BLOCK, _BYTES_PER_COLUMN * len(names)), _MAX_BLOCK)
         fits = [text_types.WANTED[types[name]] if name in types else None for name in names]
         kinds = ["text" if kinds == () else "empty" for kinds in fits]
-        self.columns = [*map(_Column, names, kinds, [False] * len(names), fits)]
+        self.columns = [*map(_Column, names, kinds, fits)]
         self.has_commas = self.separator == ";"
         self._stale = False
         self._block_rows: list[int] = []
@@ -110,14 +97,14 @@ class Delimited:
         """All rows."""
         while True:
             spill, self._stale, self._block_rows = Spill(), False, []
-            for block, parsed in self._ahead():
-                batch = self._checked(block, parsed)
-                self._block_rows.append(batch.num_rows)
+            for texts in self._ahead():
+                arrays = [*map(self._values, self.columns, texts)]
+                self._block_rows.append(len(arrays[0]))
                 if not self._stale:
-                    spill.append(batch)
+                    spill.append(pa.RecordBatch.from_arrays(arrays, self.names))
             for column in self.columns:
-                if column.kind == "long" or (column.kind == "empty" and column.marks):
-                    self._widen(column, "text", False)
+                if column.kind in ("long", "marked"):
+                    self._widen(column, "text")
             if not self._stale:
                 break
         if not spill.n_rows:
@@ -128,19 +115,15 @@ class Delimited:
             {column.name: text_types.arrow_type(column.kind) for column in self.columns}
         )
 
-    def _ahead(self) -> Iterator[tuple[Block, _Parsed | None]]:
-        """Blocks, parsed by other threads while this one writes what came before."""
-        waiting: deque[tuple[Block, Any, Any]] = deque()
+    def _ahead(self) -> Iterator[list[pa.Array]]:
+        """Texts of each block, parsed by other threads while this one keeps what came before."""
+        waiting: deque[Future[list[pa.Array]]] = deque()
         with ThreadPoolExecutor(_THREADS) as pool:
-            for block in chain(self._blocks(), [None] * _THREADS):
-                if block is not None:
-                    plan = self._plan()
-                    waiting.append((block, plan, pool.submit(self._parsed, block, plan)))
-                if waiting and (block is None or len(waiting) > _THREADS):
-                    done, plan, parsed = waiting.popleft()
-                    # What was parsed with types that have been widened since is parsed again.
-                    same = plan == self._plan()
-                    yield done, parsed.result() if same else self._parsed(done, self._plan())
+            for block in self._blocks():
+                waiting.append(pool.submit(self._texts, block))
+                if len(waiting) > _THREADS:
+                    yield waiting.popleft().result()
+            yield from (parsed.result() for parsed in waiting)
 
     def _blocks(self) -> Iterator[Block]:
         for file, start in zip(self.files, self._starts, strict=True):
@@ -158,82 +141,28 @@ class Delimited:
 
     # --- one block ---
 
-    def _plan(self) -> list[tuple[str, bool]]:
-        """Kind of every column, and whether its texts are converted after parsing."""
-        return [(column.kind, column.by_hand) for column in self.columns]
-
-    def _parsed(self, block: Block, plan: list[tuple[str, bool]]) -> _Parsed | None:
-        """Columns of a block as planned, and which are texts to look at; None if it does not fit.
-
-        Changes nothing, so that threads may call it.
-        """
-        types = [text_types.arrow_type("text" if by_hand else kind) for kind, by_hand in plan]
-        try:
-            arrays = self._arrow(block, types)
-        except pa.ArrowInvalid:
-            return None
-        texts = [j for j, (_, by_hand) in enumerate(plan) if by_hand]
-        numbers = [
-            j
-            for j, (kind, by_hand) in enumerate(plan)
-            if kind in ("integer", "number") and not by_hand
-        ]
-        zeros = likely_zeros(block.content, self.separator)
-        if numbers and len(zeros):
-            with_zeros = columns_at(block.content, zeros, self.separator, len(plan))
-            if with_zeros is not None:
-                numbers = sorted(set(numbers) & set(with_zeros.tolist()))
-            for j, column in zip(numbers, self._texts(block, numbers), strict=True):
-                if text_types.has_leading_zeros(column):
-                    arrays[j] = column
-                    texts.append(j)
-        return arrays, texts
-
-    def _checked(self, block: Block, parsed: _Parsed | None) -> pa.RecordBatch:
-        """Values of a block in types that fit it and the blocks before."""
-        everything = range(len(self.columns))
-        arrays, texts = parsed or (self._texts(block, everything), list(everything))
-        for j in texts:
-            self._look(self.columns[j], arrays[j])
-        if parsed is None:
-            # Arrow converts all columns at once where it can do so alone.
-            converted = self._parsed(block, self._plan())
-            arrays, texts = converted or (arrays, texts)
-        for j in texts:
-            arrays[j] = self._values(self.columns[j], arrays[j])
-        return pa.RecordBatch.from_arrays(arrays, [column.name for column in self.columns])
-
-    def _arrow(self, block: Block, types: list[Any], places: Any = None) -> list[Any]:
-        """Columns of a block in these types, those at the places only."""
+    def _texts(self, block: Block) -> list[pa.Array]:
+        """Texts of a block, column by column; a block that cannot be parsed is refused."""
         from pyarrow import csv
 
-        labels = [str(j) for j in range(len(self.columns))]
-        places = range(len(labels)) if places is None else places
-        table = csv.read_csv(
-            block.reader(),
-            read_options=csv.ReadOptions(
-                column_names=labels, block_size=len(block.content) + 1, use_threads=False
-            ),
-            parse_options=csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                column_types=dict(zip(labels, types, strict=True)),
-                null_values=text_types.MISSING,
-                true_values=text_types.TRUE,
-                false_values=text_types.FALSE,
-                strings_can_be_null=True,
-                include_columns=[labels[j] for j in places],
-            ),
-        )
-        return [one_array(column) for column in table.columns]
-
-    def _texts(self, block: Block, places: Any) -> list[Any]:
-        """Texts of a block; a block that cannot be parsed is refused."""
-        if not len(places):
-            return []
+        n_columns = len(self.columns)
+        labels = [str(j) for j in range(n_columns)]
         try:
-            return self._arrow(block, [pa.string()] * len(self.columns), places)
+            table = csv.read_csv(
+                block.reader(),
+                read_options=csv.ReadOptions(
+                    column_names=labels, block_size=len(block.content) + 1, use_threads=False
+                ),
+                parse_options=csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    column_types=dict.fromkeys(labels, pa.string()),
+                    null_values=text_types.MISSING,
+                    strings_can_be_null=True,
+                ),
+            )
+            return [one_array(column) for column in table.columns]
         except pa.ArrowInvalid as error:
-            file, n_columns = block.file, len(self.columns)
+            file = block.file
             file.check_utf8(block)
             for line, fields in file.records(block, self.separator):
                 if len(fields) != n_columns:
@@ -248,26 +177,26 @@ class Delimited:
                 f"{file.line(block.offset):,} ({first_line(error)})."
             ) from error
 
-    def _look(self, column: _Column, texts: Any) -> None:
-        """Widen what is known of a column by its texts in a block."""
-        if column.fits != ():
-            kind, marks = text_types.classified(texts, comma=self.has_commas)
-            kind = text_types.wider(column.kind, kind)
-            is_fit = column.fits is None or kind in column.fits
-            self._widen(column, kind if is_fit else "text", is_fit and (column.marks or marks))
-
-    def _widen(self, column: _Column, kind: str, marks: bool) -> None:
-        was_empty = column.kind == "empty" and not (column.marks and kind in ("text", "long"))
-        if kind != column.kind and not was_empty and (column.kind, kind) not in _CASTS:
-            self._stale = True
-        column.kind, column.marks = kind, marks
-
-    def _values(self, column: _Column, texts: Any) -> Any:
+    def _values(self, column: _Column, texts: pa.Array) -> pa.Array:
+        """Values of a column in a block; what is known of the column is widened where it must."""
+        values = text_types.values_of(texts, column.kind)
+        if values is not None:
+            return values
+        kind = text_types.wider(column.kind, text_types.classified(texts, comma=self.has_commas))
+        self._widen(column, kind if column.fits is None or kind in column.fits else "text")
         try:
             return text_types.converted(texts, column.kind)
         except pa.ArrowInvalid:  # a year that nanoseconds cannot hold
-            self._widen(column, "text", False)
+            self._widen(column, "text")
             return texts
+
+    def _widen(self, column: _Column, kind: str) -> None:
+        was_missing = column.kind == "empty" or (
+            column.kind == "marked" and kind not in ("text", "long")
+        )
+        if kind != column.kind and not was_missing and (column.kind, kind) not in _CASTS:
+            self._stale = True
+        column.kind = kind
 
 
 def _names(path: Path, fields: list[str]) -> list[str]:

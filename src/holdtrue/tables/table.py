@@ -31,7 +31,7 @@ from holdtrue.errors import (
     speaks,
 )
 from holdtrue.tables import text_types
-from holdtrue.tables.columnar import ArrowFiles, ParquetFiles, read_arrow_stream
+from holdtrue.tables.columnar import ArrowFiles, ParquetFiles
 from holdtrue.tables.computed import (
     ComputedColumns,
     Reading,
@@ -413,7 +413,7 @@ def _open_files(
                 f"files of one table must be of one kind. {files.paths[0].name} is {label} and "
                 f"{path.name} is {other}."
             )
-    if len(files.paths) > 1 and label in ("DuckDB", "Arrow stream"):
+    if len(files.paths) > 1 and label == "DuckDB":
         raise InputError(
             f"{files.name!r} matches {len(files.paths)} files of the kind {label}, which are read "
             "one at a time. Name one."
@@ -426,11 +426,11 @@ def _open_files(
     source: Source
     readings: dict[str, Reading] = {}
     place: Place | None = None
-    is_spilled = label not in ("Parquet", "Arrow")
+    is_spilled = label in ("CSV", "Excel", "JSON", "DuckDB")
     if label == "Parquet":
         source = ParquetFiles(files.root, files.paths if files.root != path else None)
-    elif label == "Arrow":
-        source = ArrowFiles(files.paths)
+    elif not is_spilled:
+        source = ArrowFiles(files.paths, is_stream=label == "Arrow stream")
     else:
         try:
             if label in ("CSV", "Excel"):
@@ -447,10 +447,8 @@ def _open_files(
             elif label == "JSON":
                 source = JsonRows(files.paths, encoding=encoding).read()
                 source, readings = as_written(source, types)
-            elif label == "DuckDB":
-                source = read_duckdb(path, table)
             else:
-                source = read_arrow_stream(path)
+                source = read_duckdb(path, table)
         except OSError as error:
             if isinstance(error, SpokenError):
                 raise
@@ -487,7 +485,7 @@ def first_names(source: str) -> list[str]:
         "CSV": lambda path: Delimited([path], types={}).names,
         "JSON": lambda path: JsonRows([path]).first_keys(),
         "Parquet": lambda path: ParquetFiles(path).types,
-        "Arrow": lambda path: ArrowFiles([path]).types,
+        "Arrow": lambda path: ArrowFiles([path], is_stream=False).types,
     }
     if source == STANDARD_INPUT:
         return []

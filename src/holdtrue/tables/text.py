@@ -296,35 +296,3 @@ def _quoted(content: bytes, separator: str) -> tuple[list[tuple[int, int]], int 
         spans.append(match.span())
         opened = None if match.group(1) else match.start()
     return spans, opened
-
-
-def likely_zeros(content: bytes, separator: str) -> np.ndarray:
-    """Places where a field may begin with a zero and another digit, or with 0x."""
-    characters = np.frombuffer(b"\n\n" + content, dtype=np.uint8)
-    start, previous = characters[2:-1], characters[1:-2]
-    # Few zeros come after a character that sorts before the digits.
-    zeros = np.flatnonzero(
-        (start == ord("0")) & ((previous < ord("0")) | (previous == ord(separator)))
-    )
-    before = np.zeros(256, dtype=np.uint8)  # 1: ends a field, 2: may stand before a number
-    before[[*b'\r\n"', ord(separator)]] = 1
-    before[[*b"+- "]] = 2
-    after = np.zeros(256, dtype=bool)
-    after[[*b"0123456789xX"]] = True
-    zeros = zeros[after[characters[zeros + 3]]]
-    first, second = before[characters[zeros + 1]], before[characters[zeros]]
-    return zeros[(first == 1) | ((first == 2) & (second > 0))]
-
-
-def columns_at(
-    content: bytes, places: np.ndarray, separator: str, n_columns: int
-) -> np.ndarray | None:
-    """Columns that hold these places; None where that takes a parser."""
-    # A separator or the end of a line inside quotes puts all that follows out of step.
-    if b"\n" not in content:
-        return None
-    characters = np.frombuffer(content, dtype=np.uint8)
-    ends = np.flatnonzero((characters == ord(separator)) | (characters == ord("\n")))
-    if not (characters[ends[n_columns - 1 :: n_columns]] == ord("\n")).all():
-        return None
-    return np.unique(np.searchsorted(ends, places) % n_columns)

@@ -3,16 +3,17 @@
 A kind stands for a set of texts, and the kind of a column is the least one that holds all of its
 texts, so that it does not depend on where a file is cut into blocks::
 
-    empty < bool                       < text      true, True, TRUE, false, False, FALSE
-    empty < integer < long < number    < text      long: whole numbers beyond 64 bits
-    empty < date < timestamp < precise < text      ISO 8601; precise: beyond microseconds
-    empty < zoned                      < text      ISO 8601 with Z or an offset
+    empty < marked < bool                       < text    true, True, TRUE, false, False, FALSE
+    empty < marked < integer < long < number    < text    long: whole numbers beyond 64 bits
+    empty < marked < date < timestamp < precise < text    ISO 8601; precise: beyond microseconds
+    empty < marked < zoned                      < text    ISO 8601 with Z or an offset
 
+Marked are columns of missing values and marks of them alone: a mark in a column of text is text.
 Where fields are parted by semicolons a comma may be decimal. "1.5" beside "1,5" is text, and so is
 "1.234,5"::
 
-    empty < integer < long < pointless < number < text      pointless: neither, as 1e5
-    empty < integer < long < pointless < comma  < text      comma: 1,5
+    empty < marked < integer < long < pointless < number < text    pointless: neither, as 1e5
+    empty < marked < integer < long < pointless < comma  < text    comma: 1,5
 
 A whole number with a leading zero ("00123") is the name of something: text. A column of whole
 numbers beyond 64 bits is text too, as a float would take neighbours for one.
@@ -24,6 +25,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,17 +39,21 @@ MARKS = ("?", "-", ".")
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 _CHAINS = (
-    ("empty", "integer", "long", "pointless", "number"),
-    ("empty", "integer", "long", "pointless", "comma"),
-    ("empty", "date", "timestamp", "precise"),
-    ("empty", "bool"),
-    ("empty", "zoned"),
+    ("empty", "marked", "integer", "long", "pointless", "number"),
+    ("empty", "marked", "integer", "long", "pointless", "comma"),
+    ("empty", "marked", "date", "timestamp", "precise"),
+    ("empty", "marked", "bool"),
+    ("empty", "marked", "zoned"),
 )
 # With 0x, which Arrow takes for a whole number.
 _LEADING_ZERO = "^[+-]?0([0-9]+$|[xX])"
+_SIGNS, _AFTER_ZERO = np.zeros((2, 256), dtype=bool)
+_SIGNS[[*b"+-"]] = True
+_AFTER_ZERO[[*b"0123456789xX"]] = True
 # Columns of at most this many rows are looked at without Arrow, whose functions cost more than they
 # do there; tables of many thousand columns have few rows.
-FEW = 16
+FEW = 64
+_SOME = 50  # Arrow goes on to the end where the first text already fails, so a few are tried first
 _PLAIN_INTEGER = re.compile("-?(0|[1-9][0-9]{0,17})", re.ASCII)
 _PLAIN_NUMBER = re.compile("-?(0|[1-9][0-9]{0,17})([.][0-9]{1,17})?", re.ASCII)
 # Letters that neither a number nor a date nor a truth value nor a missing value begins with.
@@ -56,9 +62,9 @@ _TEXT_LETTERS = frozenset("abcdeghjklmopqrsuvwxyzABCDEGHJKLMOPQRSUVWXYZ")
 WANTED: dict[str, tuple[str, ...]] = {
     "text": (),
     "category": (),
-    "integer": ("empty", "integer"),
-    "number": ("empty", "integer", "pointless", "number", "comma"),
-    "date": ("empty", "date", "timestamp", "precise", "zoned"),
+    "integer": ("empty", "marked", "integer"),
+    "number": ("empty", "marked", "integer", "pointless", "number", "comma"),
+    "date": ("empty", "marked", "date", "timestamp", "precise", "zoned"),
     "bool": (),
 }
 _YES, _NO = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -77,6 +83,7 @@ def arrow_type(kind: str) -> pa.DataType:
     """Type that the values of a kind are kept in."""
     return {
         "empty": pa.null(),
+        "marked": pa.null(),
         "bool": pa.bool_(),
         "integer": pa.int64(),
         "number": pa.float64(),
@@ -89,36 +96,29 @@ def arrow_type(kind: str) -> pa.DataType:
     }.get(kind, pa.string())
 
 
-def classified(texts: pa.Array, *, comma: bool = False) -> tuple[str, bool]:
-    """Kind of the texts, null being missing, and whether some are missing by a mark of `MARKS`.
-
-    ``comma`` says whether a comma may be decimal.
-    """
+def classified(texts: pa.Array, *, comma: bool = False) -> str:
+    """Kind of the texts, null being missing; ``comma`` says whether a comma may be decimal."""
     if len(texts) <= FEW and (kind := _kind_of_few(texts.to_pylist())):
-        return kind, False
-    trimmed = pc.ascii_trim_whitespace(texts.drop_null())
-    marked = pc.is_in(trimmed, value_set=pa.array([*MARKS, *MISSING]))
-    has_marks = bool(pc.any(marked).as_py())
-    if has_marks:
-        trimmed = trimmed.filter(pc.invert(marked))
+        return kind
+    trimmed = without_marks(texts).drop_null()
     if not len(trimmed):
-        return "empty", has_marks
-    if pc.all(pc.is_in(trimmed, value_set=pa.array([*TRUE, *FALSE]))).as_py():
-        return "bool", has_marks
+        return "empty" if texts.null_count == len(texts) else "marked"
+    if _are_truths(trimmed):
+        return "bool"
     pointless = comma and not pc.any(pc.match_substring(trimmed, ".")).as_py()
     numbers = pc.replace_substring(trimmed, ",", ".") if pointless else trimmed
     if _casts(numbers, pa.float64()):
-        if pc.any(pc.match_substring_regex(numbers, _LEADING_ZERO)).as_py():
-            return "text", False
+        if has_leading_zeros(numbers):
+            return "text"
         if pointless and pc.any(pc.match_substring(trimmed, ",")).as_py():
-            return "comma", has_marks
+            return "comma"
         if not pc.all(pc.match_substring_regex(trimmed, "^-?[0-9]+$")).as_py():
-            return ("pointless" if pointless else "number"), has_marks
-        return ("integer" if _casts(trimmed, pa.int64()) else "long"), has_marks
+            return "pointless" if pointless else "number"
+        return "integer" if _casts(trimmed, pa.int64()) else "long"
     for kind in ("date", "timestamp", "precise", "zoned"):
         if _casts(trimmed, arrow_type(kind)) and (kind != "precise" or _fits_nanoseconds(trimmed)):
-            return kind, has_marks
-    return "text", False
+            return kind
+    return "text"
 
 
 def _kind_of_few(texts: list[str | None]) -> str | None:
@@ -134,9 +134,52 @@ def _kind_of_few(texts: list[str | None]) -> str | None:
 
 
 def has_leading_zeros(texts: pa.Array) -> bool:
-    """Whether a whole number among the texts has a leading zero."""
-    trimmed = pc.ascii_trim_whitespace(texts)
-    return bool(pc.any(pc.match_substring_regex(trimmed, _LEADING_ZERO)).as_py())
+    """Whether a whole number among the texts, without white space around them, begins with zeros.
+
+    Most zeros come before a point, which a look at two characters shows.
+    """
+    texts = texts.drop_null()
+    _, offsets, content = texts.buffers()
+    if not len(texts) or content is None:
+        return False
+    characters = np.append(np.frombuffer(content, np.uint8), np.zeros(2, np.uint8))
+    first = np.frombuffer(offsets, np.int32, len(texts), 4 * texts.offset)
+    first = first + _SIGNS[characters[first]]
+    likely = (characters[first] == ord("0")) & _AFTER_ZERO[characters[first + 1]]
+    if not likely.any():
+        return False
+    some = texts.filter(pa.array(likely))
+    return bool(pc.any(pc.match_substring_regex(some, _LEADING_ZERO)).as_py())
+
+
+def values_of(texts: pa.Array, kind: str) -> pa.Array | None:
+    """Values of the texts as that kind; None where some may be of another, or are marks alone."""
+    if kind == "text":
+        return texts
+    if kind == "empty":
+        return pa.nulls(len(texts)) if texts.null_count == len(texts) else None
+    if kind not in ("bool", "integer", "number", "date", "timestamp", "zoned"):
+        return None
+    # Few columns need be trimmed, fewer have marks.
+    for prepared in (pc.ascii_trim_whitespace, without_marks):
+        values = _sure_values(texts, kind)
+        if values is not None:
+            return values
+        texts = prepared(texts)
+    return _sure_values(texts, kind)
+
+
+def _sure_values(texts: pa.Array, kind: str) -> pa.Array | None:
+    """Values of the texts; None where one is of another kind, as far as the texts were trimmed."""
+    if not _casts(texts[:_SOME], arrow_type(kind)):
+        return None
+    try:
+        values = pc.cast(texts, arrow_type(kind))
+    except pa.ArrowInvalid:
+        return None
+    if kind == "bool":
+        return values if _are_truths(texts) else None
+    return None if kind in ("integer", "number") and has_leading_zeros(texts) else values
 
 
 def converted(texts: pa.Array, kind: str) -> pa.Array:
@@ -152,11 +195,8 @@ def converted(texts: pa.Array, kind: str) -> pa.Array:
         values = pc.if_else(pointed, values, pc.replace_substring(values, ",", "."))
     if kind == "precise" and not _fits_nanoseconds(values):
         raise pa.ArrowInvalid("a year that nanoseconds cannot hold")
-    if kind != "empty":
-        return pc.cast(values, arrow_type(kind))
-    if values.null_count < len(values):
-        raise pa.ArrowInvalid("not empty")
-    return pa.nulls(len(values))
+    missing = kind in ("empty", "marked")
+    return pa.nulls(len(values)) if missing else pc.cast(values, arrow_type(kind))
 
 
 def yes_or_no(texts: pa.Array) -> pa.Array:
@@ -197,6 +237,10 @@ def _fits(values: pa.Array, check: Callable[[pa.Array], object]) -> bool:
     return True
 
 
+def _are_truths(texts: pa.Array) -> bool:
+    return bool(pc.all(pc.is_in(texts, value_set=pa.array([*TRUE, *FALSE, None]))).as_py())
+
+
 def _fits_nanoseconds(texts: pa.Array) -> bool:
     """Whether all years are from 1700 to 2199; older versions of Arrow turn others over."""
     fits = pc.match_substring_regex(texts, "^(1[7-9]|2[01])[0-9][0-9]-")
@@ -204,5 +248,4 @@ def _fits_nanoseconds(texts: pa.Array) -> bool:
 
 
 def _casts(texts: pa.Array, kind: pa.DataType) -> bool:
-    # Arrow goes on to the end where the first text already fails, so try a few first.
-    return all(_fits(some, lambda part: pc.cast(part, kind)) for some in (texts[:50], texts))
+    return all(_fits(some, lambda part: pc.cast(part, kind)) for some in (texts[:_SOME], texts))
