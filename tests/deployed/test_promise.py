@@ -17,7 +17,7 @@ def wrong(share, n):
 @pytest.mark.parametrize(
     "share, kept, words",
     [
-        # 100 rows: standard error sqrt(.26 * .74 / 99) = .044; with the promise's .02, 1.96 × .048
+        # 100 rows: .26 is .083 above its lower limit, the promise .04 below its upper one: .092
         (0.26, True, "within chance"),
         (0.31, False, "not kept"),
         (0.08, True, "kept and more"),
@@ -71,6 +71,27 @@ def test_groups_within_the_interval_are_judged_by_their_mean_too(errors, kept):
 def test_a_promise_without_spread_is_met_by_losses_without_spread():
     promise = Promise("share wrong", 0.0, 0.0, 0.1, 0.0, 0.5, 0.95, None, 40)
     assert promise.of_rows(np.zeros(5)).kept
+
+
+@pytest.mark.parametrize("n_rows", [40, 400])
+@pytest.mark.parametrize("share", [0.005, 0.05, 0.3])
+def test_an_honest_share_is_rarely_said_to_be_broken(n_rows, share):
+    rng = np.random.default_rng(0)
+    n_broken = 0
+    for _ in range(400):
+        errors = (rng.random((1, n_rows)) < share).astype(float)
+        contest = Comparison(
+            ("a",), errors, errors[0], (), np.ones(1), np.zeros(1), "share wrong", 0.95
+        )
+        promise = Promise.from_contest(contest, "a", None)
+        n_broken += not promise.of_rows((rng.random(3000) < share).astype(float)).kept
+    assert n_broken <= 20  # one of 40 is the level; Wilson's interval is not exact
+
+
+def test_what_lies_within_a_promised_interval_of_a_share_keeps_the_promise():
+    promise = Promise("share wrong", 0.0, 0.0, 0.0876, 0.0, 0.5, 0.95, None, 40)
+    assert promise.of_rows(wrong(0.001, 10_000).astype(float)).kept
+    assert not promise.of_rows(wrong(0.12, 10_000).astype(float)).kept
 
 
 def test_a_promise_says_what_is_new_and_what_the_baseline_is():

@@ -12,7 +12,7 @@ from scipy import stats
 
 from holdtrue.charts import Chart, Dot, Dots, number, svg
 from holdtrue.charts.axes import draw, new_axes
-from holdtrue.domains.bounds import mean_and_spread, new_domain_interval
+from holdtrue.domains.bounds import mean_and_spread, new_domain_interval, share_interval
 from holdtrue.errors import InputError, did_you_mean, speaks
 from holdtrue.evidence import ContestEvidence
 from holdtrue.path import SelectionPath, data_frame, skill_of
@@ -140,14 +140,11 @@ class Comparison:
             empty = self.no_model if self.scoring == SQUARED_ERROR else None
             low, high = new_domain_interval(errors, self.level, empty)
         else:
-            z = float(stats.norm.ppf((1 + self.level) / 2))
             mean, spread, n = mean_and_spread(errors, self.unit_weights)
-            if self.scoring == SHARE_WRONG:  # Wilson's: 0 wrong of n is not 0 for sure
-                centre = (mean + z**2 / (2 * n)) / (1 + z**2 / n)
-                half = z * math.sqrt(mean * (1 - mean) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
-            else:
-                centre, half = mean, z * spread / math.sqrt(n)
-            low, high = float(centre - half), float(centre + half)
+            if self.scoring == SHARE_WRONG:
+                return share_interval(float(mean), n, self.level)
+            half = float(stats.norm.ppf((1 + self.level) / 2)) * spread / math.sqrt(n)
+            low, high = float(mean - half), float(mean + half)
         if self.scoring == SHARE_WRONG:
             return max(low, 0.0), min(high, 1.0)
         return (max(low, 0.0), high) if self.scoring == SQUARED_ERROR else (low, high)

@@ -11,6 +11,7 @@ from scipy import stats
 
 from holdtrue.charts import number
 from holdtrue.compare import Comparison
+from holdtrue.compare.comparison import SHARE_WRONG
 from holdtrue.records import Record
 
 # Groups above the interval that chance explains less often than this break the promise.
@@ -87,8 +88,9 @@ class Promise(Record):
 
         Broken if the mean loss exceeds the promised error by more than both are uncertain.
         """
-        error, noise = float(losses.mean()), self._noise(losses)
+        error = float(losses.mean())
         gap = error - self.error
+        noise = self._share_noise(losses) if self.unit == SHARE_WRONG else self._noise(losses)
         measured = f"the {self.unit} is {number(error)} on {len(losses):,} rows"
         promised = f"promised was {number(self.error)} ({number(self.low)} to {number(self.high)})"
         kept, end = "kept", " The difference is within chance."
@@ -123,6 +125,21 @@ class Promise(Record):
             f"{number(self.error)}"
             + (f"; chance explains up to {number(self.error + noise)}." if is_higher else "."),
         )
+
+    def _share_noise(self, losses: np.ndarray) -> float:
+        """The same for a share: 0 wrong of 40 is not 0 for sure, though its losses have no spread.
+
+        Newcombe's way: how far the limits of both shares are from them, on the sides that face each
+        other. Limits of the new share are exact (Clopper & Pearson): it may have one row.
+        """
+        n, n_wrong = len(losses), float(losses.sum())
+        error, tail = n_wrong / n, (1 - self.level) / 2
+        if error > self.error:
+            return math.hypot(
+                error - stats.beta.ppf(tail, n_wrong, n - n_wrong + 1), self.high - self.error
+            )
+        upper = stats.beta.ppf(1 - tail, n_wrong + 1, n - n_wrong) if n_wrong < n else 1.0
+        return math.hypot(upper - error, self.error - self.low)
 
     def _noise(self, losses: np.ndarray) -> float:
         """How far chance takes a mean of new losses from the promised error (Welch's t)."""

@@ -35,7 +35,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from holdtrue.domains.kernel import Walk, effects
 
@@ -106,6 +106,14 @@ def mean_interval(
     mean, spread, n = mean_and_spread(errors, weight)
     half = float(stdtrit(n - 1, (1 + level) / 2) * spread / math.sqrt(n))
     return max(float(mean) - half, 0.0), float(mean) + half
+
+
+def share_interval(share: float, n: float, level: float) -> tuple[float, float]:
+    """Wilson's interval of a share of n rows: 0 wrong of n is not 0 for sure."""
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = math.sqrt(z2 * (share * (1 - share) / n + z2 / (2 * n) ** 2)) / (1 + z2 / n)
+    return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
 def new_domain_interval(
