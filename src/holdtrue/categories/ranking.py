@@ -462,8 +462,8 @@ def score_table(
     return _scored_in_threads(
         Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator"),
         [delayed(score)(name, kind) for name, kind in zip(names, kinds, strict=True)],
-        # The longest first, so that none runs alone at the end.
-        sorted(range(len(kinds)), key=lambda j: (-table.n_bytes(names[j]), kinds[j] != "category")),
+        # Categories first, which take longest, so that none runs alone at the end.
+        sorted(range(len(kinds)), key=lambda j: kinds[j] != "category"),
     )
 
 

@@ -73,7 +73,11 @@ def answer(
         for option, given in (("--average", average), ("--domain-order", domain_order != "any")):
             if given:
                 raise InputError(f"{option} needs rows, and sums have none. Leave it out.")
-        return _from_sums(ask, [ask.file, *(more or [])], **settings)
+        data = ask.open_sums([ask.file, *(more or [])])
+        files: Any = data.table
+        with kept_warnings() as notes:
+            encoded = joined(files.sites, leave_out=data.dropped)
+        return _selected(replace(data, kind=encoded.target_kind), encoded, notes, **settings)
     if more:
         raise InputError(
             f"expected one FILE. Got {1 + len(more)}. Several files of sums need --sums."
@@ -114,15 +118,6 @@ def _check_sums_options(ask: Ask, target: str | None, domain: str | None, target
     for option, given in at_sites.items():
         if given:
             raise InputError(f"{option} goes with holdtrue sums, at each site. Leave it out.")
-
-
-def _from_sums(ask: Ask, files: list[str], **settings: Any) -> Answer:
-    """The answer from the sums of sites."""
-    data = ask.open_sums(files)
-    sums: Any = data.table
-    with kept_warnings() as notes:
-        encoded = joined(sums.sites, leave_out=data.dropped)
-    return _selected(replace(data, kind=encoded.target_kind), encoded, notes, **settings)
 
 
 def _selected(

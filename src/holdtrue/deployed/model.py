@@ -25,7 +25,6 @@ from holdtrue.tables.column_summary import FeatureColumn, as_numbers
 from holdtrue.tables.files import TemporaryFolder
 
 _ROWS = 1 << 15
-_PARTS = 10  # of the rows, left out in turn
 _RARE = 0.02  # share of rows beyond the range that is not worth a note
 _READ_AS = ("text", "number", "date", "bool")
 

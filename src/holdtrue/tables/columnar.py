@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -18,7 +17,7 @@ from holdtrue.errors import InputError, first_line
 from holdtrue.sums.packing import flatbuffer_field
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns, check_unpacked
-from holdtrue.tables.source import batch_of, column_bytes, widened
+from holdtrue.tables.source import batch_of, widened
 
 # What Arrow raises at damaged files.
 _ERRORS = (OSError, ValueError, MemoryError, NotImplementedError, TypeError, LookupError)
@@ -83,7 +82,6 @@ class ParquetFiles:
         self.types = _common_types(paths, [footer.schema_arrow for footer in footers])
         self.types |= {name: value.type for name, value in folders[0].items()}
         self.n_rows = sum(file.n_rows for file in self._files)
-        self._column_bytes: Counter[str] | None = None
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column in its type; text with few distinct values as a dictionary."""
@@ -138,13 +136,6 @@ class ParquetFiles:
                 file.check_rows(n_rows)
             except _ERRORS as error:
                 raise file.damage(stored, error) from error
-
-    def n_bytes(self, name: str) -> int:
-        """Bytes of the column in the files, unpacked."""
-        if self._column_bytes is None:
-            footers = (column_bytes(file.footer.metadata) for file in self._files)
-            self._column_bytes = sum(footers, Counter())
-        return self._column_bytes[name]
 
 
 def _footer(path: Path) -> Any:
@@ -235,10 +226,6 @@ class ArrowFiles:
                 whole = batch_of([batch.column(name) for name in kinds], kinds)
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows)
-
-    def n_bytes(self, name: str) -> int:
-        """Not known."""
-        return 0
 
 
 class _ArrowFile:

@@ -74,10 +74,6 @@ class ComputedColumns:
             yield batch_of(columns, kinds)
             n_before += batch.num_rows
 
-    def n_bytes(self, name: str) -> int:
-        """Of the stored column."""
-        return self._source.n_bytes(self._computed[name].stored if name in self._computed else name)
-
 
 # --- types that the caller asks for ---------------------------------------------------------------
 

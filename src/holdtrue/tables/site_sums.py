@@ -410,9 +410,7 @@ def _check_consistent(sums: SiteSums) -> None:
 
 
 @speaks
-def joined(
-    sites: Mapping[str, SiteSums], *, leave_out: Iterable[str] = (), max_levels: int = MAX_LEVELS
-) -> TableMoments:
+def joined(sites: Mapping[str, SiteSums], *, leave_out: Iterable[str] = ()) -> TableMoments:
     """Moments of the rows of all sites, encoded as `moments_of` would encode them in one table.
 
     Parameters
@@ -421,14 +419,11 @@ def joined(
         By the name that an error calls the site, such as that of its file.
     leave_out : iterable of str
         Columns that are not used as features.
-    max_levels : int
-        Largest number of values of a category that have a feature each.
 
     Returns
     -------
     TableMoments
     """
-    check_options("auto", max_levels)
     if not sites:
         raise InputError("expected the sums of at least one site. Got none.")
     left_out = set(leave_out)
@@ -447,7 +442,7 @@ def joined(
     n_rows = sum(head.n_rows for head in heads)
     numeric = heads[0].is_numeric
     target_type = "numeric" if numeric else "classes"
-    encoding = encoding_of(summaries, n_rows, target, domain, target_type, max_levels)
+    encoding = encoding_of(summaries, n_rows, target, domain, target_type, MAX_LEVELS)
     is_decided = all(head.is_decided for head in heads)
     if not (numeric or is_decided):
         _check_reading(target, summaries[target])

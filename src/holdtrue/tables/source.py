@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +39,6 @@ class Source(Protocol):
 
     def batches(self, kinds: dict[str, Any], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""
-
-    def n_bytes(self, name: str) -> int:
-        """About how many bytes the column has, unpacked; 0 if that is not known."""
 
 
 # Name of a table, and where in it a row is, counted from 0; for errors
@@ -109,10 +105,6 @@ class Frame:
         for start in range(0, self.n_rows, rows):
             yield batch_of([self._columns[name][start : start + rows] for name in kinds], kinds)
 
-    def n_bytes(self, name: str) -> int:
-        """Bytes of the column in memory."""
-        return int(self._columns[name].nbytes)
-
 
 @dataclass
 class _Part:
@@ -149,7 +141,6 @@ class Spill:
         self._whole: dict[bool, pa.Table] = {}
         self._waiting: list[pa.RecordBatch] = []
         self._n_bytes = 0
-        self._column_bytes: Counter[str] = Counter()
         self.n_rows = 0
         self.types: dict[str, Any] = {}
 
@@ -189,8 +180,6 @@ class Spill:
         content = sink.getvalue()
         metadata = pq.read_metadata(pa.BufferReader(content))
         short = [name for name in texts if _is_short(metadata, int(name))]
-        sizes = column_bytes(metadata)
-        self._column_bytes.update({name: sizes[place] for name, place in places.items()})
         self._parts.append(_Part(content, len(content), n_rows, places, short))
         if sum(part.length for part in self._parts if part.content) > IN_MEMORY:
             self._write_parts()
@@ -253,10 +242,6 @@ class Spill:
                 ]
                 yield batch_of(columns, kinds)
 
-    def n_bytes(self, name: str) -> int:
-        """Bytes of the column in the file, unpacked."""
-        return self._column_bytes[name]
-
     def _open(self, part: _Part, *, encoded: bool) -> Any:
         """The file of a part, with its short dictionaries as such where that is asked for."""
         import pyarrow.parquet as pq
@@ -295,17 +280,6 @@ def _temporary_file() -> tuple[Any, str]:
             return file, f"{folder}/{file.fileno()}"
     named = tempfile.NamedTemporaryFile(buffering=0)  # noqa: SIM115
     return named, named.name
-
-
-def column_bytes(metadata: Any) -> Counter[str]:
-    """Bytes of each column of a Parquet file, unpacked, by its path in the schema."""
-    sizes: Counter[str] = Counter()
-    for g in range(metadata.num_row_groups):
-        group = metadata.row_group(g)
-        for j in range(group.num_columns):
-            chunk = group.column(j)
-            sizes[chunk.path_in_schema] += chunk.total_uncompressed_size
-    return sizes
 
 
 def _is_short(metadata: Any, j: int) -> bool:

@@ -224,10 +224,6 @@ class Table:
             kinds = {name: value_type(self.types[name]) for name in names}
             yield from self._source.batches(kinds, rows)
 
-    def n_bytes(self, name: str) -> int:
-        """About how many bytes a column has, unpacked; 0 if that is not known."""
-        return self._source.n_bytes(name)
-
     @speaks
     def fingerprint(self) -> Fingerprint:
         """SHA-256 of the file's bytes; of a frame, of its values."""
@@ -295,9 +291,6 @@ class _CompleteRows:
             whole = batch_of(columns, kinds)
             yield whole if self._rows is None else whole.filter(pa.array(self._rows[start:stop]))
             start = stop
-
-    def n_bytes(self, name: str) -> int:
-        return self._table.n_bytes(name)
 
 
 def _has_value(column: Any) -> np.ndarray:
