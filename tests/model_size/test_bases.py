@@ -70,8 +70,8 @@ def test_products_come_in_order_of_total_degree():
 def test_fourier_products_pair_cosine_and_sine():
     products = bases.total_degree_terms(2, 2, 13)
     # Degree 1: cos and sin of each input; degree 2: of 2x0, the four products, of 2x1.
-    assert products[1:5] == [((0, 1),), ((0, 2),), ((1, 1),), ((1, 2),)]
-    assert products[5:7] == [((0, 3),), ((0, 4),)]
+    assert products[1:5] == (((0, 1),), ((0, 2),), ((1, 1),), ((1, 2),))
+    assert products[5:7] == (((0, 3),), ((0, 4),))
     assert set(products[7:11]) == {((0, a), (1, b)) for a, b in itertools.product((1, 2), repeat=2)}
 
 

@@ -13,7 +13,7 @@ import warnings
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,7 +126,8 @@ FAMILIES = {
 Product = tuple[tuple[int, int], ...]
 
 
-def total_degree_terms(n_inputs: int, per_degree: int, n_terms: int) -> list[Product]:
+@lru_cache(maxsize=32)
+def total_degree_terms(n_inputs: int, per_degree: int, n_terms: int) -> tuple[Product, ...]:
     """The first n_terms products of functions of single inputs, in order of total degree.
 
     ``per_degree`` functions of one input share a degree (2 for Fourier's cosine and sine).
@@ -144,7 +145,7 @@ def total_degree_terms(n_inputs: int, per_degree: int, n_terms: int) -> list[Pro
                 ]
                 yield from itertools.product(*choices)
 
-    return list(itertools.islice(products(), n_terms))
+    return tuple(itertools.islice(products(), n_terms))
 
 
 # --- maps of one input to [0, 1] ---
@@ -319,7 +320,7 @@ class IntervalBasis(Basis):
         if n_inputs and self.max_degree is not None:
             self.products += [((j, k),) for k in degrees for j in range(n_inputs)][: max_terms - 1]
         elif n_inputs:
-            self.products = total_degree_terms(n_inputs, self.family.per_degree, max_terms)
+            self.products = list(total_degree_terms(n_inputs, self.family.per_degree, max_terms))
         names = [
             self.input_names[j] if each.shift is None else f"log {self.input_names[j]}"
             for j, each in zip(self.inputs, self.maps, strict=True)
