@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from holdtrue.categories.score import CRITERIA, Scoring, score_column
 from holdtrue.columns import distinct as values
 from holdtrue.columns import parts
+from holdtrue.columns.bins import whole_part
 from holdtrue.columns.counting import Target, count_column
 from holdtrue.columns.values import column_kind
 from holdtrue.sums import Profile
@@ -33,7 +34,7 @@ def both_ways(column, target, kind, how):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "_SAMPLE", 1 << 15)
         counts = count_column("x", column, target)
-    whole = [parts.whole_part(kind, *counts)]
+    whole = [whole_part(kind, *counts)]
     return some, Profile.from_parts(kind, whole, target.n_samples, target.classes, how.max_bins)
 
 

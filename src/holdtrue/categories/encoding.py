@@ -17,7 +17,7 @@ from holdtrue.categories.cells import Cells, in_order
 from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet
 from holdtrue.categories.shrunk import (
     STRENGTHS,
-    best_readings,
+    best_reading,
     clearly_least,
     least,
     shares,
@@ -305,11 +305,10 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
     tables = [way.table for way in ways]
     # Without groups a loss needs no places, which take a pass over the values.
     places = [cells_of(way)[1] if met is not None else way.ends for way in ways]
-    scores, strengths = _losses(places, tables, met, settings.loss)
-    best = clearly_least(scores)
-    strength = float(strengths[best]) if len(tables[best]) > 1 else math.inf
+    best, score, strength = _best(places, tables, met, settings.loss)
+    strength = strength if len(tables[best]) > 1 else math.inf
     cells, place = cells_of(ways[best])
-    chosen = Chosen(ways[best].n_bins, cells, place, tables[best], float(scores[best]), strength)
+    chosen = Chosen(ways[best].n_bins, cells, place, tables[best], score, strength)
     if not settings.average or chosen.strength == math.inf:
         return chosen
     averaged = [way for way in ways if bool(way.n_bins) == (cells is not None)]
@@ -362,20 +361,21 @@ def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: st
     return group_scores(loss, [by_cell])[0]
 
 
-def _losses(
+def _best(
     places: list[np.ndarray], tables: list[np.ndarray], met: Met | None, loss: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Loss on rows, or groups, left out and strength of each reading, both shape (n_readings,)."""
+) -> tuple[int, float, float]:
+    """Place of the best reading, its loss on rows, or groups, left out, and its strength."""
     is_numeric = loss == "squared_error"
     if met is None and not is_numeric:
-        return best_readings(loss, [(table, None) for table in tables])
+        return best_reading(loss, [(table, None) for table in tables])
     if met is None and tables[0][:, 0].sum() < 2:  # nothing is left when a row is left out
-        return np.zeros(len(tables)), np.full(len(tables), math.inf)
-    scores = np.stack(
-        [_by_strength(place, table, met, loss) for place, table in zip(places, tables, strict=True)]
-    )
+        return 0, 0.0, math.inf
+    readings = zip(places, tables, strict=True)
+    scores = [_by_strength(place, table, met, loss) for place, table in readings]
     chosen = [least(row, 0.0) if is_numeric else least(row) for row in scores]
-    return scores[np.arange(len(chosen)), chosen], np.asarray(STRENGTHS)[chosen]
+    losses = [float(row[k]) for row, k in zip(scores, chosen, strict=True)]
+    best = clearly_least(losses)
+    return best, losses[best], STRENGTHS[chosen[best]]
 
 
 def no_column_loss(counted: Counted, loss: str) -> float:

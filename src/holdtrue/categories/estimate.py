@@ -62,6 +62,16 @@ class Estimate(NamedTuple):
         """``1 - score/no_column``: 1 is perfect, 0 no better than no column."""
         return self.gain / self.no_column if self.no_column > 0 else 0.0
 
+    def judged(
+        self, alpha: float, min_gain_se: float, least_skill: float
+    ) -> tuple[tuple[float, float], tuple[float, float], bool]:
+        """Both intervals, and whether the gain is beyond the errors and the skill asked for."""
+        beats_no_column = self.gain > max(
+            min_gain_se * self.gain_standard_error,
+            max(least_skill, 1e-12) * self.no_column,  # the least is beyond rounding
+        )
+        return self.interval(alpha), self.gain_interval(alpha), beats_no_column
+
     def interval(self, alpha: float = 0.05) -> tuple[float, float]:
         """Ends that hold the loss on new data with probability 1 - α, inside the loss's range."""
         radius = _quantile(self.n_units, alpha) * self.standard_error
@@ -182,10 +192,11 @@ def column_evidence(
     estimates: Sequence[ColumnEstimate],
     predictor: str,
     shapes: tuple[Shape, ...],
+    **twins: np.ndarray,
 ) -> ColumnEvidence:
     """What a path over columns rests on, column by column.
 
-    ``predictor`` is whose loss the scores are, in words.
+    ``predictor`` is whose loss the scores are, in words; ``twins`` are further fields.
     """
 
     def each(field: str) -> np.ndarray:
@@ -219,4 +230,5 @@ def column_evidence(
         predictor=predictor,
         new_data=estimates[0].new_data,
         shapes=shapes,
+        **twins,
     )

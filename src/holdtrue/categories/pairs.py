@@ -139,14 +139,14 @@ def same_columns(
         max_bins,
         "mean" if is_numeric else "probability",
     )
-    halves, encoded, nothing = [], [], 0.0
+    halves, encoded = [], []
     for j in best:
         column = _cells(table, names[j], at)
         counted = count_by_fold(names[j], estimates[j].kind, column, rows)
         encoded.append(encode_out_of_fold(counted, settings)[counted.cell])
         encoding, place = learn(counted, settings)
         halves.append(Half(counted, encoding, place[counted.codes]))
-        nothing = no_column_loss(counted, settings.loss)
+    nothing = no_column_loss(halves[-1].counted, settings.loss)
     alone, both = _explained(encoded, rows.target)
     n_units = len(at) if group is None else int(group.max()) + 1
     for b in range(1, len(best)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -372,11 +371,10 @@ def rank_columns(
         raise InputError("there is no column to rank beside the target.")
     kinds = kinds_of(categorical_features, names, [table.kinds[name] for name in names])
     estimates = _estimates(names, score_table(table, names, kinds, rows, how, subjects, n_jobs))
-    path = column_path(names, estimates, rows.classes, how)
+    twins = {}
     if not how.criterion.in_sample:
         twins = same_columns(table, names, rows, subjects, estimates, max_bins)
-        path = replace(path, evidence=replace(path.evidence_as(ColumnEvidence), **twins))
-    return Ranking(path)
+    return Ranking(column_path(names, estimates, rows.classes, how, **twins))
 
 
 def _name_or_rows(given: Any, names: Sequence[str]) -> Any:
@@ -485,13 +483,15 @@ def column_path(
     how: Scoring,
     n_features_to_select: int | None = None,
     min_features: int = 0,
+    **twins: np.ndarray,
 ) -> SelectionPath:
     """Path of columns that are judged one by one.
 
     By default the columns that beat no column are kept; the best ``min_features`` in any case.
+    ``twins`` are what `same_columns` gives.
     """
     shapes = best_shapes(names, estimates, classes, how)
-    evidence = column_evidence(names, estimates, how.criterion.predictor, shapes)
+    evidence = column_evidence(names, estimates, how.criterion.predictor, shapes, **twins)
     order = score_order(evidence.scores)
     if n_features_to_select is None:
         order = order[np.argsort(~evidence.predicts[order], kind="stable")]

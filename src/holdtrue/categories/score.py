@@ -306,16 +306,15 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
             seen.n_values, seen.n_values, 0, 0, False, criterion.in_sample, how.new_data,
         )  # fmt: skip
     best, estimate = best_of(tables, how.unseen)
-    beats_no_column = estimate.gain > max(
-        how.min_gain_se * estimate.gain_standard_error,
-        max(how.least_skill, 1e-12) * estimate.no_column,  # the least is beyond rounding
+    interval, gain_interval, beats_no_column = estimate.judged(
+        how.alpha, how.min_gain_se, how.least_skill
     )
     rows_once = tables[best].rows_once if profile.kind == "number" else seen.rows_once
     return ColumnEstimate(
         kind=profile.kind,
         estimate=estimate,
-        interval=estimate.interval(how.alpha),
-        gain_interval=estimate.gain_interval(how.alpha),
+        interval=interval,
+        gain_interval=gain_interval,
         beats_no_column=beats_no_column,
         coverage=1 - rows_once / seen.n_rows,
         n_values=seen.n_values,

@@ -377,13 +377,21 @@ def best_readings(
     return scores[np.arange(len(chosen)), chosen], np.asarray(strengths)[chosen]
 
 
+def best_reading(
+    loss: str, readings: Sequence[tuple[np.ndarray, np.ndarray | None]]
+) -> tuple[int, float, float]:
+    """Place of the best of several readings of one column, its score and its strength."""
+    scores, strengths = best_readings(loss, readings)
+    at = clearly_least(scores)
+    return at, float(scores[at]), float(strengths[at])
+
+
 def best_estimate(
     loss: str, readings: Sequence[tuple[np.ndarray, np.ndarray | None]]
 ) -> tuple[int, Estimate]:
     """Place of the best of several readings of one column, and its estimate."""
-    scores, strengths = best_readings(loss, readings)
-    at = clearly_least(scores)
-    return at, estimate(loss, *readings[at], strengths=[float(strengths[at])])
+    at, _, strength = best_reading(loss, readings)
+    return at, estimate(loss, *readings[at], strengths=[strength])
 
 
 def _readings_scores(

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from holdtrue.columns.bins import (
     N_MOMENTS,
+    Part,
     grouped_moments,
     is_present,
     present_values,
     row_sums,
+    whole_part,
 )
 from holdtrue.columns.distinct import (
     dense_ends,
@@ -22,6 +24,7 @@ from holdtrue.columns.distinct import (
     is_long_text,
     mostly_differ,
     sorted_distinct,
+    text_groups,
     text_pieces,
     with_one_dictionary,
 )
@@ -38,11 +41,13 @@ from holdtrue.targets import check_class_count, target_kind
 from holdtrue.validation import check_groups, check_weights
 
 if TYPE_CHECKING:
+    from holdtrue.columns.key_loops import Groups as TextGroups
     from holdtrue.columns.key_loops import KeyCounts
 
 # Rows from which, and classes up to which, columns are counted without a code per row.
 LONG = 1 << 17
 _SHORT = 1 << 12
+PART = 1 << 20  # rows of a part
 _FEW_CLASSES = 8
 _MAX_CELLS = 1 << 30
 _MAX_TARGET = 1e70
@@ -256,6 +261,37 @@ def count_by_code(name: str, column: Any, target: Target) -> tuple[Any, np.ndarr
             return _dictionary_counts(name, column, target)
     values, codes = distinct(name, column)
     return present_values(values, table_of(codes, len(values), target))
+
+
+def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[Part]:
+    """Parts of a column in memory; parameters as in `whole_part` and `count_column`."""
+    numbers = number_counts(column, target, PART)
+    if numbers is not None:
+        missing, parts = numbers
+        return (
+            Part(table, missing[:0] if i else missing, values)
+            for i, (values, table) in enumerate(parts)
+        )
+    is_long = is_long_text(column)
+    keyed = text_counts(column, target) if is_long else None
+    if keyed is not None:
+        return iter([Part(keyed.counts, keyed.missing, pa.array(keyed.first), column)])
+    groups = text_groups(column) if is_long else None
+    if groups is not None:
+        return iter([_text_part(column, groups, target)])
+    return iter([whole_part(kind, *count_by_code(name, column, target))])
+
+
+def _text_part(column: Any, groups: TextGroups, target: Target) -> Part:
+    """The part of a column of text whose rows are grouped by value."""
+    rows = groups.first
+    if target.classes is not None and target.weight is None:
+        table = groups.class_counts(target.codes, len(target.classes))
+    else:
+        table = table_of(groups.codes, len(rows), target.at(groups.rows))
+        rows, table = present_values(rows, table)
+    missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
+    return whole_part("category", pa.array(rows, mask=missing), table)._replace(column=column)
 
 
 def count_groups(

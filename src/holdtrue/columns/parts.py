@@ -8,35 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.bins import Part, present_values, whole_part
+from holdtrue.columns.bins import Part
 from holdtrue.columns.counting import (
+    PART,
     Target,
-    count_by_code,
+    column_parts,
     dense_counts,
     is_counted_by_number,
     number_buffers,
-    number_counts,
     stored_numbers,
-    table_of,
-    text_counts,
     typed_numbers,
     within,
 )
-from holdtrue.columns.distinct import is_long_text, is_text, mostly_differ, text_groups
+from holdtrue.columns.distinct import is_text, mostly_differ
 from holdtrue.columns.hashed_texts import hashed_counts
 
-if TYPE_CHECKING:
-    from holdtrue.columns.key_loops import Groups as TextGroups
-
-# Rows from which a column is counted in parts, and rows of a part. Below, one table of all values
-# takes less time, and for five million rows less than a gigabyte.
+# Rows from which a column is counted in parts. Below, one table of all values takes less time, and
+# for five million rows less than a gigabyte.
 LARGE = 1 << 23
-PART = 1 << 20
 # Rows of numbers that are sorted at a time, and every so many that show where to cut.
 RANGE = 1 << 23
 _SAMPLED = 64
@@ -64,39 +58,6 @@ def table_parts(source: ColumnSource, kind: str, name: str, target: Target) -> I
     if source.n_rows == len(target.codes):
         parts = count_in_parts(source, name, target)
     return column_parts(kind, name, source.column(name), target) if parts is None else parts
-
-
-def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[Part]:
-    """Parts of a column in memory; parameters as in `whole_part` and `count_column`."""
-    numbers = number_counts(column, target, PART)
-    if numbers is not None:
-        missing, parts = numbers
-        for values, table in parts:
-            yield Part(table, missing, values)
-            missing = missing[:0]
-        return
-    is_long = is_long_text(column)
-    keyed = text_counts(column, target) if is_long else None
-    if keyed is not None:
-        yield Part(keyed.counts, keyed.missing, pa.array(keyed.first), column)
-        return
-    groups = text_groups(column) if is_long else None
-    if groups is not None:
-        yield _text_part(column, groups, target)
-    else:
-        yield whole_part(kind, *count_by_code(name, column, target))
-
-
-def _text_part(column: Any, groups: TextGroups, target: Target) -> Part:
-    """The part of a column of text whose rows are grouped by value."""
-    rows = groups.first
-    if target.classes is not None and target.weight is None:
-        table = groups.class_counts(target.codes, len(target.classes))
-    else:
-        table = table_of(groups.codes, len(rows), target.at(groups.rows))
-        rows, table = present_values(rows, table)
-    missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
-    return whole_part("category", pa.array(rows, mask=missing), table)._replace(column=column)
 
 
 def count_in_parts(source: ColumnSource, name: str, target: Target) -> Iterator[Part] | None:

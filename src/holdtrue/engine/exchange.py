@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from holdtrue.columns.bins import BinCounter, Part, rows_by_value, whole_part
-from holdtrue.columns.counting import Groups, Target, count_column
+from holdtrue.columns.counting import Groups, Target, column_parts, count_column
 from holdtrue.columns.distinct import text_hashes
-from holdtrue.columns.parts import LARGE, column_parts
+from holdtrue.columns.parts import LARGE
 from holdtrue.columns.values import ORDERED, filtered, holds_numbers, value_type
 from holdtrue.engine import Engine
 from holdtrue.engine.table import EngineTable, EngineTarget, Labels, changed, rows_by_class

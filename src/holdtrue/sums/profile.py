@@ -201,7 +201,7 @@ class Profile:
     @cached_property
     def rows_by_value(self) -> np.ndarray:
         """Rows of the sample that a value of each row of the profile has."""
-        return self.rows[:, C] if self.classes is None else row_sums(self.rows)
+        return self.rows[:, C] if self.classes is None else self.rows.sum(axis=1)
 
     def read(self, *, with_missing: bool = True) -> tuple[Seen, list[ProfileTable]]:
         """How often raw values come back, and the ways to read the column.
