@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import ElasticNetCV, RidgeCV
 from sklearn.model_selection import GroupKFold
 
 from holdtrue.compare.field import default_models
-from holdtrue.compare.tuned import PathElasticNet, SplitRidge
+from holdtrue.compare.tuned import PathElasticNet, SplitRidge, _group_splits
 
 ALPHAS = np.logspace(-3, 5, 17)
 
@@ -64,3 +65,25 @@ def test_classes_of_few_rows_each_are_tuned_in_as_many_parts():
     X, y = rng.normal(size=(24, 2)), np.repeat(np.arange(8), 3)
     model = default_models(is_classes=True)["logistic"].fit(X, y)
     assert model.predict(X).shape == (24,)
+
+
+@pytest.mark.parametrize("name", ["ridge", "elastic_net"])
+def test_weights_are_repetitions_where_groups_choose_the_penalty(name):
+    X, y, _, _ = rows(240, 6, 3)
+    groups = np.repeat(np.arange(12), 20)
+    y = y + np.random.default_rng(0).normal(size=12)[groups]
+    for seed in range(4):
+        weight = np.random.default_rng(seed).integers(1, 4, 240)
+        copies = np.repeat(np.arange(240), weight)
+        model = default_models(is_classes=False)[name]
+        one = clone(model).fit(X, y, groups=groups, sample_weight=weight.astype(float))
+        other = clone(model).fit(X[copies], y[copies], groups=groups[copies])
+        np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_splits_by_group_are_those_of_group_k_fold():
+    groups = np.random.default_rng(0).integers(0, 17, 200)
+    expected = GroupKFold(5).split(groups, groups=groups)
+    for ours, theirs in zip(_group_splits(groups, 5, None), expected, strict=True):
+        for mine, its in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(mine, its)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import ElasticNetCV, Ridge, RidgeCV, enet_path
-from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -41,7 +41,7 @@ class GroupTuned(BaseEstimator):
             n_parts = max(2, min(n_parts, int(np.unique(y, return_counts=True)[1].max())))
         splits: Any = n_parts
         if groups is not None and n_parts >= 2:
-            splits = list(GroupKFold(n_parts).split(X, y, groups))
+            splits = _group_splits(np.asarray(groups), n_parts, sample_weight)
             if is_classifier(self.estimator):  # one class alone cannot be fitted
                 splits = [s for s in splits if (y[s[0]] != y[s[0][0]]).any()] or n_parts
         self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
@@ -63,6 +63,25 @@ class GroupTuned(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
+
+
+def _group_splits(
+    groups: np.ndarray, n_parts: int, weight: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit on and to judge of `GroupKFold`, for which a weight is so many rows.
+
+    The heaviest group goes to the lightest part, and so on.
+    """
+    _, codes = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(codes, weight)
+    part_of, totals = np.empty(len(sizes), dtype=np.intp), np.zeros(n_parts)
+    for group in np.argsort(sizes)[::-1]:
+        part_of[group] = np.argmin(totals)
+        totals[part_of[group]] += sizes[group]
+    part_of_row = part_of[codes]
+    return [
+        (np.flatnonzero(part_of_row != k), np.flatnonzero(part_of_row == k)) for k in range(n_parts)
+    ]
 
 
 class SplitRidge(RidgeCV):
