@@ -308,6 +308,16 @@ def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def class_signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes in order, and the targets of least squares, shape (n_rows, n_targets).
+
+    A target has +1 for one class and -1 for the rest; two classes have one target.
+    """
+    classes, codes = class_codes(y)
+    first = 1 if len(classes) == 2 else 0
+    return classes, np.where(codes[:, None] == np.arange(first, len(classes)), 1.0, -1.0)
+
+
 def feature_names(estimator: Any) -> list[str]:
     """Names of the columns that a fitted estimator has seen; x0, x1, ... where they had none."""
     names = getattr(estimator, "feature_names_in_", None)

@@ -23,7 +23,7 @@ from holdtrue.sums import Moments
 from holdtrue.validation import (
     check_groups,
     check_weights,
-    class_codes,
+    class_signs,
     feature_names,
     numeric_rows,
 )
@@ -164,15 +164,8 @@ def _contiguous(X: Any) -> Any:
 
 
 def coded_targets(y: np.ndarray, *, numeric: bool) -> tuple[np.ndarray | None, np.ndarray]:
-    """Classes, None for a number, and the targets of least squares, shape (n_rows, n_targets).
-
-    A target of classes has +1 for one class and -1 for the rest; two classes have one target.
-    """
-    if numeric:
-        return None, y.astype(np.float64)[:, None]
-    classes, codes = class_codes(y)
-    first = 1 if len(classes) == 2 else 0
-    return classes, np.where(codes[:, None] == np.arange(first, len(classes)), 1.0, -1.0)
+    """Classes, None for a number, and the targets of least squares, shape (n_rows, n_targets)."""
+    return (None, y.astype(np.float64)[:, None]) if numeric else class_signs(y)
 
 
 def distinct_rows(*columns: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ from holdtrue.validation import (
     check_groups,
     check_magnitude,
     check_weights,
-    class_codes,
+    class_signs,
     is_number,
     numeric_rows,
 )
@@ -160,11 +160,10 @@ class ClassPredictions(ClassifierMixin):
 
 def class_task(rows: Rows, class_weight: Any) -> tuple[np.ndarray, Task]:
     """The classes of positive weight, and what is to be predicted: ±1 for each against the rest."""
-    classes, codes = class_codes(rows.y)
-    positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
+    classes, targets = class_signs(rows.y)
     by_class = isinstance(class_weight, dict)
     task = Task(
-        targets=np.where(positive, 1.0, -1.0).reshape(len(codes), -1),
+        targets=targets,
         weight=rows.weight,
         balanced=isinstance(class_weight, str),
         row_factor=compute_sample_weight(class_weight, rows.y) if by_class else None,
