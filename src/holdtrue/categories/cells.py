@@ -101,7 +101,7 @@ class IntegerRows(NamedTuple):
         spans = high - low + 1
         if 3 * spans.max() > 1 << 16 or max(-low.min(), high.max()) > 1 << 53:
             return None
-        from holdtrue.categories.loops import code_integers
+        from holdtrue.categories.cell_loops import code_integers
 
         least = (low - spans).astype(np.int64)
         first = np.append(0, np.cumsum(3 * spans)).astype(np.int64)
@@ -263,7 +263,7 @@ def _fill(cells: np.ndarray, cell_of: list[tuple[np.ndarray, np.ndarray]]) -> No
     """Write the cell of each row, given per column the rows' codes and the cell of each code."""
     place_cells: Any = None
     if cells.size >= WORTH_COMPILING:
-        from holdtrue.categories.loops import place_cells
+        from holdtrue.categories.cell_loops import place_cells
     # Rows lie together in memory: in blocks of them that stay in the cache.
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK]
@@ -361,7 +361,7 @@ class ColumnEncoder:
         self, table: IntegerRows, used: np.ndarray, cell_of: list[np.ndarray], cells: np.ndarray
     ) -> None:
         """Write the cells of the rows used, given the cell of each code, column by column."""
-        from holdtrue.categories.loops import place_codes
+        from holdtrue.categories.cell_loops import place_codes
 
         codes = table.codes if used.all() else table.codes[used]
         ends = np.array([np.flatnonzero(counts)[[0, -1]] for counts in table.counts])

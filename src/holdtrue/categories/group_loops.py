@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from holdtrue.categories.loops import add_row, rows_in
+from holdtrue.categories.term_loops import add_row, rows_in
 from holdtrue.columns.loops import compiled
 
 _FEW = 4  # a power up to this is a product

@@ -1,332 +1,35 @@
-"""Compiled loops of trees and their cells. Importing this module imports numba: import it late.
+"""Compiled loops that grow trees, and find the leaves of rows. They import numba: import them late.
 
-All have twins in NumPy, in `tree`, `grow` and `cells`, and grow the same trees to the last bit (of
-log loss: but for the last bit of a logarithm, which rounding to ticks hides).
-
-Criteria are known by their place in `tree.CRITERIA`: 0 ginger, 1 gini, 2 majority,
-3 misclassification, 4 information gain, 6 log loss, 7 squared error.
+All have twins in NumPy, in `tree` and `grow`, and grow the same trees to the last bit (of log loss:
+but for the last bit of a logarithm, which rounding to ticks hides). Splits are scored in
+`value_loops` and `cut_loops`, leaves in `term_loops`, which says how criteria are numbered.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 
+from holdtrue.categories.cut_loops import MIDDLE, MOST_CUTS, PARTS, SIDES, score_cuts
+from holdtrue.categories.term_loops import (
+    NEAR,
+    add_row,
+    forget_logs,
+    is_mixed,
+    leaf_terms,
+    part,
+    rows_in,
+)
+from holdtrue.categories.value_loops import N_PAIRS, score_values
 from holdtrue.columns.loops import compiled
 
-part: Callable[..., Any] = numba.njit
-_NEAR = 16  # logarithms of counts below it are computed once per leaf; so are terms of two classes
 _COARSE = 2.0**-16  # `tree.COARSE`
-_BLOCK, _LINE = 32, 32  # rows fetched together; cells in a line of the cache
-_MOST_CUTS = 4  # `grow.MOST_CUTS`
-_MIDDLE = 1 << 15  # `grow.MIDDLE`
+_SORTED = 32  # rows are sorted where a column has so many times as many values
 _START, _STOP, _DEPTH, _BORN, _CELL = range(5)  # whole numbers kept of a node
-
-
-@compiled
-def _leaf_terms(
-    sums: np.ndarray,
-    width: int,
-    criterion: int,
-    scale: float,
-    table: np.ndarray,
-    state: np.ndarray,
-    terms: np.ndarray,
-) -> None:
-    """Write the terms of leaves with these sums, shape (n_leaves, width); 0 for an empty one.
-
-    Twin of ``leaf_terms(criterion).terms``. ``state`` is that of the parent. All leaves of a call
-    are computed in one loop: numba counts the references of arrays that a call is given.
-    """
-    near = np.empty(width * _NEAR)
-    n_near = _NEAR if criterion == 6 and len(sums) > _NEAR else 0
-    for k in range(width):
-        for c in range(n_near):
-            near[k * _NEAR + c] = math.log(c + state[k])
-    for at in range(len(sums)):
-        total = sums[at, 0]
-        for k in range(1, 0 if criterion == 7 else width):
-            total += sums[at, k]
-        term, top = 0.0, 0.0
-        if total == 0.0:
-            pass
-        elif criterion == 7:  # squared error
-            mean = sums[at, 1] / total
-            squares = max(sums[at, 2] - total * mean * mean, 0.0)
-            level = ((1.0 - state[1]) * mean - state[0]) / total
-            slope = (total + (1.0 - state[1])) / total
-            term = (total * level * level + slope * slope * squares) * scale
-        elif criterion == 6:  # log loss
-            for k in range(width):
-                count = sums[at, k]
-                if count > 0.0:
-                    if count <= n_near:
-                        log = near[k * _NEAR + np.int64(count) - 1]
-                    else:
-                        log = math.log(count - 1.0 + state[k])
-                    term += count * np.rint((table[np.int64(total)] - log) * scale)
-        elif criterion <= 1:  # ginger, gini
-            mixed = total * total
-            for k in range(width):
-                mixed -= sums[at, k] * sums[at, k]
-            if criterion == 1:
-                term = np.rint(mixed / total * scale)
-            elif total == 1.0:
-                term = np.rint((1.0 - 1.0 / width) * scale)
-            else:
-                term = np.rint(mixed / (total - 1.0) * scale)
-        elif criterion == 4:  # information gain
-            term = table[np.int64(total)]
-            for k in range(width):
-                term -= table[np.int64(sums[at, k])]
-        else:
-            for k in range(width):
-                top = max(top, sums[at, k])
-            lost = total - top
-            if criterion == 2:  # majority
-                n_top, n_next = 0, 0
-                for k in range(width):
-                    n_top += sums[at, k] == top
-                    n_next += sums[at, k] == top - 1.0
-                if n_top > 1:
-                    lost += top
-                elif n_next > 0:
-                    lost += top * (1.0 - 1.0 / (1.0 + n_next))
-            term = np.rint(lost * scale)
-        terms[at] = term
-
-
-@part
-def add_row(counters: np.ndarray, at: int, label: Any, weight: Any, criterion: int) -> None:
-    """Add a row to the sums that begin at ``at``: its class, or its number."""
-    if criterion == 7:
-        counters[at] += weight
-        counters[at + np.uint64(1)] += weight * label
-        counters[at + np.uint64(2)] += weight * label * label
-    else:
-        counters[at + np.uint64(label)] += weight
-
-
-@part
-def _sum_rows(
-    label: np.ndarray, weight: np.ndarray, rows: np.ndarray, criterion: int, sums: np.ndarray
-) -> None:
-    """Write the sums of some rows, shape (width,)."""
-    sums[:] = 0.0
-    for i in rows:
-        add_row(sums, np.uint64(0), label[i], weight[i], criterion)
-
-
-@part
-def rows_in(counters: np.ndarray, start: int, width: int, criterion: int) -> Any:
-    """Rows of the sums that begin at ``start``."""
-    if criterion == 7:
-        return counters[start]
-    total = 0.0
-    for k in range(width):
-        total += counters[start + np.uint64(k)]
-    return total
-
-
-@compiled
-def _count(
-    cells: np.ndarray,
-    label: np.ndarray,
-    weight: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    width: int,
-    criterion: int,
-    counters: np.ndarray,
-) -> Any:
-    """Add rows to the counters of their cells in some columns; what is returned means nothing."""
-    # Row by row: no two increments in succession wait for the same counter. Unsigned numbers
-    # index without a test for negative ones.
-    step, n_columns, fetched = np.uint64(width), cells.shape[1], 0
-    if criterion == 7:
-        for i in rows:
-            for j in columns:
-                add_row(counters, np.uint64(cells[i, j]) * step, label[i], weight[i], criterion)
-    elif len(columns) < n_columns:
-        for i in rows:
-            y, w = np.uint64(label[i]), weight[i]
-            for j in columns:
-                counters[np.uint64(cells[i, j]) * step + y] += w
-    else:
-        for first in range(0, len(rows), _BLOCK):
-            block = rows[first : first + _BLOCK]
-            for i in block:  # fetched together, for a row alone would be waited for
-                for j in range(0, n_columns, _LINE):
-                    fetched += int(cells[i, j])
-                fetched += int(cells[i, n_columns - 1])
-            for i in block:
-                y, w = np.uint64(label[i]), weight[i]
-                for j in range(n_columns):
-                    counters[np.uint64(cells[i, j]) * step + y] += w
-    return fetched
-
-
-@compiled
-def _sum_terms(
-    cells: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    offsets: np.ndarray,
-    sums: np.ndarray,
-    width: int,
-    criterion: int,
-    scale: float,
-    table: np.ndarray,
-    state: np.ndarray,
-    counters: np.ndarray,
-    terms: np.ndarray,
-) -> None:
-    """Sums of the children's terms by column, from the counters of a leaf, which are cleared.
-
-    ``sums`` are those of the leaf, ``rows`` its places in ``cells``. Columns that are constant in
-    the leaf have infinite terms.
-    """
-    step, n_visits = np.uint64(width), 0
-    for j in columns:
-        n_visits += min(offsets[j + 1] - offsets[j], len(rows))
-    # Terms by small counts of two classes, where most children are looked up in them.
-    n_first, n_second = 0, 0
-    if width == 2:
-        n_first = min(int(sums[0]) + 1, _NEAR)
-        n_second = min(int(sums[1]) + 1, _NEAR)
-    by_pair = 0 < n_first * n_second < n_visits
-    pairs = np.empty((n_first * n_second if by_pair else 0, width))
-    by_counts = np.empty(len(pairs))
-    for at in range(len(pairs)):
-        pairs[at, 0], pairs[at, 1] = at // n_second, at % n_second
-    _leaf_terms(pairs, width, criterion, scale, table, state, by_counts)
-    # Sums of the other children; their terms are taken together.
-    others, starts = np.empty((n_visits, width)), np.empty(len(columns), dtype=np.int64)
-    n_others = 0
-    for at in range(len(columns)):
-        j = columns[at]
-        n_values = offsets[j + 1] - offsets[j]
-        by_value = n_values <= len(rows)
-        n_children, term, starts[at] = 0, 0.0, n_others
-        for visit in range(n_values if by_value else len(rows)):
-            cell = offsets[j] + visit if by_value else np.int64(cells[rows[visit], j])
-            start = np.uint64(cell) * step
-            if by_pair:
-                first, second = counters[start], counters[start + np.uint64(1)]
-                if first < n_first and second < n_second:
-                    n_children += first + second > 0
-                    term += by_counts[int(first) * n_second + int(second)]
-                    counters[start] = 0
-                    counters[start + np.uint64(1)] = 0
-                    continue
-            elif rows_in(counters, start, width, criterion) == 0.0:
-                continue
-            for k in range(width):
-                others[n_others, k] = counters[start + np.uint64(k)]
-                counters[start + np.uint64(k)] = 0
-            n_others += 1
-        n_children += n_others - starts[at]
-        terms[at] = term if n_children > 1 else np.inf
-    other_terms = np.empty(n_others)
-    _leaf_terms(others[:n_others], width, criterion, scale, table, state, other_terms)
-    for at in range(len(columns)):
-        stop = starts[at + 1] if at + 1 < len(columns) else n_others
-        for other in range(starts[at], stop):
-            terms[at] += other_terms[other]
-
-
-@compiled
-def _score_cuts(
-    cells: np.ndarray,
-    label: np.ndarray,
-    weight: np.ndarray,
-    rows: np.ndarray,
-    tried: np.ndarray,
-    drawn: np.ndarray,
-    offsets: np.ndarray,
-    n_bins: np.ndarray,
-    width: int,
-    criterion: int,
-    scale: float,
-    table: np.ndarray,
-    state: np.ndarray,
-    columns: np.ndarray,
-    cuts: np.ndarray,
-    terms: np.ndarray,
-    n_candidates: int,
-) -> Any:
-    """Add the cuts of columns to the candidates, and their terms; the number of candidates.
-
-    A first pass over the rows finds the bins of the leaf, a second sums the rows between the cuts
-    (`grow.cuts_between`), and running sums give what lies on either side of each.
-    """
-    step, n_parts = np.uint64(width), _MOST_CUTS + 2  # the last part is of missing values
-    end, low, high = np.empty_like(tried), np.empty_like(tried), np.empty_like(tried)
-    for at in range(len(tried)):
-        end[at] = offsets[tried[at]] + n_bins[tried[at]]
-        low[at], high[at] = end[at], -1
-    for i in rows:
-        for at in range(len(tried)):
-            cell = np.int64(cells[i, tried[at]])
-            if cell < end[at]:
-                low[at] = min(low[at], cell)
-                high[at] = max(high[at], cell)
-    shift = np.zeros_like(tried)
-    for at in range(len(tried)):
-        while high[at] - low[at] > _MOST_CUTS << shift[at]:
-            shift[at] += 1
-        low[at] += (drawn[at] << shift[at]) >> 16  # from here on the first cut
-    parts = np.zeros(len(tried) * n_parts * width)
-    for i in rows:
-        for at in range(len(tried)):
-            cell = np.int64(cells[i, tried[at]])
-            place = n_parts - 1
-            if cell < end[at]:
-                place = (cell - low[at] + (1 << shift[at]) - 1) >> shift[at]
-            place += at * n_parts
-            add_row(parts, np.uint64(place) * step, label[i], weight[i], criterion)
-    # Sums of the missing rows of a column, then of both sides of each of its cuts.
-    sides, n_sides = np.empty((2 * len(tried) * n_parts, width)), 0
-    n_cuts = np.zeros_like(tried)
-    for at in range(len(tried)):
-        first = at * n_parts * width
-        missing = first + (n_parts - 1) * width
-        last = first
-        if high[at] >= 0:
-            n_cuts[at] = (high[at] - low[at] + (1 << shift[at]) - 1) >> shift[at]
-            last += n_cuts[at] * width
-            for place in range(first + width, last + width):
-                parts[place] += parts[place - width]
-            # Missing values alone may be parted from all others.
-            n_cuts[at] += rows_in(parts, np.uint64(missing), width, criterion) > 0.0
-        for k in range(width):
-            sides[n_sides, k] = parts[missing + k]
-        n_sides += 1
-        for cut in range(n_cuts[at]):
-            for k in range(width):
-                sides[n_sides, k] = parts[first + cut * width + k]
-                sides[n_sides + 1, k] = parts[last + k] - sides[n_sides, k]
-            n_sides += 2
-    side_terms = np.empty(n_sides)
-    _leaf_terms(sides[:n_sides], width, criterion, scale, table, state, side_terms)
-    side = 0
-    for at in range(len(tried)):
-        of_missing = side_terms[side]
-        for cut in range(n_cuts[at]):
-            columns[n_candidates] = tried[at]
-            below = low[at] + (cut << shift[at])
-            cuts[n_candidates] = below if below < high[at] else end[at] - 1
-            terms[n_candidates] = of_missing + (
-                side_terms[side + 2 * cut + 1] + side_terms[side + 2 * cut + 2]
-            )
-            n_candidates += 1
-        side += 1 + 2 * n_cuts[at]
-    return n_candidates
 
 
 @part
@@ -343,23 +46,34 @@ def _child_cell(cell: int, cut: int, last: int) -> Any:
 @compiled
 def _child_values(
     sums: np.ndarray,
+    first: int,
+    n_children: int,
     width: int,
     criterion: int,
     scale: float,
     table: np.ndarray,
     parent: np.ndarray,
+    logs: np.ndarray,
     values: np.ndarray,
 ) -> None:
-    """Write terms and states of children: twin of ``leaf_terms(criterion).children``."""
-    terms = np.empty(len(sums))  # values[:, 0] would have `_leaf_terms` compiled once more
-    _leaf_terms(sums, width, criterion, scale, table, parent, terms)
-    for child in range(len(sums)):
-        values[child, 0] = terms[child]
+    """Write terms and states of children, from ``first`` on: twin of ``leaf_terms(...).children``.
+
+    ``parent`` is the state above them.
+    """
+    if criterion != 6:
+        terms = np.empty(n_children)  # values[:, 0] would have `leaf_terms` compiled once more
+        below = sums[first : first + n_children]
+        leaf_terms(below, n_children, width, criterion, scale, table, parent, logs, terms)
+        for at in range(n_children):
+            values[first + at, 0] = terms[at]
+    for child in range(first, first + n_children):
         if criterion == 7:
             values[child, 1] = (sums[child, 1] + parent[0]) / sums[child, 0]
             values[child, 2] = (parent[1] - 1.0) / sums[child, 0]
         elif criterion == 6:
-            total, term = rows_in(sums[child], np.uint64(0), width, criterion), 0.0
+            total, term = 0.0, 0.0
+            for k in range(width):
+                total += sums[child, k]
             for k in range(width):
                 count = sums[child, k]
                 if count > 0.0:
@@ -370,25 +84,12 @@ def _child_values(
             values[child, 0] = term
 
 
-@part
-def _is_mixed(sums: np.ndarray, start: int, total: float, width: int, criterion: int) -> Any:
-    """Whether the rows of a leaf differ in their labels."""
-    if criterion == 7:
-        mean = sums[start + np.uint64(1)] / total
-        squares = sums[start + np.uint64(2)]
-        return squares - total * mean * mean > 1e-12 * squares
-    is_pure = False
-    for k in range(width):
-        is_pure = is_pure or sums[start + np.uint64(k)] == total
-    return not is_pure
-
-
 @compiled
 def _is_clear(
     cells: np.ndarray,
+    rows: np.ndarray,
     label: np.ndarray,
     weight: np.ndarray,
-    rows: np.ndarray,
     column: int,
     cut: int,
     last: int,
@@ -402,34 +103,33 @@ def _is_clear(
 ) -> Any:
     """Whether a split gains more than ``n_errors`` standard errors: `grow.Leaves.gain`."""
     step = np.uint64(width)
-    for i in rows:
-        start = np.uint64(_child_cell(np.int64(cells[i, column]), cut, last)) * step
-        add_row(counters, start, label[i], weight[i], criterion)
+    for at in range(len(rows)):
+        start = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last)) * step
+        add_row(counters, start, label[at], weight[at], criterion)
     gains = np.empty(len(rows))
     gained, over_chance, chance = 0.0, 0.0, 1.0 - 1.0 / width
     for at in range(len(rows)):
-        i = rows[at]
-        start = np.uint64(_child_cell(np.int64(cells[i, column]), cut, last)) * step
+        start = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last)) * step
         n = rows_in(counters, start, width, criterion)
         if criterion == 7:
-            y = label[i]
+            y = label[at]
             before = y - state[0] - state[1] * y
             mean = (counters[start + np.uint64(1)] + state[0]) / n
             after = y - mean - (state[1] - 1.0) / n * y
             gains[at] = before * before - after * after
         else:
-            k = int(label[i])
+            k = int(label[at])
             count = float(counters[start + np.uint64(k)])
             if criterion == 6:
                 gains[at] = math.log((count - 1.0 + state[k]) / n) - math.log(state[k])
             else:
                 before = 1.0 - (sums[k] - 1.0) / max(total - 1.0, 1.0)
                 gains[at] = before - (1.0 - (count - 1.0) / (n - 1.0) if n > 1.0 else chance)
-                over_chance += weight[i] * (before - chance)
-        gained += weight[i] * gains[at]
+                over_chance += weight[at] * (before - chance)
+        gained += weight[at] * gains[at]
     mean, squares = gained / total, 0.0
     for at in range(len(rows)):
-        squares += weight[rows[at]] * (gains[at] - mean) ** 2
+        squares += weight[at] * (gains[at] - mean) ** 2
         start = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last)) * step
         for k in range(width):
             counters[start + np.uint64(k)] = 0
@@ -468,59 +168,94 @@ def _sort_rows(cells: np.ndarray, column: int, rows: np.ndarray, out: np.ndarray
         out[at] = here[at]
 
 
+@part
+def _set_child(
+    nodes: np.ndarray,
+    sums: np.ndarray,
+    child: int,
+    start: int,
+    stop: int,
+    cell: int,
+    counters: np.ndarray,
+    value: int,
+    width: int,
+) -> None:
+    """Write where the rows of a child lie, its cell, and its sums, whose counters are cleared."""
+    nodes[child, _START], nodes[child, _STOP], nodes[child, _CELL] = start, stop, cell
+    first = np.uint64(value) * np.uint64(width)
+    for k in range(width):
+        sums[child, k] = counters[first + np.uint64(k)]
+        counters[first + np.uint64(k)] = 0
+
+
 @compiled
 def _split_rows(
     cells: np.ndarray,
+    rows: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    begin: int,
     column: int,
     cut: int,
     last: int,
     offsets: np.ndarray,
-    rows: np.ndarray,
-    starts: np.ndarray,
+    width: int,
+    criterion: int,
+    counters: np.ndarray,
+    spare: np.ndarray,
     value_of: np.ndarray,
     size: np.ndarray,
+    nodes: np.ndarray,
+    sums: np.ndarray,
+    first_child: int,
 ) -> Any:
-    """Order the rows of a leaf by their cells; the number of its children.
+    """Order the rows of a leaf by their cells, and write its children; their number.
 
-    ``starts`` is given the place where each child begins, and where the last one ends; ``size``
-    is all zeros before and after. Both, and ``value_of``, have room for more.
+    ``label`` and ``weight`` are those of the rows, one after the other; ``begin`` is where the rows
+    lie among all. ``counters`` and ``size`` are all zeros before and after; ``spare`` and
+    ``value_of`` are room to work in.
     """
-    n_rows, first = len(rows), offsets[column]
+    n_rows, first, step = len(rows), offsets[column], np.uint64(width)
     n_values = offsets[column + 1] - first if cut < 0 else 3
-    if cut >= 0 or n_values <= 4 * n_rows:
-        for at in range(n_rows):
-            cell = np.int64(cells[rows[at], column])
-            value_of[at] = cell - first if cut < 0 else int(cell > cut) + int(cell > last)
-            size[value_of[at] + 1] += 1
+    for at in range(n_rows):
+        cell = np.int64(cells[np.uint64(rows[at]), np.uint64(column)])
+        value_of[at] = cell - first if cut < 0 else int(cell > cut) + int(cell > last)
+        place = np.uint64(value_of[at])
+        size[place] += 1
+        add_row(counters, place * step, label[at], weight[at], criterion)
+    n_children, start = 0, 0
+    if n_values <= _SORTED * n_rows:
         for value in range(n_values):
-            size[value + 1] += size[value]
+            if size[value] > 0:
+                child, stop = first_child + n_children, start + size[value]
+                up_to = first + value
+                if cut >= 0:
+                    up_to = cut if value == 0 else last + value - 1
+                _set_child(
+                    nodes, sums, child, begin + start, begin + stop, up_to, counters, value, width
+                )
+                size[value], start = start, stop
+                n_children += 1
         for at in range(n_rows):
-            starts[size[value_of[at]]] = rows[at]
-            size[value_of[at]] += 1
-        for value in range(n_values + 1):
+            place = np.uint64(value_of[at])
+            spare[np.uint64(size[place])] = rows[at]
+            size[place] += 1
+        for value in range(n_values):
             size[value] = 0
     else:
-        _sort_rows(cells, column, rows, starts)
+        _sort_rows(cells, column, rows, spare)
+        for stop in range(1, n_rows + 1):
+            cell = np.int64(cells[spare[start], column])
+            if stop == n_rows or cells[spare[stop], column] != cell:
+                child, value = first_child + n_children, cell - first
+                _set_child(
+                    nodes, sums, child, begin + start, begin + stop, cell, counters, value, width
+                )
+                size[value], start = 0, stop
+                n_children += 1
     for at in range(n_rows):
-        rows[at] = starts[at]
-    n_children, before = 0, -1
-    for at in range(n_rows):
-        value = _child_cell(np.int64(cells[rows[at], column]), cut, last)
-        if value != before:
-            before = value
-            starts[n_children] = at
-            n_children += 1
-    starts[n_children] = n_rows
+        rows[at] = spare[at]
     return n_children
-
-
-@part
-def _set_node(
-    nodes: np.ndarray, node: int, start: int, stop: int, depth: int, born: int, cell: int
-) -> None:
-    """Write what is kept of a node; numba takes seconds to compile the same of a tuple."""
-    nodes[node, _START], nodes[node, _STOP], nodes[node, _DEPTH] = start, stop, depth
-    nodes[node, _BORN], nodes[node, _CELL] = born, cell
 
 
 @numba.njit
@@ -564,9 +299,7 @@ def grow_whole(
     their permutation. ``counters`` is all zeros before and after. ``max_splits`` is negative for
     none: then only splits that gain are made.
     """
-    n_features = len(first_column) - 1
-    spare, value_of = np.empty(len(rows) + 1, rows.dtype), np.empty_like(rows)
-    rows = rows.copy()
+    n_features, rows = len(first_column) - 1, rows.copy()
     nodes = np.empty((64, 5), dtype=np.int64)
     sums, values = np.empty((64, width)), np.empty((64, 1 + len(root_state)))  # term and state
     splits = np.empty((64, 3), dtype=np.int64)  # node, column, cut
@@ -575,47 +308,67 @@ def grow_whole(
     n_by_value, n_in_two, most_values = 0, 0, 3
     for j in range(len(n_bins)):
         if n_bins[j] > 0:
-            in_two[n_in_two], drawn[n_in_two] = j, _MIDDLE
+            in_two[n_in_two], drawn[n_in_two] = j, MIDDLE
             n_in_two += 1
         else:
             by_value[n_by_value] = j
             n_by_value += 1
             most_values = max(most_values, offsets[j + 1] - offsets[j])
-    most_candidates = n_by_value + n_in_two * (_MOST_CUTS + 1)
+    most_candidates = n_by_value + n_in_two * (MOST_CUTS + 1)
     columns = np.empty(most_candidates, dtype=np.int64)
     cuts = np.empty(most_candidates, dtype=np.int64)
     terms, gains = np.empty(most_candidates), np.empty(most_candidates)
     features = np.arange(n_features)
-    size = np.zeros(most_values + 1, dtype=np.int64)
+    # Room to work in: for the rows of a leaf, for a column's values, for children that are tried.
+    labels, weights = np.empty_like(label[: len(rows)]), np.empty_like(weight[: len(rows)])
+    spare, value_of = np.empty_like(rows), np.empty_like(rows)
+    size = np.zeros(most_values, dtype=np.int32)
+    state, logs, parts = root_state.copy(), np.empty((width, NEAR)), np.empty(PARTS * width)
+    n_tried = n_in_two * SIDES
+    tried_sums, tried_terms = np.empty((n_tried, width)), np.empty(n_tried)
+    leaf_of, leaf_of_pair = np.empty(0, dtype=np.int32), np.empty(N_PAIRS, dtype=np.int32)
     withheld_depth, withheld_rows = False, False
     n_nodes, n_seen, n_splits, now = 1, 0, 0, np.uint64(seed)
-    _set_node(nodes, 0, 0, len(rows), 0, -1, -1)
-    _sum_rows(label, weight, rows, criterion, sums[0])
+    nodes[0, _START], nodes[0, _STOP], nodes[0, _DEPTH] = 0, len(rows), 0
+    nodes[0, _BORN], nodes[0, _CELL] = -1, -1
+    for k in range(width):
+        sums[0, k] = 0.0
+    for i in rows:
+        add_row(sums[0], np.uint64(0), label[i], weight[i], criterion)
     values[0, 0] = root_term
     for k in range(len(root_state)):  # an array written to a slice takes seconds to compile
         values[0, 1 + k] = root_state[k]
-    # See `grow._Heap`; in order they come by their numbers.
+    # See `grow._Heap`; in order nodes come by their numbers, without one.
     heap = [(0.0, 0, 0, 0, 0)]
     heap.pop()
     while True:
-        while n_seen < n_nodes:
+        node, scored, column, cut = -1, 0, -1, -1
+        while n_seen < n_nodes and node < 0:
             total = rows_in(sums[n_seen], np.uint64(0), width, criterion)
-            if _is_mixed(sums[n_seen], np.uint64(0), total, width, criterion):
+            if is_mixed(sums[n_seen], total, width, criterion):
                 if total < min_rows:
                     withheld_rows = True
                 elif nodes[n_seen, _DEPTH] >= max_depth:
                     withheld_depth = True
+                elif in_order:
+                    node = n_seen
                 else:
-                    bound = 0.0 if in_order else -np.rint(values[n_seen, 0] * _COARSE)
+                    bound = -np.rint(values[n_seen, 0] * _COARSE)
                     heapq.heappush(heap, (bound, 0, n_seen, -1, -1))
             n_seen += 1
-        if n_splits == max_splits or len(heap) == 0:
+        if not in_order and n_splits != max_splits and len(heap) > 0:
+            _, scored, node, column, cut = heapq.heappop(heap)
+        if node < 0:
             break
-        _, scored, node, column, cut = heapq.heappop(heap)
-        inside = rows[nodes[node, _START] : nodes[node, _STOP]]
-        state = values[node, 1:].copy()
+        begin = nodes[node, _START]
+        inside = rows[begin : nodes[node, _STOP]]
+        for at in range(len(inside)):
+            labels[at], weights[at] = label[inside[at]], weight[inside[at]]
+        for k in range(len(state)):
+            state[k] = values[node, 1 + k]
         if scored == 0:
             total = rows_in(sums[node], np.uint64(0), width, criterion)
+            forget_logs(logs, sums[node], criterion)
             term = values[node, 0]
             charged = term
             if criterion == 0 or criterion == 2:  # departure 4 of `tree`
@@ -644,20 +397,26 @@ def grow_whole(
                                 by_value[n_by_value] = j
                                 n_by_value += 1
                 n_done += n_drawn if again else n_features
-                n_candidates = n_by_value
+                n_candidates, n_tried = n_by_value, 0
+                for at in range(n_by_value):
+                    columns[at], cuts[at] = by_value[at], -1
+                    n_tried += min(offsets[by_value[at] + 1] - offsets[by_value[at]], len(inside))
                 if n_by_value > 0:
-                    tried = by_value[:n_by_value]
-                    _count(cells, label, weight, inside, tried, width, criterion, counters)
-                    _sum_terms(
-                        cells, inside, tried, offsets, sums[node], width, criterion, scale, table,
-                        state, counters, terms,
+                    if n_tried > len(leaf_of):
+                        leaf_of = np.empty(n_tried, dtype=np.int32)
+                    if n_tried > len(tried_terms):
+                        tried_sums, tried_terms = np.empty((n_tried, width)), np.empty(n_tried)
+                    score_values(
+                        cells, inside, labels, weights, by_value, n_by_value, offsets,
+                        width, criterion, scale, table, state, logs, counters,
+                        leaf_of, leaf_of_pair, tried_sums, tried_terms, terms,
                     )  # fmt: skip
-                    for at in range(n_by_value):
-                        columns[at], cuts[at] = by_value[at], -1
                 if n_in_two > 0:
-                    n_candidates = _score_cuts(
-                        cells, label, weight, inside, in_two[:n_in_two], drawn, offsets, n_bins,
-                        width, criterion, scale, table, state, columns, cuts, terms, n_candidates,
+                    n_candidates = score_cuts(
+                        cells, inside, labels, weights, in_two, drawn, n_in_two, offsets, n_bins,
+                        width, criterion, scale, table, state, logs,
+                        value_of, parts, tried_sums, tried_terms,
+                        columns, cuts, terms, n_candidates,
                     )  # fmt: skip
                 best_term, n_finite = np.inf, 0
                 for at in range(n_candidates):
@@ -665,7 +424,6 @@ def grow_whole(
                     best_term = min(best_term, terms[at])
                     n_finite += terms[at] < np.inf
                 enough = np.rint((charged - best_term) * _COARSE) > 0
-            column = -1
             while column < 0:
                 best, best_at = least, -1
                 for at in range(n_candidates):  # of equal gains that of the first column and cut
@@ -678,8 +436,9 @@ def grow_whole(
                 gains[best_at] = -np.inf
                 last = offsets[columns[best_at]] + n_bins[columns[best_at]] - 1
                 if not only_clear or _is_clear(
-                    cells, label, weight, inside, columns[best_at], cuts[best_at], last, sums[node],
-                    total, width, criterion, state, counters, math.sqrt(2.0 * math.log(n_finite)),
+                    cells, inside, labels, weights, columns[best_at], cuts[best_at], last,
+                    sums[node], total, width, criterion, state, counters,
+                    math.sqrt(2.0 * math.log(n_finite)),
                 ):  # fmt: skip
                     column, cut = columns[best_at], cuts[best_at]
             if column >= 0 and not in_order:
@@ -690,21 +449,18 @@ def grow_whole(
             splits = _longer(splits)
         splits[n_splits, 0], splits[n_splits, 1], splits[n_splits, 2] = node, column, cut
         last = offsets[column] + n_bins[column] - 1
-        n_children = _split_rows(cells, column, cut, last, offsets, inside, spare, value_of, size)
-        while n_nodes + n_children > len(nodes):
+        while n_nodes + min(offsets[column + 1] - offsets[column], len(inside)) > len(nodes):
             nodes, sums, values = _longer(nodes), _longer(sums), _longer(values)
-        begin, depth = nodes[node, _START], nodes[node, _DEPTH] + 1
-        for at in range(n_children):
-            child = n_nodes + at
-            start, stop = begin + spare[at], begin + spare[at + 1]
-            value = _child_cell(np.int64(cells[rows[start], column]), cut, last)
-            _set_node(nodes, child, start, stop, depth, n_splits, value)
-            _sum_rows(label, weight, rows[start:stop], criterion, sums[child])
-        n_before = n_nodes
-        n_nodes += n_children
+        n_children = _split_rows(
+            cells, inside, labels, weights, begin, column, cut, last, offsets, width, criterion,
+            counters, spare, value_of, size, nodes, sums, n_nodes,
+        )  # fmt: skip
+        for child in range(n_nodes, n_nodes + n_children):
+            nodes[child, _DEPTH], nodes[child, _BORN] = nodes[node, _DEPTH] + 1, n_splits
         _child_values(
-            sums[n_before:n_nodes], width, criterion, scale, table, state, values[n_before:n_nodes]
+            sums, n_nodes, n_children, width, criterion, scale, table, state, logs, values
         )
+        n_nodes += n_children
         n_splits += 1
     return (
         splits[:n_splits],
@@ -731,16 +487,16 @@ def end_nodes(
         while split[node] < n_splits:
             s = split[node]
             value = np.int64(cells[i, column[s]])
-            low, high = first[s], first[s + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if cell[middle] < value:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low == first[s + 1] or not (is_cut[s] or cell[low] == value):
+            # The first child whose cell is not less, or the last: sums take the place of branches,
+            # which nobody could foresee.
+            child, n_left = first[s], first[s + 1] - first[s]
+            while n_left > 1:
+                half = n_left // 2
+                child += half * np.int64(cell[child + half - 1] < value)
+                n_left -= half
+            if cell[child] < value or not (is_cut[s] or cell[child] == value):
                 break
-            node = low
+            node = child
         ends[at] = node
     return ends
 
@@ -752,59 +508,3 @@ def mix_with_parents(counts: np.ndarray, parent: np.ndarray, shares: np.ndarray)
         above, total = parent[node], counts[node].sum() + 1.0
         for k in range(counts.shape[1]):
             shares[node, k] = (counts[node, k] + shares[above, k]) / total
-
-
-# --- cells of rows; rows lie together in memory, so all columns are gone through at once ----------
-
-
-@compiled
-def place_cells(
-    codes: np.ndarray, cell_of_code: np.ndarray, cells: np.ndarray, column: int
-) -> None:
-    """Write the cells of a column of ``cells``, shape (n_rows, n_columns), by the rows' codes."""
-    for i in range(len(codes)):
-        cells[i, column] = cell_of_code[codes[i]]
-
-
-@compiled
-def code_integers(
-    rows: np.ndarray,
-    low: np.ndarray,
-    first: np.ndarray,
-    weight: np.ndarray,
-    codes: np.ndarray,
-    counts: np.ndarray,
-) -> Any:
-    """Write ``value - low`` of each integer and add its row's weight; whether all were in range.
-
-    The counts of column j begin at ``first[j]`` and end at ``first[j + 1]``.
-    """
-    for i in range(len(rows)):
-        in_range = True
-        for j in range(rows.shape[1]):
-            code = rows[i, j] - low[j]
-            if code < 0 or code >= first[j + 1] - first[j]:
-                in_range = False
-                break
-            codes[i, j] = code
-            counts[np.uint64(first[j] + code)] += weight[i]
-        if not in_range:
-            return False
-    return True
-
-
-@compiled
-def place_codes(
-    codes: np.ndarray,
-    feature: np.ndarray,
-    first: np.ndarray,
-    cell_of_code: np.ndarray,
-    cells: np.ndarray,
-) -> None:
-    """Write the cells of all columns of ``cells``, shape (n_rows, n_columns).
-
-    ``first`` is where the part of each column begins in ``cell_of_code``, ``feature`` its feature.
-    """
-    for i in range(len(codes)):
-        for at in range(len(feature)):
-            cells[i, at] = cell_of_code[np.uint64(first[at] + codes[i, feature[at]])]

@@ -1,0 +1,139 @@
+"""Compiled sums and terms of leaves; importing this module imports numba. Twins are in `tree`.
+
+Criteria are known by their place in `tree.CRITERIA`: 0 ginger, 1 gini, 2 majority,
+3 misclassification, 4 information gain, 6 log loss, 7 squared error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from holdtrue.columns.loops import compiled
+
+part: Callable[..., Any] = numba.njit
+NEAR = 64  # logarithms of class counts up to this are computed once per parent
+
+
+@part
+def add_row(counters: np.ndarray, at: int, label: Any, weight: Any, criterion: int) -> None:
+    """Add a row to the sums that begin at ``at``: its class, or its number."""
+    if criterion == 7:
+        counters[at] += weight
+        counters[at + np.uint64(1)] += weight * label
+        counters[at + np.uint64(2)] += weight * label * label
+    else:
+        counters[at + np.uint64(label)] += weight
+
+
+@part
+def rows_in(counters: np.ndarray, start: int, width: int, criterion: int) -> Any:
+    """Rows of the sums that begin at ``start``."""
+    if criterion == 7:
+        return counters[start]
+    total = 0.0
+    for k in range(width):
+        total += counters[start + np.uint64(k)]
+    return total
+
+
+@part
+def is_mixed(sums: np.ndarray, total: float, width: int, criterion: int) -> Any:
+    """Whether the rows of a leaf differ in their labels."""
+    if criterion == 7:
+        mean = sums[1] / total
+        return sums[2] - total * mean * mean > 1e-12 * sums[2]
+    is_pure = False
+    for k in range(width):
+        is_pure = is_pure or sums[k] == total
+    return not is_pure
+
+
+@part
+def forget_logs(logs: np.ndarray, sums: np.ndarray, criterion: int) -> None:
+    """Make ``logs`` those of a parent with these sums: not computed yet."""
+    if criterion == 6:
+        for k in range(len(sums)):
+            for c in range(min(int(sums[k]), NEAR)):
+                logs[k, c] = np.nan
+
+
+@compiled
+def leaf_terms(
+    sums: np.ndarray,
+    n_leaves: int,
+    width: int,
+    criterion: int,
+    scale: float,
+    table: np.ndarray,
+    state: np.ndarray,
+    logs: np.ndarray,
+    terms: np.ndarray,
+) -> None:
+    """Write the terms of leaves with these sums, shape (n_leaves, width); 0 for an empty one.
+
+    Twin of ``leaf_terms(criterion).terms``. ``state`` is that of the parent, ``logs`` has what
+    `log_loss` keeps for it, shape (width, NEAR). All leaves of a call are computed in one loop:
+    numba counts the references of arrays that a call is given.
+    """
+    for at in range(n_leaves):
+        total = sums[at, 0]
+        for k in range(1, 0 if criterion == 7 else width):
+            total += sums[at, k]
+        term, top = 0.0, 0.0
+        if total == 0.0:
+            pass
+        elif criterion == 7:  # squared error
+            mean = sums[at, 1] / total
+            squares = max(sums[at, 2] - total * mean * mean, 0.0)
+            level = ((1.0 - state[1]) * mean - state[0]) / total
+            slope = (total + (1.0 - state[1])) / total
+            term = (total * level * level + slope * slope * squares) * scale
+        elif criterion == 6:  # log loss
+            log_total = table[np.uint64(total)]
+            for k in range(width):
+                count = sums[at, k]
+                if count > NEAR:
+                    log = math.log(count - 1.0 + state[k])
+                elif count > 0.0:
+                    c = np.uint64(count) - np.uint64(1)
+                    log = logs[k, c]
+                    if log != log:
+                        log = math.log(count - 1.0 + state[k])
+                        logs[k, c] = log
+                else:
+                    continue
+                term += count * np.rint((log_total - log) * scale)
+        elif criterion <= 1:  # ginger, gini
+            mixed = total * total
+            for k in range(width):
+                mixed -= sums[at, k] * sums[at, k]
+            if criterion == 1:
+                term = np.rint(mixed / total * scale)
+            elif total == 1.0:
+                term = np.rint((1.0 - 1.0 / width) * scale)
+            else:
+                term = np.rint(mixed / (total - 1.0) * scale)
+        elif criterion == 4:  # information gain
+            term = table[np.uint64(total)]
+            for k in range(width):
+                term -= table[np.uint64(sums[at, k])]
+        else:
+            for k in range(width):
+                top = max(top, sums[at, k])
+            lost = total - top
+            if criterion == 2:  # majority
+                n_top, n_next = 0, 0
+                for k in range(width):
+                    n_top += sums[at, k] == top
+                    n_next += sums[at, k] == top - 1.0
+                if n_top > 1:
+                    lost += top
+                elif n_next > 0:
+                    lost += top * (1.0 - 1.0 / (1.0 + n_next))
+            term = np.rint(lost * scale)
+        terms[at] = term
