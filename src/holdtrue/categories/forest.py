@@ -89,6 +89,8 @@ class Bags(NamedTuple):
     sample: Sample
     # shape (n_rows,): rows of a group are in the bag together, or out of it
     group: np.ndarray | None
+    # shape (Σ weight,): the row at each place of a line on which rows are as long as their weights
+    line: np.ndarray
 
     @classmethod
     def from_sample(cls, sample: Sample, group: np.ndarray | None = None) -> Bags:
@@ -108,7 +110,9 @@ class Bags(NamedTuple):
         first[at + 1] = (sample.cells[order[at + 1]] != sample.cells[order[at]]).any(axis=1)
         starts = np.flatnonzero(first)
         kept, weight = order[starts], np.add.reduceat(sample.weight[order], starts)
-        return cls(sample.at(kept)._replace(weight=weight), None if group is None else group[kept])
+        line = np.repeat(np.arange(len(kept)), weight)
+        group = None if group is None else group[kept]
+        return cls(sample.at(kept)._replace(weight=weight), group, line)
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn without replacement, as the weight of each row in the bag."""
@@ -119,12 +123,11 @@ class Bags(NamedTuple):
             in_bag = np.zeros(n_groups, dtype=bool)
             in_bag[drawn] = True
             return weight * in_bag[self.group]
-        # Places are drawn on a line on which a row is as long as its weight; those left out are
-        # fewer than those drawn.
-        row = np.repeat(np.arange(len(weight)), weight)
-        n_out = len(row) - max(1, round(_SHARE * len(row)))
-        places = rng.choice(len(row), n_out, replace=False, shuffle=False)
-        return weight - np.bincount(row[places], minlength=len(weight))
+        # Places left out are fewer than those drawn.
+        n_places = len(self.line)
+        n_out = n_places - max(1, round(_SHARE * n_places))
+        places = rng.choice(n_places, n_out, replace=False, shuffle=False)
+        return weight - np.bincount(self.line[places], minlength=len(weight))
 
 
 class GrownTree(NamedTuple):
@@ -206,8 +209,33 @@ def calibrated(
     return Calibration(math.exp(float(best[0])), softmax(log_prior + best[1:]))
 
 
+def out_of_bag_shares(
+    n_rows: int, grown: list[GrownTree], shares: list[np.ndarray], *, compiled: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of the shares of rows' nodes in trees that have not seen them, and the trees' number.
+
+    Shapes (2, n_rows, n_classes) and (2, n_rows): over every other tree.
+    """
+    totals, n_trees = np.zeros((2, n_rows, shares[0].shape[1])), np.zeros((2, n_rows))
+    add_shares: Any = None
+    if compiled:
+        from holdtrue.categories.loops import add_shares
+    for at, (each, share) in enumerate(zip(grown, shares, strict=True)):
+        if add_shares is not None:
+            add_shares(each.rows, each.node, each.weight, share, totals[at % 2], n_trees[at % 2])
+        else:
+            totals[at % 2, each.rows] += each.weight[:, None] * share[each.node]
+            n_trees[at % 2, each.rows] += each.weight
+    return totals, n_trees
+
+
 def out_of_bag_calibration(
-    bags: Bags, grown: list[GrownTree], shares: list[np.ndarray], whole_prior: np.ndarray
+    bags: Bags,
+    grown: list[GrownTree],
+    shares: list[np.ndarray],
+    whole_prior: np.ndarray,
+    *,
+    compiled: bool = False,
 ) -> Calibration:
     """Calibration of least log loss of rows predicted by the trees that have not seen them.
 
@@ -215,11 +243,7 @@ def out_of_bag_calibration(
     """
     sample, group = bags.sample, bags.group
     weight = sample.weight.astype(np.float64)
-    totals = np.zeros((2, len(weight), sample.n_classes))  # over every other tree
-    n_trees = np.zeros((2, len(weight)))
-    for at, (each, share) in enumerate(zip(grown, shares, strict=True)):
-        totals[at % 2, each.rows] += each.weight[:, None] * share[each.node]
-        n_trees[at % 2, each.rows] += each.weight
+    totals, n_trees = out_of_bag_shares(len(weight), grown, shares, compiled=compiled)
     left_out = np.eye(sample.n_classes)[sample.label]
     if group is not None:
         of_group = np.zeros((int(group.max()) + 1, sample.n_classes))
@@ -459,7 +483,7 @@ class GingerForestClassifier(PredictsClasses, _Forest):
         self._shares = [class_shares(tree, self.unseen, compiled=compiled) for tree in self.trees_]
         self._prior = prior(np.bincount(bags.sample.label, bags.sample.weight))
         self.temperature_, self._anchor = out_of_bag_calibration(
-            bags, grown, self._shares, self._prior
+            bags, grown, self._shares, self._prior, compiled=compiled
         )
 
     @speaks

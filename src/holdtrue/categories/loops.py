@@ -487,16 +487,16 @@ def end_nodes(
         while split[node] < n_splits:
             s = split[node]
             value = np.int64(cells[i, column[s]])
-            # The first child whose cell is not less, or the last: sums take the place of branches,
-            # which nobody could foresee.
-            child, n_left = first[s], first[s + 1] - first[s]
-            while n_left > 1:
-                half = n_left // 2
-                child += half * np.int64(cell[child + half - 1] < value)
-                n_left -= half
-            if cell[child] < value or not (is_cut[s] or cell[child] == value):
+            low, high = first[s], first[s + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if cell[middle] < value:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low == first[s + 1] or not (is_cut[s] or cell[low] == value):
                 break
-            node = child
+            node = low
         ends[at] = node
     return ends
 
@@ -508,3 +508,20 @@ def mix_with_parents(counts: np.ndarray, parent: np.ndarray, shares: np.ndarray)
         above, total = parent[node], counts[node].sum() + 1.0
         for k in range(counts.shape[1]):
             shares[node, k] = (counts[node, k] + shares[above, k]) / total
+
+
+@compiled
+def add_shares(
+    rows: np.ndarray,
+    node: np.ndarray,
+    weight: np.ndarray,
+    shares: np.ndarray,
+    totals: np.ndarray,
+    n_trees: np.ndarray,
+) -> None:
+    """Add the shares of rows' nodes to their totals: twin of `forest.out_of_bag_shares`."""
+    for at in range(len(rows)):
+        i, w = rows[at], float(weight[at])
+        n_trees[i] += w
+        for k in range(shares.shape[1]):
+            totals[i, k] += w * shares[node[at], k]
