@@ -21,6 +21,7 @@ from holdtrue.categories.term_loops import (
     forget_logs,
     is_mixed,
     leaf_terms,
+    node_rows,
     part,
     rows_in,
 )
@@ -71,9 +72,7 @@ def _child_values(
             values[child, 1] = (sums[child, 1] + parent[0]) / sums[child, 0]
             values[child, 2] = (parent[1] - 1.0) / sums[child, 0]
         elif criterion == 6:
-            total, term = 0.0, 0.0
-            for k in range(width):
-                total += sums[child, k]
+            total, term = node_rows(sums, child, width, criterion), 0.0
             for k in range(width):
                 count = sums[child, k]
                 if count > 0.0:
@@ -215,25 +214,48 @@ def _split_rows(
     lie among all. ``counters`` and ``size`` are all zeros before and after; ``spare`` and
     ``value_of`` are room to work in.
     """
-    n_rows, first, step = len(rows), offsets[column], np.uint64(width)
-    n_values = offsets[column + 1] - first if cut < 0 else 3
+    n_rows, first, step, n_children = len(rows), offsets[column], np.uint64(width), 0
+    if cut >= 0:
+        # Each row is written to all three children, and the next one over it but where it belongs.
+        n_up_to, n_above, n_missing = 0, 0, 0
+        for at in range(n_rows):
+            row = rows[at]
+            cell = np.int64(cells[np.uint64(row), np.uint64(column)])
+            above, missing = int(cell > cut), int(cell > last)
+            add_row(counters, np.uint64(above + missing) * step, label[at], weight[at], criterion)
+            rows[n_up_to], spare[n_above], value_of[n_missing] = row, row, row
+            n_up_to += 1 - above
+            n_above += above - missing
+            n_missing += missing
+        stop = 0
+        for value in range(3):
+            start = stop
+            stop += n_up_to if value == 0 else n_above if value == 1 else n_missing
+            if stop > start:
+                child, up_to = first_child + n_children, cut if value == 0 else last + value - 1
+                _set_child(
+                    nodes, sums, child, begin + start, begin + stop, up_to, counters, value, width
+                )
+                n_children += 1
+        for at in range(n_above):
+            rows[n_up_to + at] = spare[at]
+        for at in range(n_missing):
+            rows[n_up_to + n_above + at] = value_of[at]
+        return n_children
+    n_values, start = offsets[column + 1] - first, 0
     for at in range(n_rows):
-        cell = np.int64(cells[np.uint64(rows[at]), np.uint64(column)])
-        value_of[at] = cell - first if cut < 0 else int(cell > cut) + int(cell > last)
+        value_of[at] = np.int64(cells[np.uint64(rows[at]), np.uint64(column)]) - first
         place = np.uint64(value_of[at])
         size[place] += 1
         add_row(counters, place * step, label[at], weight[at], criterion)
-    n_children, start = 0, 0
     if n_values <= _SORTED * n_rows:
         for value in range(n_values):
             if size[value] > 0:
                 child, stop = first_child + n_children, start + size[value]
-                up_to = first + value
-                if cut >= 0:
-                    up_to = cut if value == 0 else last + value - 1
                 _set_child(
-                    nodes, sums, child, begin + start, begin + stop, up_to, counters, value, width
-                )
+                    nodes, sums, child, begin + start, begin + stop, first + value,
+                    counters, value, width,
+                )  # fmt: skip
                 size[value], start = start, stop
                 n_children += 1
         for at in range(n_rows):
@@ -245,12 +267,12 @@ def _split_rows(
     else:
         _sort_rows(cells, column, rows, spare)
         for stop in range(1, n_rows + 1):
-            cell = np.int64(cells[spare[start], column])
-            if stop == n_rows or cells[spare[stop], column] != cell:
-                child, value = first_child + n_children, cell - first
+            value = np.int64(cells[spare[start], column]) - first
+            if stop == n_rows or np.int64(cells[spare[stop], column]) - first != value:
                 _set_child(
-                    nodes, sums, child, begin + start, begin + stop, cell, counters, value, width
-                )
+                    nodes, sums, first_child + n_children, begin + start, begin + stop,
+                    first + value, counters, value, width,
+                )  # fmt: skip
                 size[value], start = 0, stop
                 n_children += 1
     for at in range(n_rows):
@@ -344,8 +366,8 @@ def grow_whole(
     while True:
         node, scored, column, cut = -1, 0, -1, -1
         while n_seen < n_nodes and node < 0:
-            total = rows_in(sums[n_seen], np.uint64(0), width, criterion)
-            if is_mixed(sums[n_seen], total, width, criterion):
+            total = node_rows(sums, n_seen, width, criterion)
+            if is_mixed(sums, n_seen, total, width, criterion):
                 if total < min_rows:
                     withheld_rows = True
                 elif nodes[n_seen, _DEPTH] >= max_depth:
@@ -367,8 +389,8 @@ def grow_whole(
         for k in range(len(state)):
             state[k] = values[node, 1 + k]
         if scored == 0:
-            total = rows_in(sums[node], np.uint64(0), width, criterion)
-            forget_logs(logs, sums[node], criterion)
+            total = node_rows(sums, node, width, criterion)
+            forget_logs(logs, sums, node, criterion)
             term = values[node, 0]
             charged = term
             if criterion == 0 or criterion == 2:  # departure 4 of `tree`
@@ -402,8 +424,8 @@ def grow_whole(
                     columns[at], cuts[at] = by_value[at], -1
                     n_tried += min(offsets[by_value[at] + 1] - offsets[by_value[at]], len(inside))
                 if n_by_value > 0:
-                    if n_tried > len(leaf_of):
-                        leaf_of = np.empty(n_tried, dtype=np.int32)
+                    if n_tried >= len(leaf_of):
+                        leaf_of = np.empty(n_tried + 1, dtype=np.int32)
                     if n_tried > len(tried_terms):
                         tried_sums, tried_terms = np.empty((n_tried, width)), np.empty(n_tried)
                     score_values(

@@ -42,23 +42,32 @@ def rows_in(counters: np.ndarray, start: int, width: int, criterion: int) -> Any
 
 
 @part
-def is_mixed(sums: np.ndarray, total: float, width: int, criterion: int) -> Any:
-    """Whether the rows of a leaf differ in their labels."""
+def node_rows(sums: np.ndarray, node: int, width: int, criterion: int) -> Any:
+    """Rows of a node."""
+    total = sums[node, 0]
+    for k in range(1, 0 if criterion == 7 else width):
+        total += sums[node, k]
+    return total
+
+
+@part
+def is_mixed(sums: np.ndarray, node: int, total: float, width: int, criterion: int) -> Any:
+    """Whether the rows of a node differ in their labels."""
     if criterion == 7:
-        mean = sums[1] / total
-        return sums[2] - total * mean * mean > 1e-12 * sums[2]
+        mean = sums[node, 1] / total
+        return sums[node, 2] - total * mean * mean > 1e-12 * sums[node, 2]
     is_pure = False
     for k in range(width):
-        is_pure = is_pure or sums[k] == total
+        is_pure = is_pure or sums[node, k] == total
     return not is_pure
 
 
 @part
-def forget_logs(logs: np.ndarray, sums: np.ndarray, criterion: int) -> None:
-    """Make ``logs`` those of a parent with these sums: not computed yet."""
+def forget_logs(logs: np.ndarray, sums: np.ndarray, node: int, criterion: int) -> None:
+    """Make ``logs`` those of the children of a node: not computed yet."""
     if criterion == 6:
-        for k in range(len(sums)):
-            for c in range(min(int(sums[k]), NEAR)):
+        for k in range(len(logs)):
+            for c in range(min(int(sums[node, k]), NEAR)):
                 logs[k, c] = np.nan
 
 
@@ -77,13 +86,11 @@ def leaf_terms(
     """Write the terms of leaves with these sums, shape (n_leaves, width); 0 for an empty one.
 
     Twin of ``leaf_terms(criterion).terms``. ``state`` is that of the parent, ``logs`` has what
-    `log_loss` keeps for it, shape (width, NEAR). All leaves of a call are computed in one loop:
+    log loss keeps for it, shape (width, NEAR). All leaves of a call are computed in one loop:
     numba counts the references of arrays that a call is given.
     """
     for at in range(n_leaves):
-        total = sums[at, 0]
-        for k in range(1, 0 if criterion == 7 else width):
-            total += sums[at, k]
+        total = node_rows(sums, at, width, criterion)
         term, top = 0.0, 0.0
         if total == 0.0:
             pass

@@ -87,7 +87,7 @@ def score_values(
 
     ``label`` and ``weight`` are those of the leaf's rows, one after the other. ``counters`` is all
     zeros before and after; ``leaf_of``, ``leaf_of_pair``, ``sums`` and ``child_terms`` are room to
-    work in.
+    work in, ``leaf_of`` for one child more than there may be.
     """
     _count(cells, rows, label, weight, tried, n_tried, width, criterion, counters)
     # Children are gathered first, and their terms taken together: those of two classes with few
@@ -96,6 +96,7 @@ def score_values(
     ends = np.empty(n_tried, dtype=np.int64)
     for pair in range(N_PAIRS):
         leaf_of_pair[pair] = -1
+    leaf_of_pair[0] = 0  # any: empty children are written and written over, without a branch
     for at in range(n_tried):
         column = tried[at]
         n_values = offsets[column + 1] - offsets[column]
@@ -106,8 +107,7 @@ def score_values(
             leaf = n_leaves
             if width == 2:
                 first, second = np.int64(counters[start]), np.int64(counters[start + one])
-                if first + second == 0:
-                    continue
+                is_child = first + second > 0
                 counters[start] = 0
                 counters[start + one] = 0
                 if first < _FEW and second < _FEW:
@@ -118,14 +118,13 @@ def score_values(
                 if leaf == n_leaves:
                     sums[leaf, 0], sums[leaf, 1] = first, second
             else:
-                if rows_in(counters, start, width, criterion) == 0.0:
-                    continue
-                for k in range(width):
+                is_child = rows_in(counters, start, width, criterion) > 0.0
+                for k in range(width if is_child else 0):
                     sums[leaf, k] = counters[start + np.uint64(k)]
                     counters[start + np.uint64(k)] = 0
-            n_leaves += leaf == n_leaves
             leaf_of[n_children] = leaf
-            n_children += 1
+            n_leaves += int(is_child and leaf == n_leaves)
+            n_children += int(is_child)
         ends[at] = n_children
     leaf_terms(sums, n_leaves, width, criterion, scale, table, state, logs, child_terms)
     begin = 0
