@@ -69,3 +69,40 @@ def test_columns_of_polars_keep_their_names(estimator):
     np.testing.assert_array_equal(model.predict(frame), expected)
     with pytest.raises(ValueError, match=r"columns at fit and now differ\. Missing: 'dose'"):
         model.predict(frame.rename({"dose": "weight"}))
+
+
+@pytest.mark.parametrize(
+    "values, given",
+    [
+        ([[1, 2], [3]] * 10, "list"),
+        (pd.period_range("2020", periods=20, freq="M"), "Period"),
+        ([1j] * 20, "complex"),
+        ([1, "a"] * 10, "the text 'a'"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [TGreedyRegressor(), NestedRegressor("columns")], ids=str)
+def test_a_column_of_objects_that_are_no_numbers_is_named(estimator, values, given):
+    frame = pd.DataFrame({"a": np.arange(20.0), "odd": values})
+    with pytest.raises(ValueError, match=f"Got {given} in column 'odd'. Encode it"):
+        clone(estimator).fit(frame, np.arange(20.0))
+
+
+def test_objects_that_are_numbers_are_numbers():
+    rng = np.random.default_rng(0)
+    frame, y = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"]), rng.normal(size=30)
+    one, other = (TGreedyRegressor().fit(X, y) for X in (frame, frame.astype(object)))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+@pytest.mark.parametrize("as_frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_with_infinite_values_are_named(as_frame):
+    frame = as_frame({"a": [1.0, 2.0, 3.0, 5.0], "b": [1.0, np.inf, 0.0, 2.0]})
+    with pytest.raises(ValueError, match=r"X has infinite values in 'b'. Replace"):
+        TGreedyRegressor().fit(frame, [1.0, 2.0, 3.0, 4.0])
+
+
+def test_a_frame_without_columns_and_groups_without_rows_are_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="X must have at least one column"):
+        TGreedyRegressor().fit(pd.DataFrame(index=range(4)), [1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ValueError, match=r"groups must name at least 2 groups.*Got none"):
+        GingerTreeClassifier().fit(pd.DataFrame({"a": []}), [], groups=[])

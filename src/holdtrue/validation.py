@@ -80,6 +80,12 @@ def numeric_rows(
                 f"X has missing values in {named(missing)}. Fill them, for example with "
                 f"SimpleImputer, or leave those rows or columns out.\n{error}"
             ) from error
+        infinite = _infinite_in(X) if "X contains infinity" in str(error) else []
+        if infinite:
+            raise InputError(
+                f"X has infinite values in {named(infinite)}. Replace them, or leave those rows or "
+                f"columns out.\n{error}"
+            ) from error
         raise _in_words(error) from error
 
 
@@ -103,6 +109,18 @@ def _missing_in(X: Any) -> list[str]:
         name
         for name, dtype in frame.schema.items()
         if frame[name].is_null().any() or (dtype.is_float() and frame[name].is_nan().any())
+    ]
+
+
+def _infinite_in(X: Any) -> list[str]:
+    """Columns of a data frame with an infinite number."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return []
+    return [
+        name
+        for name, dtype in frame.schema.items()
+        if dtype.is_float() and np.isinf(frame[name].to_numpy()).any()
     ]
 
 
@@ -163,14 +181,34 @@ def _column_names(what: str, X: Any) -> list[Any] | None:
         schema = frame.schema
     except nw.exceptions.DuplicateError as error:
         raise _same_names(what, error) from error
+    if not schema:
+        raise InputError(
+            f"{what} must have at least one column. Got 0 feature(s) (shape={frame.shape}) while a "
+            "minimum of 1 is required."
+        )
     for column, dtype in schema.items():
-        if isinstance(dtype, _NOT_NUMBERS):
+        given: Any = dtype if isinstance(dtype, _NOT_NUMBERS) else None
+        if isinstance(dtype, (nw.Object, nw.Unknown)):
+            given = _first_type_of_no_number(frame[column])
+        if given is not None:
             raise InputError(
                 f"expected numbers in every column of {what}. "
-                f"Got {dtype} in column {column!r}. Encode it, for example with TableEncoder, "
+                f"Got {given} in column {column!r}. Encode it, for example with TableEncoder, "
                 "or leave it out."
             )
     return list(frame.columns)
+
+
+def _first_type_of_no_number(series: Any) -> str | None:
+    """Type of the first object that is neither missing nor becomes a number, or None."""
+    for value in series.to_native():
+        if _is_missing(value):
+            continue
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return "the text " + repr(value) if isinstance(value, str) else type(value).__name__
+    return None
 
 
 def _same_names(what: str, error: Exception) -> ValueError:

@@ -158,10 +158,10 @@ class Groups(NamedTuple):
 def check_group_count(labels: Any) -> None:
     """Refuse groups of which none can be left out."""
     if len(labels) < 2:
+        given = [f"1, {shown(label)} in every row" for label in python_values(labels)]
         raise InputError(
-            "groups must name at least 2 groups, so that one can be left out. Got 1, "
-            f"{shown(python_values(labels)[0])} in every row. Leave groups out if new data are "
-            "new rows."
+            "groups must name at least 2 groups, so that one can be left out. Got "
+            f"{given[0] if given else 'none'}. Leave groups out if new data are new rows."
         )
 
 
