@@ -177,10 +177,15 @@ def value_order(values: Any) -> Any:
 class Outline:
     """The most frequent values of a column, and its bins with the values at which they end.
 
+    Parameters
+    ----------
+    kind : str
+        One of `holdtrue.columns.values.KINDS`.
+
     Attributes
     ----------
     frequent : list
-        Values that are not missing, the most frequent first.
+        Values that are not missing, the most frequent first; none of numbers, which bins show.
     tables : ndarray of shape (n_frequent, width)
     n_values : int
         Values that are not missing.
@@ -195,7 +200,8 @@ class Outline:
         How much larger the variance of what a value says is for groups than for rows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
         self.frequent: list[Any] = []
         self.tables = np.zeros((0, 0))
         self.n_values = 0
@@ -225,6 +231,8 @@ class Outline:
             self._named += _taken(part, ends)
             self._at.append(self.n_values + ends)
         self.n_values += len(table)
+        if self.kind == "number":
+            return
         total = sum_between(table, np.array([len(table) - 1]))
         if len(self.total):
             total = sum_between(np.concatenate([self.total, total]), np.array([1]))

@@ -273,7 +273,7 @@ class GroupProfile:
         n_present = len(self.values)
         known = self.by_value
         table = sums_by_value(known.value, n_present + self.has_missing, known.sums)
-        outline, ends = Outline(), None
+        outline, ends = Outline(self.kind), None
         outline.missing = table[n_present:]
         table = table[:n_present]
         if self.kind in ORDERED:

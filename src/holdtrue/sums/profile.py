@@ -166,7 +166,7 @@ class Profile:
         missing = np.zeros((0, width), dtype=np.float64 if classes is None else np.int64)
         counter: BinCounter | None = None
         sums: list[_Sums] = []
-        outline = Outline() if keep_values else None
+        outline = Outline(kind) if keep_values else None
         parts = iter(parts)
         while (part := next(parts, None)) is not None:
             if len(part.missing):
@@ -427,7 +427,7 @@ def _by_size(
     c: np.ndarray, terms: Iterable[np.ndarray], repeats: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of terms over the values with the same number of rows c of the sample."""
-    if c.max(initial=0.0) < _BLOCK:
+    if c.max(initial=0.0) < min(_BLOCK, 4 * len(c)):  # a table is faster than sorting
         place = c.astype(np.intp)
         sizes = np.arange(place.max(initial=0) + 1, dtype=np.float64)
     else:
