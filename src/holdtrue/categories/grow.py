@@ -8,6 +8,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -321,12 +323,19 @@ class Leaves:
         self._everything = np.arange(n_columns), np.full(n_columns, MIDDLE)
         self._by_value = np.stack([np.arange(n_columns), np.full(n_columns, -1)], axis=1)
         self._has_cuts = bool(sample.n_bins.any())
+        self._column_of = np.repeat(np.arange(n_columns), np.diff(sample.offsets))  # by cell
+        self._repeats = None if (sample.weight == 1).all() else sample.weight
         # Blocks of siblings; the lists below have one entry per node.
         self.cells, self.counts = [np.array([-1])], [root[None]]
         self.rows, self.depth = [np.arange(len(sample.cells))], [0]
         term, state = self.terms.root(root)
         self.term, self.state = [term], [state]
         self.total = self.terms.rows(root[None]).tolist()
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        """Number of each row's cell and class, shape (n_rows, n_columns)."""
+        return self.sample.cells.astype(np.int64) * self.terms.width + self.sample.label[:, None]
 
     def mixed(self, new: slice, min_samples_split: int) -> tuple[list[int], bool]:
         """New nodes of several classes with enough rows, and whether others have too few."""
@@ -380,7 +389,10 @@ class Leaves:
 
     def child(self, rows: np.ndarray, column: int, cut: int) -> np.ndarray:
         """Child of each row: its value from 0, or 0 up to a cut, 1 above it, 2 if missing."""
-        return self._children_by(rows, np.array([[column, cut]]))[:, 0]
+        cells = self.sample.cells[rows, column].astype(np.int64)
+        if cut < 0:
+            return cells - self.sample.offsets[column]
+        return (cells > cut).astype(np.int64) + (cells > self._last_bin(column))
 
     def _children_by(self, rows: np.ndarray, splits: np.ndarray) -> np.ndarray:
         """Child of each row in each split, shape (n_rows, n_splits)."""
@@ -403,8 +415,12 @@ class Leaves:
     def split(self, node: int, column: int, cut: int) -> slice:
         """Split a leaf; the numbers of its children."""
         first, values = len(self.rows), self.child(self.rows[node], column, cut)
+        sizes = np.bincount(values)
+        cells = np.flatnonzero(sizes)
+        sizes = sizes[cells]
+        # Narrow numbers are sorted by their digits.
+        values = values.astype(np.uint16) if cells[-1] < 1 << 16 else values
         rows = self.rows[node][np.argsort(values, kind="stable")]
-        cells, sizes = np.unique(values, return_counts=True)
         child = np.repeat(np.arange(len(cells)), sizes)
         if cut < 0:
             cells = cells + self.sample.offsets[column]
@@ -414,7 +430,8 @@ class Leaves:
         label, weight = self.sample.label[rows], self.sample.weight[rows]
         counts = self.terms.cell_sums(child, len(cells), label, weight)
         terms, states = self.children(node, counts, rows, child)
-        self.rows += np.split(rows, np.cumsum(sizes)[:-1])
+        ends = np.cumsum(sizes).tolist()
+        self.rows += [rows[start:stop] for start, stop in pairwise([0, *ends])]
         self.depth += [self.depth[node] + 1] * len(cells)
         self.term += terms.tolist()
         self.state += list(states)
@@ -431,8 +448,16 @@ class Leaves:
 
     def score_by_value(self, rows: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What `score_splits` gives for all columns, each split by value."""
-        cells = self.sample.cells[rows].astype(np.int64)
-        return self._score_cells(rows, cells, self.sample.offsets, state)
+        n_columns, n_cells = self.sample.cells.shape[1], len(self._column_of)
+        if not self.sample.n_classes or len(rows) * n_columns < n_cells:
+            cells = self.sample.cells[rows].astype(np.int64)
+            return self._score_cells(rows, cells, self.sample.offsets, state)
+        repeats = None if self._repeats is None else np.repeat(self._repeats[rows], n_columns)
+        counts = np.bincount(
+            self._keys[rows].ravel(), repeats, minlength=n_cells * self.terms.width
+        )
+        counts = counts.reshape(n_cells, -1).astype(np.float64)
+        return self._sum_terms(counts, self._column_of, n_columns, state)
 
     def score_splits(
         self, rows: np.ndarray, child: np.ndarray, state: np.ndarray
@@ -457,9 +482,15 @@ class Leaves:
             np.repeat(each[rows], n_splits) for each in (self.sample.label, self.sample.weight)
         )
         counts = self.terms.cell_sums(tried.ravel(), n_cells, label, weight)
-        used = self.terms.rows(counts) > 0
-        counts, present = counts[used], present[used]
         at = np.searchsorted(first[:-1], present, side="right") - 1
+        return self._sum_terms(counts, at, n_splits, state)
+
+    def _sum_terms(
+        self, counts: np.ndarray, at: np.ndarray, n_splits: int, state: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same, from the sums of children, some of them empty, and the split of each."""
+        used = self.terms.rows(counts) > 0
+        counts, at = counts[used], at[used]
         terms = np.bincount(at, self.terms.terms(counts, state), minlength=n_splits)
         terms[np.bincount(at, minlength=n_splits) == 1] = np.inf
         if not self.terms.uses_logs:
