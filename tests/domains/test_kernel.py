@@ -423,6 +423,36 @@ def test_greedy_parts_from_its_source_score_where_t_greedy_stays():
         assert np.mean(unseen[rule]) < np.mean(unseen["greedy"])
 
 
+def test_stepwise_passes_over_a_near_copy_of_a_picked_feature():
+    # The copy differs by a millionth, which follows y: 1e-12 of its square, below the limit.
+    rng = np.random.default_rng(0)
+    groups, X = np.repeat(np.arange(6), 50), rng.normal(size=(300, 3))
+    left = rng.normal(size=300)
+    X[:, 1] = X[:, 0] + 1e-6 * left
+    walk = walked(X, 3 * X[:, 0] + left, groups, 3, "greedy", stepwise=True)
+    assert sorted(walk.order) in ([0, 2], [1, 2])
+
+
+@pytest.mark.parametrize("n_targets", [1, 5])
+@pytest.mark.parametrize("away", [0.0, 1e4])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_first_moments_are_those_of_the_definition(n_targets, away, dtype, monkeypatch):
+    monkeypatch.setattr(covariances, "_BATCH_CELLS", 40)
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(60, 4)) + away).astype(dtype)
+    X[:, 3] = 7
+    Y, weight = rng.normal(size=(60, n_targets)), rng.uniform(1, 2, size=60)
+    mean_x, var_x, mean_y, cov_xy, var_y = covariances.first_moments(X, Y, weight)
+    share = weight / weight.sum()
+    moved, moved_y = X.astype(float) - share @ X.astype(float), Y - share @ Y
+    rtol = 1e-9 if dtype is np.float64 else 1e-4
+    np.testing.assert_allclose(mean_x, share @ X.astype(float), rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(var_x, share @ moved**2, rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(cov_xy, (share[:, None] * moved).T @ moved_y, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(mean_y, share @ Y)
+    np.testing.assert_allclose(var_y, share @ moved_y**2)
+
+
 @pytest.mark.parametrize("rule", kernel.RULES)
 @pytest.mark.parametrize("center", ["global", "domain", "none"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -68,6 +68,16 @@ def test_all_pairs_in_closed_form_are_those_of_enumeration(held, room):
             np.testing.assert_allclose(made.columns.get(i, position)[d], second[i])
 
 
+def test_compiled_steps_over_pairs_are_the_steps_of_the_walk():
+    data = AllPairs(classes(sizes=(9, 7, 8, 6, 1), p=6), np.arange(4), 1e9).without(np.array([2]))
+    weight = np.array([1.0, 1, 0, 1])
+    plain, fast = (kernel.Walk(data, weight, rule="t", center="none") for _ in range(2))
+    assert plain.run(12) == fast.run(12, compiled=True) == 12
+    assert fast.order == plain.order
+    for name in ("t", "losses"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(plain, name), rtol=1e-7)
+
+
 @pytest.mark.parametrize("room", [1e9, 0])
 def test_the_plain_product_is_judged_as_by_enumeration(room):
     rows = classes()

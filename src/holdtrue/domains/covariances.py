@@ -117,7 +117,7 @@ class RowColumns:
             centred *= np.sqrt(weight / weight.sum()).astype(centred.dtype)[:, None]
             np.matmul(centred.T, centred, out=matrices[d, :q, :q], casting="same_kind")
         for a, column in enumerate(self._kept.values(), start=q):
-            matrices[:, a] = column[:, features]
+            matrices[:, a] = column.take(features, axis=1)
         matrices[:, :q, q:] = matrices[:, q:, :q].swapaxes(1, 2)
         return features, matrices
 
@@ -146,7 +146,7 @@ class RowColumns:
     ) -> None:
         """Compute and keep these columns, given the covariances of the known features."""
         n, p = self._means.shape
-        block = np.empty((len(wanted), n, p), dtype=self._rows[0].dtype)
+        block = np.empty((n, len(wanted), p), dtype=self._rows[0].dtype)
         room = self._room(len(wanted))
         if known is not None:
             at = np.flatnonzero(np.isin(known, wanted))  # sorted, as new ones are
@@ -154,20 +154,20 @@ class RowColumns:
             others = self._room(len(rest))
         for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
             if self._far[d]:
-                block[:, d] = self._far_columns(rows, weight, self._means[d], wanted)
+                block[d] = self._far_columns(rows, weight, self._means[d], wanted)
                 continue
             # Centring one side is enough: its weighted sum is 0.
             centred = self._centred(d, wanted, room)
             centred *= (weight / weight.sum()).astype(block.dtype)[:, None]
             if sparse.issparse(rows):
-                block[:, d] = (rows.T @ centred).T
+                block[d] = (rows.T @ centred).T
             elif matrices is not None:
                 part = rows.take(rest, axis=1, out=others[: len(rows)], mode="clip")
-                block[:, d, rest] = centred.T @ part
-                block[:, d, known] = matrices[d, at]
+                block[d][:, rest] = centred.T @ part
+                block[d][:, known] = matrices[d, at]
             else:
-                np.matmul(centred.T, rows, out=block[:, d])
-        self._kept.update(zip(wanted.tolist(), block, strict=True))
+                np.matmul(centred.T, rows, out=block[d])
+        self._kept.update(zip(wanted.tolist(), block.swapaxes(0, 1), strict=True))
         for old in list(self._kept)[: -self._max_kept]:
             del self._kept[old]
 
@@ -197,14 +197,14 @@ def steps_ahead(
         Their covariances in every domain.
     n_steps : int
     """
-    at, weight, e2 = features, position.weight, position.e2[features]
-    g, mu, strength = position.g[:, :, at], position.mu[:, at], position.strength[:, at]
-    floor, is_open = position.floor[:, at], position.is_open[:, at]
-    shift = None if position.shift is None else position.shift[:, at]
+    # `take` leaves features next to each other in memory; an index would not.
+    g, mu, strength, floor, is_open = (part.take(features, axis=-1) for part in position[:5])
+    weight, e2 = position.weight, position.e2[features]
+    shift = None if position.shift is None else position.shift.take(features, axis=1)
     picked: list[int] = []
     for _ in range(n_steps):
-        k, a = divmod(int(np.argmax(strength)), len(at))
-        picked.append(int(at[a]))
+        k, a = divmod(int(np.argmax(strength)), len(features))
+        picked.append(int(features[a]))
         is_open[k, a] = not position.stepwise
         column = matrices[:, a] if shift is None else matrices[:, a] + shift * shift[:, a, None]
         g[k] -= mu[k, a] / e2[a] * column
@@ -389,20 +389,23 @@ def first_moments(X: Any, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray
         square = np.asarray(share @ X.multiply(X).tocsr())
         var_x = without_rounding(square - mean_x**2, square, X.shape[0])
         return mean_x, var_x, mean_y, X.T @ weighted, var_y
-    # One pass in batches, in the dtype of X, about the mean of the first batch: near enough to the
-    # mean that nothing cancels, and exact where a feature is constant.
+    # One pass in batches, in the dtype of X. If a mean of the first batch is above its spread, all
+    # is about these means: near enough to the mean that nothing cancels, and exact where a feature
+    # is constant.
     n_rows = max(1, _BATCH_CELLS // X.shape[1])
     pivot = X[:n_rows].mean(axis=0, dtype=np.float64).astype(X.dtype)
+    is_near = bool((pivot**2 <= X[:n_rows].var(axis=0)).all())
     factors = np.vstack([share, weighted.T]).astype(X.dtype)
     sums, squares = np.zeros((len(factors), X.shape[1])), np.zeros(X.shape[1])
     batch = np.empty((n_rows, X.shape[1]), X.dtype)
     for at in gen_batches(len(X), n_rows):
-        moved = np.subtract(X[at], pivot, out=batch[: at.stop - at.start])
+        room = batch[: at.stop - at.start]
+        moved = X[at] if is_near else np.subtract(X[at], pivot, out=room)
         if len(factors) <= _FEW:
             for total, factor in zip(sums, factors[:, at], strict=True):
                 total += factor @ moved
         else:
             sums += factors[:, at] @ moved
-        squares += factors[0, at] @ np.square(moved, out=moved)
+        squares += factors[0, at] @ np.square(moved, out=room)
     var_x = np.maximum(squares - sums[0] ** 2, 0.0)
-    return pivot + sums[0], var_x, mean_y, sums[1:].T, var_y
+    return sums[0] + (0.0 if is_near else pivot), var_x, mean_y, sums[1:].T, var_y

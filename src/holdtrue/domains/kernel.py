@@ -488,7 +488,8 @@ class Walk:
             self._mu[k] = self._t[k] = self._strength[k] = 0.0
             return
         at = self._measured
-        mu, s2 = effects(self._g[k][:, at], self.weight)
+        mu, s2 = effects(self._g[k], self.weight)
+        mu, s2 = mu[at], s2[at]
         self._mu[k, at] = mu
         self._t[k, at], self._strength[k, at], self._df[k] = strengths(
             mu, np.maximum(s2, self._floor[k, at]), self.e2[at], self._n, self.rule
@@ -690,8 +691,6 @@ class Walk:
     def _is_independent(self, k: int, i: int) -> bool:
         column = self._averaged(i)
         at = self._picked[k]
-        if i in at:
-            return False
         if not at:
             return True
         cross = column[at]
