@@ -99,7 +99,7 @@ def test_codes_of_dictionaries_are_counted_alike(data, monkeypatch):
 
 def test_a_table_of_keys_grows_and_gives_up(monkeypatch):
     monkeypatch.setattr(key_loops, "_FEW_KEYS", 4)
-    monkeypatch.setattr(key_loops, "_MAX_KEYS", 1 << 10)
+    monkeypatch.setattr(key_loops, "_MAX_WORDS", 1 << 10)
     monkeypatch.setattr(counting, "mostly_differ", lambda column, _: False)
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 5000)

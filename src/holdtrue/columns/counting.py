@@ -276,7 +276,9 @@ def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[
     keyed = text_counts(column, target) if is_long else None
     if keyed is not None:
         return iter([Part(keyed.counts, keyed.missing, pa.array(keyed.first), column)])
-    groups = text_groups(column) if is_long else None
+    counts_rows = target.classes is not None and target.weight is None
+    by_class = (target.codes, len(target.classes or ())) if counts_rows else ()
+    groups = text_groups(column, *by_class) if is_long else None
     if groups is not None:
         return iter([_text_part(column, groups, target)])
     return iter([whole_part(kind, *count_by_code(name, column, target))])
@@ -284,10 +286,8 @@ def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[
 
 def _text_part(column: Any, groups: TextGroups, target: Target) -> Part:
     """The part of a column of text whose rows are grouped by value."""
-    rows = groups.first
-    if target.classes is not None and target.weight is None:
-        table = groups.class_counts(target.codes, len(target.classes))
-    else:
+    rows, table = groups.first, groups.counts
+    if target.classes is None or target.weight is not None:
         table = table_of(groups.codes, len(rows), target.at(groups.rows))
         rows, table = present_values(rows, table)
     missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 39
 # Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
+_BLOCK = 1 << 15  # offsets that stay in the cache
 
 
 class Distinct(NamedTuple):
@@ -112,8 +113,15 @@ def _distinct_hashed(column: Any) -> Distinct:
     return Distinct(_stored(encoded.dictionary), np.asarray(encoded.indices))
 
 
-def text_groups(column: Any) -> Groups | None:
-    """Rows of a long column of short, mostly different texts by value; None for other columns."""
+def text_groups(column: Any, label: np.ndarray | None = None, n_classes: int = 0) -> Groups | None:
+    """Rows of a long column of short, mostly different texts by value; None for other columns.
+
+    Parameters
+    ----------
+    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
+    label, n_classes
+        Classes of the rows, as in `key_loops.grouped`.
+    """
     if not (is_long_text(column) and mostly_differ(column, 0.5)):
         return None
     texts = text_pieces(column)
@@ -121,7 +129,7 @@ def text_groups(column: Any) -> Groups | None:
         return None
     from holdtrue.columns.key_loops import grouped, text_blocks
 
-    return grouped(lambda: text_blocks(*texts), len(column), texts[1])
+    return grouped(lambda: text_blocks(*texts), len(column), texts[1], label, n_classes)
 
 
 def _text_codes(column: Any) -> tuple[np.ndarray, np.ndarray] | None:
@@ -158,8 +166,14 @@ def text_pieces(
     """Arguments of `key_loops.text_blocks` for a column of text; None if a text is too long."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     pieces = [text_buffers(chunk) for chunk in chunks if len(chunk)]
-    longest = max(int(np.diff(offsets).max()) for offsets, _, _ in pieces)
+    longest = max(_longest(offsets) for offsets, _, _ in pieces)
     return (pieces, longest // 8 + 1) if longest <= MAX_TEXT else None
+
+
+def _longest(offsets: np.ndarray) -> int:
+    """Bytes of the longest text."""
+    starts = range(0, len(offsets) - 1, _BLOCK)
+    return max(int(np.diff(offsets[start : start + _BLOCK + 1]).max()) for start in starts)
 
 
 def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -237,7 +251,8 @@ def _distinct_integers(column: Any) -> Distinct:
         part = codes[start : start + len(chunk)]
         np.subtract(np.asarray(chunk), low, out=part, casting="unsafe")
         start += len(part)
-    return _with_missing(column, np.arange(low, high + 1), codes)
+    # Not up to high + 1, which may be beyond 64 bits.
+    return _with_missing(column, low + np.arange(high - low + 1), codes)
 
 
 def dense_ends(column: Any) -> tuple[int, int] | None:

@@ -16,11 +16,11 @@ import numpy as np
 from holdtrue.columns.loops import compiled, room
 
 # Rows of a part: its table of groups stays in the cache.
-_PART = 1 << 13
+_PART = 1 << 15
 _MAX_BITS = 12
-# Room for distinct keys that are counted in one table, at first and at most; a small table stays in
-# the cache. Most rows of other keys.
-_FEW_KEYS, _MAX_KEYS = 1 << 13, 1 << 17
+# Room for distinct keys that are counted in one table, at first, and for words of keys at most; a
+# small table stays in the cache. Most rows of other keys.
+_FEW_KEYS, _MAX_WORDS = 1 << 13, 1 << 17
 _SLOTS = 4  # for each key
 _MAX_LEFT = 1 << 23
 # Rows whose keys are made at a time, and rows that are looked up at a time.
@@ -234,6 +234,8 @@ def add_sizes(keys: np.ndarray, n_bits: int, sizes: np.ndarray, words: tuple[int
 @compiled
 def place_keys(
     keys: np.ndarray,
+    label: np.ndarray,
+    label_bits: int,
     first_row: int,
     n_bits: int,
     places: np.ndarray,
@@ -241,24 +243,29 @@ def place_keys(
     rows: np.ndarray,
     words: tuple[int, ...],
 ) -> None:
-    """Write each key and its row number to the next place of its part.
+    """Write each key, and its row number with its class, to the next place of its part.
 
     Parameters
     ----------
     keys : ndarray of uint64, shape (n_rows, n_words)
         Of the rows from ``first_row`` on.
-    first_row, n_bits : int
+    label : ndarray of int, shape (n_rows,) or (0,)
+        Their classes; empty where rows are not counted.
+    label_bits, first_row, n_bits : int
     places : ndarray of int64, shape (2**n_bits,)
         Next place of each part; moved on.
     placed : ndarray of uint64, shape (n_placed, n_words)
-    rows : ndarray of uint32, shape (n_placed,)
+    rows : ndarray of uint32 or uint64, shape (n_placed,)
+        The last ``label_bits`` bits are the class.
     """
     n_words = _width(keys, words)
     for i in range(len(keys)):
         part = _row_hash(keys, i, n_words) >> np.uint64(64 - n_bits)
         to = places[part]
         places[part] = to + 1
-        rows[to] = first_row + i
+        rows[to] = (first_row + i) << label_bits
+        if len(label) > 0:
+            rows[to] |= label[i]
         for w in range(n_words):
             placed[to, w] = keys[i, w]
 
@@ -267,9 +274,11 @@ def place_keys(
 def group_keys(
     keys: np.ndarray,
     rows: np.ndarray,
+    label_bits: int,
     stops: np.ndarray,
     codes: np.ndarray,
     first: np.ndarray,
+    counts: np.ndarray,
     words: tuple[int, ...],
 ) -> Any:
     """Number of groups of equal keys, found part by part.
@@ -278,13 +287,18 @@ def group_keys(
     ----------
     keys : ndarray of uint64, shape (n_rows, n_words)
         Equal keys lie in one part.
-    rows : ndarray of uint32, shape (n_rows,)
+    rows, label_bits
+        As in `place_keys`.
     stops : ndarray of int64, shape (n_parts,)
     codes : ndarray of int32, shape (n_rows,)
         Written: group of each key; groups are numbered part by part.
     first : ndarray of uint32, shape (n_rows,)
         Written, up to the number of groups: the row of each group's first key.
+    counts : ndarray of int64, shape (n_rows, n_classes)
+        Written likewise: rows of each group by class, if there are any.
     """
+    n_classes = counts.shape[1]
+    in_label = (1 << label_bits) - 1
     table = np.empty(0, dtype=np.int32)
     n_words = _width(keys, words)
     n_groups, start = 0, 0
@@ -302,33 +316,19 @@ def group_keys(
                 if seen < 0:
                     table[slot] = at
                     codes[at] = n_groups
-                    first[n_groups] = rows[at]
+                    first[n_groups] = np.int64(rows[at]) >> label_bits
+                    for k in range(n_classes):
+                        counts[n_groups, k] = 0
                     n_groups += 1
                     break
                 if _same_key(keys, seen, keys, at, n_words):
                     codes[at] = codes[seen]
                     break
                 slot = (slot + 1) & (size - 1)
+            if n_classes > 0:
+                counts[np.uint64(codes[at]), np.uint64(np.int64(rows[at]) & in_label)] += 1
         start = stop
     return n_groups
-
-
-@compiled
-def add_group_counts(
-    codes: np.ndarray, rows: np.ndarray, label: np.ndarray, counts: np.ndarray
-) -> None:
-    """Add some rows to the counts of their group and class.
-
-    Parameters
-    ----------
-    codes : ndarray of int32, shape (n,)
-        Group of each of the rows.
-    rows : ndarray of uint32, shape (n,)
-    label : ndarray of int, shape (n_all_rows,)
-    counts : ndarray of int64, shape (n_groups, n_classes)
-    """
-    for i in range(len(codes)):
-        counts[codes[i], np.uint64(label[rows[i]])] += 1
 
 
 @compiled
@@ -541,10 +541,11 @@ def count_keys_in_one_pass(
     label : ndarray of int, shape (n_rows,)
     n_classes : int
     """
-    table = room(_MAX_KEYS, n_words + n_classes, np.uint64)
-    table[0] = 0
-    first = room(_MAX_KEYS, 1, np.uint32)[:, 0]
     most, n_seen, n_left, start = _FEW_KEYS, 1, 0, 0
+    n_room = max(_MAX_WORDS // n_words, most)
+    table = room(n_room, n_words + n_classes, np.uint64)
+    table[0] = 0
+    first = room(n_room, 1, np.uint32)[:, 0]
     words = _words(n_words)
     slots = np.zeros(_SLOTS * most, dtype=np.uint32)
     left, left_rows = room(0, n_words, np.uint64), room(0, 1, np.uint32)[:, 0]
@@ -558,9 +559,9 @@ def count_keys_in_one_pass(
             done += n_done
             if done == len(keys):
                 break
-            if most < _MAX_KEYS:
-                most = min(4 * most, _MAX_KEYS)
-                slots = np.zeros(_SLOTS * most, dtype=np.uint32)
+            if most < len(table):
+                most = min(4 * most, len(table))
+                slots = np.zeros(_SLOTS << (most - 1).bit_length(), dtype=np.uint32)
                 fill_slots(table, n_words, n_seen, slots)
             elif len(left):
                 return None
@@ -572,32 +573,32 @@ def count_keys_in_one_pass(
     missing, counts = np.split(table[:n_seen, n_words:].astype(np.int64), [1])
     if n_left:
         left, left_rows = left[:n_left], left_rows[:n_left]
-        rest = grouped(lambda: [(left, valid)], n_left, n_words)
+        rest = grouped(lambda: [(left, valid)], n_left, n_words, label.take(left_rows), n_classes)
         seen = np.concatenate([seen, left.take(rest.first, axis=0)])
         first = np.concatenate([first, left_rows.take(rest.first)])
-        counts = np.concatenate([counts, rest.class_counts(label.take(left_rows), n_classes)])
+        counts = np.concatenate([counts, rest.counts])
     return KeyCounts(seen, first, counts, missing[: int(missing.any())])
 
 
 class Groups(NamedTuple):
     """Rows by their value, in an order that keeps equal values near one another."""
 
-    rows: np.ndarray  # shape (n_rows,): of all rows a permutation; rows of one group ascend
+    # shape (n_rows,): of all rows a permutation; rows of one group ascend. With the class in the
+    # last bits where rows are counted.
+    rows: np.ndarray
     codes: np.ndarray  # shape (n_rows,): group of each of ``rows``
     first: np.ndarray  # shape (n_groups,): the first row of each group
-
-    def class_counts(self, label: np.ndarray, n_classes: int) -> np.ndarray:
-        """Rows by group and class, shape (n_groups, n_classes); label has one class per row."""
-        counts = room(len(self.first), n_classes, np.int64)
-        counts.fill(0)
-        add_group_counts(self.codes, self.rows, label, counts)
-        return counts
+    counts: np.ndarray  # shape (n_groups, n_classes): rows by class, where they are counted
 
 
 def grouped(
-    blocks: Callable[[], Iterable[tuple[np.ndarray, Any]]], n_rows: int, n_words: int
+    blocks: Callable[[], Iterable[tuple[np.ndarray, Any]]],
+    n_rows: int,
+    n_words: int,
+    label: np.ndarray | None = None,
+    n_classes: int = 0,
 ) -> Groups:
-    """Groups of equal keys.
+    """Groups of equal keys, and their rows by class.
 
     Rows are distributed over parts by a hash of their key, so that a part's hash table stays in the
     cache.
@@ -608,6 +609,9 @@ def grouped(
         Gives the keys block by block, each of shape (n, n_words), with something beside them;
         called twice.
     n_rows, n_words : int
+    label : ndarray of int, shape (n_rows,), optional
+        By default rows are not counted.
+    n_classes : int
     """
     n_bits = min(max(n_rows // _PART, 1).bit_length(), _MAX_BITS)
     sizes, words = np.zeros(1 << n_bits, dtype=np.int64), _words(n_words)
@@ -615,14 +619,20 @@ def grouped(
         add_sizes(block, n_bits, sizes, words)
     stops = np.cumsum(sizes)
     places = stops - sizes
-    placed, rows = room(n_rows, n_words, np.uint64), room(n_rows, 1, np.uint32)[:, 0]
+    label = np.zeros(0, dtype=np.uint8) if label is None else label
+    label_bits = max(n_classes - 1, 0).bit_length()
+    fits_32 = n_rows << label_bits <= 1 << 32
+    rows = room(n_rows, 1, np.uint32 if fits_32 else np.uint64)[:, 0]
+    placed = room(n_rows, n_words, np.uint64)
     start = 0
     for block, _ in blocks():
-        place_keys(block, start, n_bits, places, placed, rows, words)
+        some = label[start : start + len(block)]
+        place_keys(block, some, label_bits, start, n_bits, places, placed, rows, words)
         start += len(block)
     codes, first = room(n_rows, 1, np.int32)[:, 0], room(n_rows, 1, np.uint32)[:, 0]
-    n_groups = group_keys(placed, rows, stops, codes, first, words)
-    return Groups(rows, codes, first[:n_groups].copy())
+    counts = room(n_rows, n_classes, np.int64)
+    n_groups = group_keys(placed, rows, label_bits, stops, codes, first, counts, words)
+    return Groups(rows, codes, first[:n_groups].copy(), counts[:n_groups])
 
 
 def words_of(text: np.ndarray) -> np.ndarray:
