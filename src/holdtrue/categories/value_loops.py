@@ -28,13 +28,15 @@ def _count(
 ) -> Any:
     """Add rows to the counters of their cells in some columns; what is returned means nothing."""
     # Two columns at a time, or all: increments in succession do not wait for the same counter.
-    # Unsigned numbers index without a test for negative ones.
+    # Unsigned numbers index without a test for negative ones. What is known of a row is kept by
+    # name: a counter might lie where it was read from, and it would be read again for each column.
     step, n_columns, fetched = np.uint64(width), cells.shape[1], 0
     if criterion == 7:
         for r in range(len(rows)):
+            i, number, w = np.uint64(rows[r]), label[r], weight[r]
             for at in range(n_tried):
-                start = np.uint64(cells[rows[r], tried[at]]) * step
-                add_row(counters, start, label[r], weight[r], criterion)
+                start = np.uint64(cells[i, np.uint64(tried[at])]) * step
+                add_row(counters, start, number, w, criterion)
     elif n_tried < n_columns:
         for at in range(0, n_tried - 1, 2):
             j, other = np.uint64(tried[at]), np.uint64(tried[at + 1])
@@ -55,9 +57,9 @@ def _count(
                     fetched += int(cells[rows[r], first_cell])
                 fetched += int(cells[rows[r], n_columns - 1])
             for r in range(first, stop):
-                y, w = np.uint64(label[r]), weight[r]
+                i, y, w = np.uint64(rows[r]), np.uint64(label[r]), weight[r]
                 for column in range(n_columns):
-                    counters[np.uint64(cells[rows[r], column]) * step + y] += w
+                    counters[np.uint64(cells[i, column]) * step + y] += w
     return fetched
 
 
