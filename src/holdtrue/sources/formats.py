@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
@@ -25,24 +25,17 @@ class Refused(Exception):  # noqa: N818  (not an error yet: the pool decides)
     """A source that cannot be used; the message continues "source 'name' ..."."""
 
 
-class Allowed(NamedTuple):
-    """What may be done to open a file."""
-
-    pickle: bool
-    external_data: bool
-
-
-def open_model(file: Path, allowed: Allowed) -> Any:
+def open_model(file: Path, *, allow_pickle: bool, allow_external_data: bool) -> Any:
     """The model in a file of one of the `FORMATS`."""
     kind = file.suffix.lower()
     if kind == ".onnx":
-        return OnnxModel(file, allowed)
+        return OnnxModel(file, allow_external_data=allow_external_data)
     if kind == ".skops":  # if all its types are known as safe
         try:
             return load_skops(file)
         except UnfitFile as error:
             raise Refused(f"({file.name}) {error}") from error
-    if not allowed.pickle:
+    if not allow_pickle:
         raise Refused(
             f"({file.name}) is a pickle, and loading one runs whatever code it holds. Save the "
             "model as .onnx or .skops, or pass allow_pickle=True if you trust who wrote it."
@@ -149,14 +142,14 @@ def _external_files(data: memoryview, kind: str, depth: int = 0) -> Iterator[str
             yield from _external_files(value, inner, depth + (inner == "graph"))
 
 
-def _checked_files(file: Path, content: bytes, allowed: Allowed) -> list[Path]:
+def _checked_files(file: Path, content: bytes, *, are_allowed: bool) -> list[Path]:
     """The files beside the model that hold its weights; refused unless that is allowed."""
     try:
         names = sorted(set(_external_files(memoryview(content), "model")))
     except (ValueError, IndexError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "it ends in the middle"
         raise Refused(f"({file.name}) cannot be opened as ONNX: {sentence(reason)}") from error
-    if names and not allowed.external_data:
+    if names and not are_allowed:
         raise Refused(
             f"({file.name}) keeps its weights in other files, such as {names[0]!r}, which are not "
             "read by default. Save the model in one file, or pass allow_external_data=True to read "
@@ -231,7 +224,7 @@ class OnnxModel:
         Of what was loaded: the file may be another one when a fit asks for scores.
     """
 
-    def __init__(self, file: Path, allowed: Allowed):
+    def __init__(self, file: Path, *, allow_external_data: bool):
         content = _onnx_content(file)
         try:
             import onnxruntime
@@ -240,7 +233,7 @@ class OnnxModel:
                 f"reading {file.name} needs onnxruntime, which is not installed. "
                 "Run `pip install 'holdtrue[onnx]'`."
             ) from error
-        beside = _checked_files(file, content, allowed)
+        beside = _checked_files(file, content, are_allowed=allow_external_data)
         self.fingerprint = _files_fingerprint(content, beside)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1

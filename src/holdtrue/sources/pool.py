@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import numbers
-import secrets
-import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import joblib
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, gen_batches
-from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import InputError, caution, check_choice, did_you_mean, speaks
 from holdtrue.progress import progress_bar
-from holdtrue.sources.formats import (
-    FORMATS,
-    MAX_WIDTH,
-    PICKLES,
-    Allowed,
-    OnnxModel,
-    Refused,
-    log_odds,
-    open_model,
-    sentence,
-)
+from holdtrue.sources.formats import FORMATS, PICKLES, Refused, open_model, sentence
+from holdtrue.sources.score_cache import ScoreCache
+from holdtrue.sources.source import Column, Source, score_names
 from holdtrue.validation import unfit_sizes
 
 __all__ = ["SourcePool"]
@@ -254,7 +239,7 @@ class SourcePool:
     def _names_of(self, i: int) -> list[str]:
         name, given = self._given[i]
         try:
-            return self._open(i).names if isinstance(given, Path) else _score_names(name, given)
+            return self._open(i).names if isinstance(given, Path) else score_names(name, given)
         except Refused as error:
             self._fail(i, name, error, skip=self.on_error == "skip")
             return []
@@ -263,8 +248,12 @@ class SourcePool:
         if i not in self._opened:
             name, model = self._given[i]
             if isinstance(model, Path):
-                model = open_model(model, Allowed(self.allow_pickle, self.allow_external_data))
-            self._opened[i] = _source(name, model)
+                model = open_model(
+                    model,
+                    allow_pickle=self.allow_pickle,
+                    allow_external_data=self.allow_external_data,
+                )
+            self._opened[i] = Source.of(name, model)
         return self._opened[i]
 
     def _fail(self, i: int, name: str, error: Refused, *, skip: bool) -> None:
@@ -350,19 +339,12 @@ class PoolOn:
             scores[:, column] = 0
 
     def _run(self, columns: range, source: Source) -> None:
-        scores = None
-        # Before the run, which may change what a source holds, such as a count of its runs.
-        key = source.fingerprint() if self._cache is not None else None
-        if self._cache is not None and key is not None:
-            scores = self._cache.load(source.names[0], key, len(columns))
-        if scores is None:
-            try:
-                scores = self._batches(source)
-            except Refused as error:
-                self._fail(columns, error)
-                return
-            if self._cache is not None and key is not None:
-                self._cache.save(key, scores)
+        try:
+            kept = self._cache
+            scores = self._computed(source) if kept is None else kept.scores(source, self._computed)
+        except Refused as error:
+            self._fail(columns, error)
+            return
         self._scores.update(zip(columns, scores.T, strict=True))
 
     def _fail(self, columns: Sequence[int], error: Refused) -> None:
@@ -375,32 +357,23 @@ class PoolOn:
             i for i in self._asked - self.skipped if np.ptp(np.asarray(self._scores[i])) == 0
         )
 
-    def _batches(self, source: Source) -> np.ndarray:
+    def _computed(self, source: Source) -> np.ndarray:
+        """Scores of a source on all rows, shape (n_rows, n_scores), in batches."""
         n_rows = self.X.shape[0]
         is_frame = hasattr(self.given, "columns")
-        rows, width = self.X, len(source.names)
+        rows = self.X
         if is_frame and source.columns is not None:
             known = [str(name) for name in self.given.columns]
             if missing := [name for name in source.columns if name not in known]:
                 hint = did_you_mean(missing[0], known) or ""
                 raise Refused(f"was fitted on column {missing[0]!r}, which X does not have.{hint}")
             rows = _safe_indexing(self.given, list(source.columns), axis=1)
-        all_scores = np.empty((n_rows, width))
+        scores = np.empty((n_rows, len(source.names)))
         for batch in gen_batches(n_rows, _BATCH):
             part = rows if n_rows <= _BATCH else _safe_indexing(rows, batch)
             self.pool.n_runs += 1
             try:
-                if isinstance(source.scores, Column):
-                    scores = source.scores.of(part, self.names)
-                else:
-                    scores = _scored(source.scores, part)
-                if isinstance(scores, np.ma.MaskedArray) and np.any(scores.mask):
-                    hidden = int(np.sum(scores.mask))
-                    raise Refused(
-                        f"returned a masked array with {hidden} hidden scores. "
-                        "A source must return a score for every row."
-                    )
-                scores = np.asarray(scores, dtype=np.float64)
+                scores[batch] = source.run(part, self.names)
             except Refused:
                 raise
             except Exception as error:
@@ -408,20 +381,10 @@ class PoolOn:
                 if is_frame and rows is self.X:
                     problem += " It was given an array, not the frame."
                 raise Refused(problem) from error
-            expected = (batch.stop - batch.start, width)
-            if scores.shape == expected[:1] and width == 1:
-                scores = scores[:, None]
-            if scores.shape != expected:
-                wanted = expected if width > 1 else expected[:1]
-                raise Refused(
-                    f"returned shape {scores.shape}, expected {wanted}. "
-                    "A source must return one score per row."
-                )
-            all_scores[batch] = scores
-        if not np.isfinite(all_scores).all():
-            bad = int((~np.isfinite(all_scores)).sum())
+        if not np.isfinite(scores).all():
+            bad = int((~np.isfinite(scores)).sum())
             raise Refused(f"returned {bad} scores that are NaN or infinite.")
-        return all_scores
+        return scores
 
 
 # --- what a pool is given -----------------------------------------------------------------------
@@ -477,207 +440,3 @@ def _check_names(names: list[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise InputError(f"names must differ. Got {twice!r} twice. Rename one of the sources.")
-
-
-# --- models, callables and columns as sources ---------------------------------------------------
-
-
-class Column:
-    """A column of X that holds scores already."""
-
-    def __init__(self, key: str | int):
-        self.key = key
-
-    def place(self, n_columns: int, names: Sequence[str] | None) -> int:
-        """Which column of X it is."""
-        if isinstance(self.key, str):
-            known = [] if names is None else [str(name) for name in names]
-            if self.key not in known:
-                hint = did_you_mean(self.key, known) or " Name a column of the fitted table."
-                raise Refused(f"must be a column of X.{hint}")
-            return known.index(self.key)
-        if not 0 <= self.key < n_columns:
-            raise Refused(f"must be a column of X, from 0 to {n_columns - 1}.")
-        return self.key
-
-    def of(self, X: Any, names: Sequence[str] | None) -> Any:
-        """The column, shape (n_rows, 1)."""
-        column = X[:, [self.place(X.shape[1], names)]]
-        return column.toarray() if sparse.issparse(column) else column
-
-
-class Source(NamedTuple):
-    """How to run a model, and what the cache knows it by."""
-
-    names: list[str]  # of its columns of scores
-    scores: Any  # from rows to scores, or a `Column`
-    fingerprint: Callable[[], str | None]  # None for what cannot be pickled
-    columns: Sequence[str] | None = None  # that it was fitted on, where it knows their names
-
-
-def _source(name: str, model: Any) -> Source:
-    names = _score_names(name, model)
-    if isinstance(model, OnnxModel):
-        return Source(names, model, lambda: model.fingerprint)
-    if isinstance(model, Column) or not hasattr(model, "predict"):
-        return Source(names, model, lambda: _fingerprint((name, model)))
-    try:
-        check_is_fitted(model)
-    except NotFittedError as error:
-        raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
-    except TypeError:
-        pass  # not of scikit-learn's kind: its own predict will tell
-    score = functools.partial(_model_scores, model)
-    columns = getattr(model, "feature_names_in_", None)
-    return Source(names, score, lambda: _fingerprint(model), columns)
-
-
-def _score_names(name: str, model: Any) -> list[str]:
-    """Names of a model's columns of scores: one, or one for each of K > 2 classes."""
-    classes: Sequence[Any] | None = None
-    if isinstance(model, OnnxModel):
-        classes = range(model.width) if model.width > 1 else None
-    elif not isinstance(model, Column) and hasattr(model, "predict"):
-        classes = getattr(model, "classes_", None) if _method(model) != "predict" else None
-        if classes is not None and len(classes) > MAX_WIDTH:
-            raise Refused(f"has {len(classes):,} classes, more than {MAX_WIDTH:,}.")
-        classes = None if classes is None or len(classes) <= 2 else classes
-    return [name] if classes is None else [f"{name}: {label}" for label in classes]
-
-
-def _method(model: Any) -> str:
-    """The method that gives a model's most telling score."""
-    return next(
-        name for name in ("decision_function", "predict_proba", "predict") if hasattr(model, name)
-    )
-
-
-def _model_scores(model: Any, X: Any) -> np.ndarray:
-    """Scores of a fitted estimator: decision function, log-odds or predictions."""
-    method = _method(model)
-    scores = np.asanyarray(getattr(model, method)(X))
-    if method == "predict_proba":
-        return log_odds(scores)
-    if method == "predict" and scores.dtype.kind not in "fiub":
-        raise Refused("returned labels that are not numbers. A source must return scores.")
-    return scores
-
-
-def _scored(model: Callable[[Any], Any], rows: Any) -> Any:
-    """Scores of a model that may change its rows, but not its caller's: read-only, or a copy."""
-    if not isinstance(rows, np.ndarray):  # frames that cannot be changed have no copy
-        return model(rows.copy() if hasattr(rows, "copy") else rows)
-    view = rows.view()
-    view.flags.writeable = False
-    try:
-        return model(view)
-    except Exception as error:
-        if not any(word in str(error) for word in ("read-only", "readonly")):
-            raise
-    return model(rows.copy())
-
-
-def _fingerprint(source: Any) -> str | None:
-    """What the cache knows a source by; None for one that cannot be pickled."""
-    try:
-        return str(joblib.hash(_content(source, {})))
-    except Exception:  # a pickle may fail with anything
-        return None
-
-
-def _content(value: Any, seen: dict[int, int]) -> Any:
-    """The value, with functions taken apart: code, defaults and what they enclose."""
-    if id(value) in seen:  # a function that calls itself
-        return f"function {seen[id(value)]}"
-    parts: Iterable[Any]
-    if isinstance(value, types.FunctionType):
-        seen[id(value)] = len(seen)
-        cells = tuple(cell.cell_contents for cell in value.__closure__ or ())
-        parts = (value.__code__, value.__defaults__, value.__kwdefaults__, cells)
-    elif isinstance(value, types.CodeType):
-        parts = (value.co_code, value.co_consts, value.co_names)
-    elif isinstance(value, types.MethodType):
-        parts = (value.__func__, value.__self__)
-    elif isinstance(value, functools.partial):
-        parts = (value.func, value.args, value.keywords)
-    elif type(value) is dict:
-        return {key: _content(item, seen) for key, item in value.items()}
-    elif type(value) in (tuple, list):
-        parts = value
-    elif isinstance(value, types.ModuleType):
-        return value.__name__
-    else:
-        call = type(value).__call__ if callable(value) else None
-        return (_content(call, seen), value) if isinstance(call, types.FunctionType) else value
-    return tuple(_content(part, seen) for part in parts)
-
-
-# --- scores kept on disk ------------------------------------------------------------------------
-
-
-class ScoreCache:
-    """Scores of models on the rows of one fit: one whole file for each model and set of rows.
-
-    A file is named by the fingerprints of the model, with its weights, and of the rows. Before the
-    scores it holds their checksum and that of its name. It is written whole under another name and
-    then renamed, so that processes which share a folder never see a part of it.
-    """
-
-    def __init__(self, folder: Path, X: Any, names: Sequence[str] | None):
-        if folder.is_file():
-            raise InputError(f"cache must be a folder. Got the file {str(folder)!r}.")
-        content = (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
-        columns = None if names is None else [str(name) for name in names]
-        self._rows = str(joblib.hash((content, columns)))
-        self._n_rows = int(X.shape[0])
-        self._folder = folder
-        self._is_told = False
-
-    def load(self, name: str, fingerprint: str, width: int) -> np.ndarray | None:
-        """Scores of a model, shape (n_rows, width); None where they are not kept, or damaged."""
-        path = self._path(fingerprint)
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            problem = f"cannot be read ({error})"
-        else:
-            scores = content[hashlib.sha256().digest_size :]
-            whole = len(scores) == 8 * self._n_rows * width
-            if whole and content == _checksum(path, scores) + scores:
-                return np.frombuffer(scores, dtype="<f8").reshape(-1, width)
-            problem = "has other scores than were written"
-        caution(
-            f"SourcePool: the kept scores of source {name!r} are damaged: {path.name} {problem}. "
-            "They are computed again."
-        )
-        return None
-
-    def save(self, fingerprint: str, scores: np.ndarray) -> None:
-        """Keep the scores of a model, shape (n_rows, width); a warning where that fails."""
-        path = self._path(fingerprint)
-        content = scores.astype("<f8").tobytes()
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                partial.write_bytes(_checksum(path, content) + content)
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
-        except OSError as error:
-            if not self._is_told:
-                caution(
-                    f"SourcePool: scores cannot be kept in {str(self._folder)!r} ({error}). "
-                    "A second fit will run the sources again."
-                )
-                self._is_told = True
-
-    def _path(self, fingerprint: str) -> Path:
-        name = hashlib.sha256(f"3/{self._rows}/{fingerprint}".encode()).hexdigest()[:40]
-        return self._folder / f"rows-{self._rows}" / f"{name}.scores"
-
-
-def _checksum(path: Path, scores: bytes) -> bytes:
-    return hashlib.sha256(path.name.encode() + scores).digest()
