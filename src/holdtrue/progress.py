@@ -5,39 +5,38 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
+from typing import TypeVar
 
 # Set to True where no bar is wanted, such as by a command's --quiet.
 silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 _PATIENCE = 1.0  # seconds of work before a bar is worth showing
 
+Piece = TypeVar("Piece")
 
-@contextmanager
-def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each of ``total`` pieces of work.
+
+def progress(label: str, pieces: Iterable[Piece], total: int) -> Iterator[Piece]:
+    """The pieces of work one by one, with a bar that shows how many of ``total`` are done.
 
     Nothing is shown in the first second, where standard error is not a terminal, and if `silent`.
     """
-    if silent.get() or not sys.stderr.isatty():
-        yield lambda: None
-        return
+    is_shown = sys.stderr.isatty() and not silent.get()
+    return _with_bar(label, pieces, total) if is_shown else iter(pieces)
+
+
+def _with_bar(label: str, pieces: Iterable[Piece], total: int) -> Iterator[Piece]:
     width = max(10, min(shutil.get_terminal_size().columns, 100) - len(label) - 22)
-    start, done, shown = time.monotonic(), 0, -1
-
-    def tick() -> None:
-        nonlocal done, shown
-        done += 1
-        filled = width * done // max(total, 1)
-        if filled != shown and time.monotonic() - start > _PATIENCE:
-            shown = filled
-            bar = "#" * filled + "." * (width - filled)
-            print(f"\r{label} {bar} {done}/{total}", end="", file=sys.stderr, flush=True)
-
+    start, shown = time.monotonic(), -1
     try:
-        yield tick
+        for done, piece in enumerate(pieces, 1):
+            yield piece
+            filled = width * done // max(total, 1)
+            if filled != shown and time.monotonic() - start > _PATIENCE:
+                shown = filled
+                bar = "#" * filled + "." * (width - filled)
+                print(f"\r{label} {bar} {done}/{total}", end="", file=sys.stderr, flush=True)
     finally:
         if shown >= 0:
             print(file=sys.stderr)

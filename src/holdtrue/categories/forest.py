@@ -64,7 +64,7 @@ from holdtrue.categories.tree import (
 from holdtrue.categories.tree_estimator import UNITS, Grown, PredictsClasses, class_shares
 from holdtrue.errors import InputError, shown, speaks
 from holdtrue.path import SelectionPath
-from holdtrue.progress import progress_bar
+from holdtrue.progress import progress
 from holdtrue.validation import check_count, is_number
 
 # Rows that a tree of a forest sees: as many as a bootstrap sample has distinct ones.
@@ -357,13 +357,10 @@ class _Forest(Grown):
         """What the jobs give, in their order."""
         trees: list[GrownTree] = []
         growing = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        with progress_bar("trees", len(jobs)) as tick:
-            try:
-                for tree in growing:
-                    trees.append(tree)
-                    tick()
-            except KeyboardInterrupt as stop:
-                growing.throw(stop)  # which ends the other processes too
+        try:
+            trees.extend(progress("trees", growing, len(jobs)))
+        except KeyboardInterrupt as stop:
+            growing.throw(stop)  # which ends the other processes too
         return trees
 
     def _columns_to_draw(self, n_features: int) -> int:

@@ -32,7 +32,7 @@ from holdtrue.engine.table import EngineTable
 from holdtrue.errors import InputError, caution, check_choice, shown, speaks
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath, data_frame
-from holdtrue.progress import progress_bar
+from holdtrue.progress import progress
 from holdtrue.sums import Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.tables import Table, open_table
@@ -421,11 +421,7 @@ def engine_columns(
 
 def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[ColumnEstimate]:
     """Estimates as they come, behind a bar; a warning where a column looks like a group."""
-    estimates = []
-    with progress_bar("columns", len(names)) as tick:
-        for estimate in scored:
-            estimates.append(estimate)
-            tick()
+    estimates = list(progress("columns", scored, len(names)))
     alike = [n for n, column in zip(names, estimates, strict=True) if column.is_group_like]
     warn_of_groups("rank_columns", alike)
     return estimates

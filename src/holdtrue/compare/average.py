@@ -30,7 +30,7 @@ from holdtrue.domains.base import ONE_SIDED_ERRORS, SINGLE_ROWS, missing_classes
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.path import fits_whole
-from holdtrue.progress import progress_bar
+from holdtrue.progress import progress
 from holdtrue.validation import (
     check_groups,
     check_level,
@@ -161,15 +161,12 @@ class _DomainAverage(BaseEstimator):
         if len(each) > 2:  # of two parts nothing would be left
             left_out += combinations(each, 2)
         jobs = [(name, out) for out in left_out for name in field]
-        fits: dict[Any, Any] = {}
-        with progress_bar("models without parts of the domains", len(jobs)) as tick:
-            done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(fit_without)(out, name, field[name], rows, part_of_row, classes)
-                for name, out in jobs
-            )
-            for job, fit in zip(jobs, done, strict=True):
-                fits[job] = fit
-                tick()
+        done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(fit_without)(out, name, field[name], rows, part_of_row, classes)
+            for name, out in jobs
+        )
+        done = progress("models without parts of the domains", done, len(jobs))
+        fits: dict[Any, Any] = dict(zip(jobs, done, strict=True))
         judge = Judge(rows, targets)
         names = list(field)[:-1]  # without the null
         self.models_ = {name: fits[name, ()].model for name in names}

@@ -43,7 +43,7 @@ from holdtrue.errors import (
     speaks,
 )
 from holdtrue.evidence import natural_order
-from holdtrue.progress import progress_bar
+from holdtrue.progress import progress
 from holdtrue.targets import target_kind
 from holdtrue.validation import (
     check_groups,
@@ -162,13 +162,12 @@ def compare_models(
     log = _Checkpoint(checkpoint, question, field_and_null)
     rows = replace(rows, y=y, unit=unit_of_row)
     jobs = [(name, k) for k in range(len(parts)) for name in field_and_null if (name, k) not in log]
-    with progress_bar("models on left-out parts", len(jobs)) as tick:
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(_judged)(name, field_and_null[name], rows, parts[k], loss) for name, k in jobs
-        )
-        for (name, k), result in zip(jobs, results, strict=True):
-            log.add(name, k, result)
-            tick()
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_judged)(name, field_and_null[name], rows, parts[k], loss) for name, k in jobs
+    )
+    results = progress("models on left-out parts", results, len(jobs))
+    for (name, k), result in zip(jobs, results, strict=True):
+        log.add(name, k, result)
     tested = np.unique(np.concatenate([unit_of_row[test] for _, test in parts]))
     errors = {
         name: _unit_errors([log[name, k] for k in range(len(parts))], len(units))[tested]

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from holdtrue.domains.bounds import bound_factor, domains_needed
 from holdtrue.domains.kernel import RULES, TESTS, Domains, Walk, domain_weights
 from holdtrue.errors import InputError, check_choice, shown
-from holdtrue.progress import progress_bar
+from holdtrue.progress import progress
 from holdtrue.validation import is_number
 
 STOPS = (
@@ -327,13 +327,13 @@ class _HeldOut:
         """Take every walk, each as long as the one that holds nothing out."""
         self._n_steps = n_steps
         tasks = [(v, key) for v in self._variants for key in self._keys]
-        with progress_bar("held-out walks", len(tasks)) as tick:
-            done = Parallel(n_jobs=self._plan.n_jobs, prefer="threads")(
-                delayed(self._one)(sums, v, key, tick) for v, key in tasks
-            )
+        walks = Parallel(n_jobs=self._plan.n_jobs, prefer="threads", return_as="generator")(
+            delayed(self._one)(sums, v, key) for v, key in tasks
+        )
+        done = progress("held-out walks", walks, len(tasks))
         self._results = dict(zip(tasks, done, strict=True))
 
-    def _one(self, sums: Sums, variant: Variant, key: tuple[int, ...], tick: Any) -> _Result:
+    def _one(self, sums: Sums, variant: Variant, key: tuple[int, ...]) -> _Result:
         held = np.concatenate([self.parts[a] for a in key]).tolist()
         walk = new_walk(sums, self._plan, variant, held)
         n_steps = self._n_steps[variant]
@@ -343,7 +343,6 @@ class _HeldOut:
         short = max(n_steps, size) + 1 - errors.shape[1]
         if short > 0:  # a walk that ends early stays where it is
             errors = np.concatenate([errors, np.repeat(errors[:, -1:], short, axis=1)], axis=1)
-        tick()
         return _Result(size, {a: errors[:, :, self.parts[a]] for a in key})
 
     def table(self, variant: Variant, without: int | None) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdtrue.progress import progress_bar
+from holdtrue.progress import progress
 from holdtrue.sources.calibrate import thresholds
 from holdtrue.sources.candidates import CandidateDraws, Candidates
 from holdtrue.sources.kernel import (
@@ -383,19 +383,17 @@ def leave_out(
         squares = [row_errors(task, t, path, rows) for t, path in enumerate(paths)]
         return list(of_lam), paths, squares
 
-    with progress_bar("left-out rows", len(folds)) as tick:
-        for fold, share in zip(folds, shares, strict=True):
-            for k in range(len(lams)):
-                judged = slice(None) if correct else fold.rows
-                _, scores, squares = predicted(judged)
-                squares = [each * full[t][judged] for t, each in enumerate(squares)]
-                if correct:
-                    on_all[k].append(share * _mean_path([each.sum(axis=1) for each in squares]))
-                    scores = [path[:, fold.rows] for path in scores]
-                    squares = [each[:, fold.rows] for each in squares]
-                predictions[k].append(scores)
-                errors[k].append(_mean_path([each.sum(axis=1) for each in squares]))
-            tick()
+    for fold, share in progress("left-out rows", zip(folds, shares, strict=True), len(folds)):
+        for k in range(len(lams)):
+            judged = slice(None) if correct else fold.rows
+            _, scores, squares = predicted(judged)
+            squares = [each * full[t][judged] for t, each in enumerate(squares)]
+            if correct:
+                on_all[k].append(share * _mean_path([each.sum(axis=1) for each in squares]))
+                scores = [path[:, fold.rows] for path in scores]
+                squares = [each[:, fold.rows] for each in squares]
+            predictions[k].append(scores)
+            errors[k].append(_mean_path([each.sum(axis=1) for each in squares]))
     total = sum(shares)
     outcomes = []
     for paths, of_folds, of_all in zip(predictions, map(_padded, errors), on_all, strict=True):

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
 from holdtrue.errors import InputError, caution, check_choice, did_you_mean, speaks
-from holdtrue.progress import progress_bar
+from holdtrue.progress import progress
 from holdtrue.sources.formats import FORMATS, PICKLES, Refused, open_model, sentence
 from holdtrue.sources.score_cache import ScoreCache
 from holdtrue.sources.source import Column, Source, score_names
@@ -317,10 +317,8 @@ class PoolOn:
                 sources[columns] = self.pool._open(model)
             except Refused as error:
                 self._fail(columns, error)
-        with progress_bar("sources", len(sources)) as tick:
-            for columns, source in sources.items():
-                self._run(columns, source)
-                tick()
+        for columns, source in progress("sources", sources.items(), len(sources)):
+            self._run(columns, source)
         scores = np.zeros((self.X.shape[0], len(indices)))
         for column, i in enumerate(indices):
             if i not in self.skipped:
