@@ -4,7 +4,7 @@ import pytest
 from holdtrue.sources import SourcePool, choose, rivals
 from holdtrue.sources.calibrate import thresholds
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import Problem, Search, Task, make_folds
+from holdtrue.sources.choose import Search, Task, make_folds
 from holdtrue.sources.pool import PoolOn
 from holdtrue.sources.scale import standardised
 
@@ -19,7 +19,7 @@ def search(X, **changes):
 
 
 def fit_one(X, y, weight, lam=0.5, **changes):
-    ((fit, _),) = choose.fit_each(columns_of(X), [Problem(y, weight, lam)], search(X, **changes))
+    ((fit, _),) = choose.fit_each(columns_of(X), search(X, **changes), y[None], weight[None], [lam])
     return fit
 
 

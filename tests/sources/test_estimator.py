@@ -95,7 +95,7 @@ def test_the_fit_is_the_kernels(task):
     model.fit(task.X, y)
     Z = np.column_stack([source(task.X) for _, source in task.sources])
     search = choose.Search(5, 1e-4, Z, np.arange(200))
-    ((fit, _),) = choose.fit_each(None, [choose.Problem(y, np.ones(20), 0.3)], search)
+    ((fit, _),) = choose.fit_each(None, search, y[None], np.ones((1, 20)), [0.3])
     np.testing.assert_array_equal(model.path_.order, 40 + fit.order)
     np.testing.assert_allclose(model.source_weights_[fit.order], fit.effects)
     intercept, weights = fit.raw()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -30,16 +29,6 @@ from holdtrue.validation import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of positive weight: candidates, target, weights, and groups as numbers."""
-
-    candidates: Candidates
-    y: np.ndarray
-    weight: np.ndarray
-    groups: np.ndarray | None
-
-
 class SourceEstimator(ShowsPath, BaseEstimator):
     """Linear predictor on columns of X and scores of sources.
 
@@ -47,6 +36,7 @@ class SourceEstimator(ShowsPath, BaseEstimator):
     """
 
     sources: Any
+    passthrough: Any
 
     def __sklearn_clone__(self) -> Any:
         # A fitted source must stay fitted: hyperparameters are cloned, sources shared.
@@ -67,9 +57,9 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         return tags
 
     def _read_rows(
-        self, X: Any, y: Any, groups: Any, sample_weight: Any, *, passthrough: bool, y_numeric: bool
-    ) -> Rows:
-        """Check rows and sources; rows of weight 0 are gone."""
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, *, y_numeric: bool
+    ) -> tuple[Candidates, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Candidates, target, weights, and groups as numbers, of the rows of positive weight."""
         given = X
         X, y = numeric_rows(self, X, y, reset=True, y_numeric=y_numeric, accept_sparse=True)
         weight = check_weights(sample_weight, X.shape[0])
@@ -84,15 +74,15 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         self._pool = _pool_of(self.sources)
         names = getattr(self, "feature_names_in_", None)
         score_columns = self._pool.column_places(X.shape[1], names)
-        is_feature = np.full(X.shape[1], bool(passthrough))
+        is_feature = np.full(X.shape[1], bool(self.passthrough))
         is_feature[score_columns] = False
         features = np.flatnonzero(is_feature)
         self.source_names_ = list(self._pool.names)
         if not len(features) and not self.source_names_:
             raise InputError(
                 f"there is nothing to choose from. Got no sources and "
-                f"passthrough={passthrough}. Pass sources, or passthrough=True to use the columns "
-                "of X."
+                f"passthrough={self.passthrough}. Pass sources, or passthrough=True to use the "
+                "columns of X."
             )
         if not used.all():
             X, y, weight = X[used], y[used], weight[used]
@@ -104,7 +94,7 @@ class SourceEstimator(ShowsPath, BaseEstimator):
                 lambda j: f"column {j if names is None else repr(str(names[j]))} of X", largest
             )
         on = PoolOn(self._pool, X, given, names, dtype=X.dtype)
-        return Rows(Candidates(X, features, on, len(self.source_names_)), y, weight, codes)
+        return Candidates(X, features, on, len(self.source_names_)), y, weight, codes
 
     def _keep(self, intercepts: np.ndarray, raw: np.ndarray, effects: np.ndarray) -> None:
         """Store a fit: raw weights and effects have shape (n_columns + n_sources, n_targets)."""
@@ -141,8 +131,29 @@ class SourceEstimator(ShowsPath, BaseEstimator):
 class ClassPredictions(ClassifierMixin):
     """Classes from the decisions of a `SourceEstimator`: ±1 for two, one against the rest."""
 
+    class_weight: Any
     classes_: np.ndarray
     _decisions: Any
+    _read_rows: Any
+
+    def _read_classes(
+        self, X: Any, y: Any, groups: Any, sample_weight: Any
+    ) -> tuple[Candidates, Task]:
+        """Candidates, and what is to be predicted: ±1 for each class against the rest."""
+        given = self.class_weight
+        check_class_weight(given)
+        read = self._read_rows(X, y, groups, sample_weight, y_numeric=False)
+        candidates, labels, weight, codes = read
+        self.classes_, targets = class_signs(labels)
+        task = Task(
+            targets=targets,
+            weight=weight,
+            balanced=isinstance(given, str),
+            row_factor=compute_sample_weight(given, labels) if isinstance(given, dict) else None,
+            groups=codes,
+            truncated=True,
+        )
+        return candidates, task
 
     @speaks
     def decision_function(self, X: Any) -> np.ndarray:
@@ -156,21 +167,6 @@ class ClassPredictions(ClassifierMixin):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
-
-
-def class_task(rows: Rows, class_weight: Any) -> tuple[np.ndarray, Task]:
-    """The classes of positive weight, and what is to be predicted: ±1 for each against the rest."""
-    classes, targets = class_signs(rows.y)
-    by_class = isinstance(class_weight, dict)
-    task = Task(
-        targets=targets,
-        weight=rows.weight,
-        balanced=isinstance(class_weight, str),
-        row_factor=compute_sample_weight(class_weight, rows.y) if by_class else None,
-        groups=rows.groups,
-        truncated=True,
-    )
-    return classes, task
 
 
 def check_penalty(name: str, value: Any) -> None:

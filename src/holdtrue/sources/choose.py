@@ -211,29 +211,28 @@ def shared_weights(
     return fit.y_mean - float(raw @ mean), members, raw, effects
 
 
-class Problem(NamedTuple):
-    """A target and the weights of the rows, shape (n_rows,) each; rows of weight 0 are left out."""
-
-    y: np.ndarray
-    weight: np.ndarray
-    lam: float
-
-
 def fit_each(
-    candidates: Candidates, problems: Sequence[Problem], search: Search
+    candidates: Candidates,
+    search: Search,
+    all_targets: np.ndarray,
+    all_weights: np.ndarray,
+    all_lams: Sequence[float],
 ) -> Iterator[tuple[GreedyFit, np.ndarray]]:
-    """Standardise and select: a fit for each problem, and the raw columns that it chose."""
+    """Standardise and select: fits, and the raw columns that each one chose.
+
+    A fit has a target and weights of the rows, shape (n_fits, n_rows) both, and a λ of its own.
+    """
     limits = (search.max_selected, search.tol)
     n_columns = len(search.searched)
     if search.draws is not None:
         n_columns = min(n_columns, 2 * _STEPS * search.draws.size)
     at_once = max(_MOST_PAIRS // max(n_columns, 1), 1)
-    for start in range(0, len(problems), at_once):
-        together = problems[start : start + at_once]
-        weights, lams = np.array([w for _, w, _ in together]), [lam for _, _, lam in together]
+    for start in range(0, len(all_lams), at_once):
+        together = slice(start, start + at_once)
+        weights, lams = all_weights[together], all_lams[together]
         # Rows of weight 0 become zeros, which is cheaper than to copy the others.
-        Y, y_mean, y_scale = standardised_each(np.array([y for y, _, _ in together]), weights)
-        if search.draws is None and len(together) == 1:
+        Y, y_mean, y_scale = standardised_each(all_targets[together], weights)
+        if search.draws is None and len(lams) == 1:
             Z, mean, scale = search.standardised(weights[0])
             fit = greedy(Z, Y[0], float(weights[0].sum()), lams[0], *limits)
             order, at = search.searched[fit.order], fit.order
@@ -315,8 +314,9 @@ def fit_whole(candidates: Candidates, task: Task, lam: float, search: Search) ->
         and 0 < n_columns <= min(8 * task.n_targets * most, _MOST_IN_GRAM)
     ):
         return fit_targets(task.targets, weights[0], lam, search)
-    problems = [Problem(y, w, lam) for y, w in zip(task.targets.T, weights, strict=True)]
-    return [fit for fit, _ in fit_each(candidates, problems, search)]
+    lams = [lam] * task.n_targets
+    fits = fit_each(candidates, search, task.targets.T, np.array(weights), lams)
+    return [fit for fit, _ in fits]
 
 
 # --- left-out rows ------------------------------------------------------------------------------
@@ -368,13 +368,16 @@ def leave_out(
     full = task.full_weights
     shares = [float(np.mean([weight[fold.rows].sum() for weight in full])) for fold in folds]
     trains = [fold.train for fold in folds] + [task.weight] * correct
-    problems = [
-        Problem(y, task.class_weights(train, t), lam)
-        for train in trains
-        for lam in lams
-        for t, y in enumerate(task.targets.T)
-    ]
-    fits = fit_each(candidates, problems, search)
+    # A fit for each set of training weights, λ and target, the targets in turn.
+    n_targets, n_repeats = task.n_targets, len(trains) * len(lams)
+    weights = [[task.class_weights(train, t) for t in range(n_targets)] for train in trains]
+    fits = fit_each(
+        candidates,
+        search,
+        np.tile(task.targets.T, (n_repeats, 1)),
+        np.repeat(weights, len(lams), axis=0).reshape(n_repeats * n_targets, -1),
+        np.tile(np.repeat(lams, n_targets), len(trains)).tolist(),
+    )
 
     def predicted(rows: np.ndarray | slice) -> tuple[list[GreedyFit], list[np.ndarray], Any]:
         """The next fits of all targets, their predictions, and their squared errors."""

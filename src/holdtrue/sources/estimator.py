@@ -16,13 +16,10 @@ from holdtrue.path import SelectionPath, fits_whole, skill_of
 from holdtrue.sources import bounds
 from holdtrue.sources.base import (
     ClassPredictions,
-    Rows,
     SourceEstimator,
-    check_class_weight,
     check_count,
     check_penalty,
     check_tol,
-    class_task,
 )
 from holdtrue.sources.calibrate import calibrated
 from holdtrue.sources.candidates import Candidates
@@ -98,9 +95,8 @@ class _GreedyTL(SourceEstimator):
             stop_by_error=self._stops_by_error, estimate=bool(self.estimate),
         )  # fmt: skip
 
-    def _fit_task(self, rows: Rows, task: Task, targets: tuple[str, ...]) -> Choice:
-        """Choose, and keep the weights and the path."""
-        candidates = rows.candidates
+    def _fit_task(self, candidates: Candidates, task: Task, targets: tuple[str, ...]) -> Choice:
+        """Choose, and keep the weights and the path; ``targets`` are the names of classes."""
         choice = self._choose(candidates, task)
         guard = candidates.n_sources and self.guard
         alone = self._choose(candidates.without_sources(), task) if guard else None
@@ -396,14 +392,10 @@ class GreedyTLClassifier(ClassPredictions, _GreedyTL):
         self : the fitted estimator
         """
         self._check_parameters()
-        check_class_weight(self.class_weight)
-        rows = self._read_rows(
-            X, y, groups, sample_weight, passthrough=self.passthrough, y_numeric=False
-        )
-        self.classes_, task = class_task(rows, self.class_weight)
+        candidates, task = self._read_classes(X, y, groups, sample_weight)
         names = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        choice = self._fit_task(rows, task, tuple(map(str, names)))
-        self.guarantees_ = self._guarantees(rows.candidates, task, choice)
+        choice = self._fit_task(candidates, task, tuple(map(str, names)))
+        self.guarantees_ = self._guarantees(candidates, task, choice)
         if choice.decisions is not None:
             thresholds, self.temperature_ = calibrated(
                 choice.decisions, task.targets, np.array(task.full_weights).T
@@ -499,12 +491,11 @@ class GreedyTLRegressor(RegressorMixin, _GreedyTL):
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Any:
         """Choose sources and features, and their weights; as `GreedyTLClassifier.fit`."""
         self._check_parameters()
-        rows = self._read_rows(
-            X, y, groups, sample_weight, passthrough=self.passthrough, y_numeric=True
-        )
-        targets = rows.y.astype(np.float64)[:, None]
+        read = self._read_rows(X, y, groups, sample_weight, y_numeric=True)
+        candidates, values, weight, codes = read
+        targets = values.astype(np.float64)[:, None]
         check_magnitude("y", targets)
-        self._fit_task(rows, Task(targets, rows.weight, groups=rows.groups), ())
+        self._fit_task(candidates, Task(targets, weight, groups=codes), ())
         return self
 
     @speaks

@@ -19,14 +19,12 @@ from holdtrue.path import fits_whole
 from holdtrue.sources.base import (
     ClassPredictions,
     SourceEstimator,
-    check_class_weight,
     check_count,
     check_penalty,
     check_tol,
-    class_task,
 )
 from holdtrue.sources.candidates import Candidates
-from holdtrue.sources.choose import LAMBDAS, Problem, Search, fit_each, one_at_a_time
+from holdtrue.sources.choose import LAMBDAS, Search, fit_each, one_at_a_time
 from holdtrue.sources.scale import standardised
 from holdtrue.validation import is_number
 
@@ -99,20 +97,16 @@ class TransferRival(ClassPredictions, SourceEstimator):
         -------
         self : the fitted estimator
         """
-        check_class_weight(self.class_weight)
         self._check_parameters()
-        rows = self._read_rows(
-            X, y, None, sample_weight, passthrough=self.passthrough, y_numeric=False
-        )
-        self.classes_, task = class_task(rows, self.class_weight)
-        candidates, n_targets = rows.candidates, task.n_targets
+        candidates, task = self._read_classes(X, y, None, sample_weight)
+        n_targets = task.n_targets
         raw = np.zeros((self.n_features_in_ + candidates.n_sources, n_targets))
         effects = np.zeros_like(raw)
         intercepts = np.empty(n_targets)
         columns = candidates.matrix().astype(np.float64)
         # A row of weight 3 stands for three: one of them is left out at a time, if there are few.
-        few = one_at_a_time(rows.weight)
-        one = np.minimum(1.0, 1.0 / rows.weight) if few else np.ones(len(rows.weight))
+        few = one_at_a_time(task.weight)
+        one = np.minimum(1.0, 1.0 / task.weight) if few else np.ones(len(task.weight))
         penalties = []
         for t, target in enumerate(task.targets.T):
             weight = task.full_weights[t]
@@ -503,7 +497,7 @@ class ForwardRegression(TransferRival):
         total = len(candidates)
         most = total if self.max_selected is None else int(self.max_selected)
         search = Search(most, float(self.tol), candidates.matrix(), np.arange(total))
-        ((fit, _),) = fit_each(candidates, [Problem(y, weight, 0.0)], search)
+        ((fit, _),) = fit_each(candidates, search, y[None], weight[None], [0.0])
         weights = np.zeros(total)
         intercept, weights[fit.order] = fit.raw()
         return intercept, weights
