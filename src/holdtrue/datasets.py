@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from holdtrue.errors import InputError, check_choice, shown, speaks
-from holdtrue.validation import check_count, is_number
+from holdtrue.errors import check_choice, speaks
+from holdtrue.validation import check_count, check_number
 
 __all__ = ["make_curve", "make_customers", "make_domains", "make_sources"]
 
@@ -83,7 +83,7 @@ def make_curve(
     array([1., 1.])
     """
     check_choice("target", target, _CURVES)
-    _check_noise(noise)
+    check_number("noise", noise)
     _check_counts(n_samples=(n_samples, 1), n_unlabeled=(n_unlabeled, 0))
     rng = check_random_state(random_state)
     X = rng.uniform(-np.pi, np.pi, size=(n_samples, 1))
@@ -197,7 +197,7 @@ def make_domains(
         n_features=(n_features, n_steady + n_fickle),
         n_new_domains=(n_new_domains, 0),
     )
-    _check_noise(noise)
+    check_number("noise", noise)
     rng = check_random_state(random_state)
     slopes = np.zeros((n_domains + n_new_domains, n_features))
     slopes[:, :n_steady] = 1.0
@@ -304,11 +304,6 @@ def make_sources(
 
     (X, y), (X_test, y_test) = rows(n_samples), rows(n_test)
     return Bunch(X=X, y=y, X_test=X_test, y_test=y_test, sources=sources, helpful=helpful)
-
-
-def _check_noise(noise: Any) -> None:
-    if not is_number(noise) or noise < 0:
-        raise InputError(f"noise must be a number of at least 0. Got {shown(noise)}.")
 
 
 def _check_counts(**counts: tuple[Any, int]) -> None:

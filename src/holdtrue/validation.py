@@ -8,7 +8,7 @@ from __future__ import annotations
 import numbers
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -124,10 +124,35 @@ def _infinite_in(X: Any) -> list[str]:
     ]
 
 
-def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least that size."""
-    if not (is_number(value, numbers.Integral) and value >= least):
-        raise InputError(f"{name} must be a whole number of at least {least}. Got {shown(value)}.")
+def check_count(name: str, value: Any, least: int, other: str = "") -> None:
+    """Refuse what is not a whole number of at least that size.
+
+    ``other`` names further values that are fine, such as ``"None or 'loo'"``.
+    """
+    if not _is_other(value, other) and not (is_number(value, numbers.Integral) and value >= least):
+        _refuse(name, f"a whole number of at least {least}", other, value)
+
+
+def check_number(name: str, value: Any, least: float = 0, other: str = "") -> None:
+    """Refuse what is not a number of at least that size; ``other`` as in `check_count`."""
+    if not _is_other(value, other) and not (is_number(value) and value >= least):
+        _refuse(name, f"a number of at least {least}", other, value)
+
+
+def check_flags(**flags: Any) -> None:
+    """Refuse options that are neither True nor False."""
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            _refuse(name, "True or False", "", value)
+
+
+def _is_other(value: Any, other: str) -> bool:
+    return (value is None or isinstance(value, str)) and repr(value) in other
+
+
+def _refuse(name: str, expected: str, other: str, value: Any) -> NoReturn:
+    expected += f", {other}" if other else ""
+    raise InputError(f"{name} must be {expected}. Got {shown(value)}.")
 
 
 def unlabeled_rows(estimator: Any, X_unlabeled: Any, *, accept_sparse: bool = False) -> Any:

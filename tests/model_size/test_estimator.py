@@ -276,7 +276,7 @@ PARAMETERS = [
     ({"basis": "cosinus"}, "basis must be one of.*Did you mean 'cosine'"),
     ({"basis": 3}, "a transformer or a SelectionPath. Got 3"),
     ({"basis": StandardScaler}, "a transformer or a SelectionPath"),
-    ({"max_terms": 0}, "max_terms must be a whole number of at least 1. Got 0"),
+    ({"max_terms": 0}, "max_terms must be a whole number of at least 1, or None. Got 0"),
     ({"max_terms": 2.5}, "max_terms must be a whole number"),
     ({"max_terms": True}, "max_terms must be a whole number"),
     (

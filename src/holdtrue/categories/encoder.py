@@ -43,11 +43,11 @@ from holdtrue.columns.bins import present_values, whole_part
 from holdtrue.columns.counting import Target, check_group_count, whole_weights
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import array_column, column_kind, columns_of
-from holdtrue.errors import InputError, caution, check_choice, shown, speaks
+from holdtrue.errors import InputError, caution, check_choice, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Profile
 from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import check_count, check_groups, check_row_count, target_rows
+from holdtrue.validation import check_count, check_flags, check_groups, check_row_count, target_rows
 
 __all__ = ["GingerEncoder"]
 
@@ -319,9 +319,7 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         for name, least in (("pairs", 0), ("max_bins", 2)):
             check_count(name, getattr(self, name), least)
         check_folds(self.cv)
-        for name in ("average", "drop_useless"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name} must be True or False. Got {shown(getattr(self, name))}.")
+        check_flags(average=self.average, drop_useless=self.drop_useless)
 
     def _read(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> tuple[dict[str, Any], Rows]:
         """Columns by name and the rows' target and groups; sets what is known of the target."""

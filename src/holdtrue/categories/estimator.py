@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -44,7 +43,7 @@ from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import check_count, check_row_count, is_number, target_rows
+from holdtrue.validation import check_count, check_row_count, target_rows
 
 __all__ = ["GingerSelector"]
 
@@ -352,12 +351,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 "Got missing='ignore', which leaves out others for each column. "
                 "Pass missing='category'."
             )
-        wanted = self.n_features_to_select
-        if wanted is not None and not (is_number(wanted, numbers.Integral) and wanted >= 1):
-            raise InputError(
-                f"n_features_to_select must be a whole number of at least 1, or None. "
-                f"Got {shown(wanted)}."
-            )
+        check_count("n_features_to_select", self.n_features_to_select, 1, "or None")
         check_count("min_features", self.min_features, 0)
 
     def _options(self) -> tuple[Any, ...]:

@@ -8,7 +8,6 @@ of a `holdtrue.sums.group_profile.GroupProfile`, by the methods ``group_...``, g
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from holdtrue.errors import InputError, check_choice, shown
 from holdtrue.sums.group_profile import GroupProfile, GroupTable
 from holdtrue.sums.profile import B2, M2, C, Profile, ProfileTable
 from holdtrue.targets import check_class_count
-from holdtrue.validation import is_number
+from holdtrue.validation import check_count, is_number
 
 DEFAULT_CRITERION = "log_loss"
 _SHARES = "class shares shrunk to those of all rows"
@@ -371,8 +370,7 @@ def check_scoring(
     check_choice("criterion", criterion, {**CRITERIA, **NUMERIC_CRITERIA})
     check_choice("missing", missing, ("category", "ignore"))
     check_choice("unseen", unseen, ("uniform", "prior"))
-    if not (is_number(max_bins, numbers.Integral) and max_bins >= 2):
-        raise InputError(f"max_bins must be a whole number of at least 2. Got {shown(max_bins)}.")
+    check_count("max_bins", max_bins, 2)
     if not (is_number(min_gain_se) and 0 <= min_gain_se < math.inf):
         raise InputError(f"min_gain_se must be a number from 0 on. Got {shown(min_gain_se)}.")
     if not (is_number(min_skill) and 0 <= min_skill < 1):

@@ -34,6 +34,7 @@ from holdtrue.progress import progress
 from holdtrue.validation import (
     check_groups,
     check_level,
+    check_number,
     class_codes,
     is_number,
     mixed_rows,
@@ -134,8 +135,7 @@ class _DomainAverage(BaseEstimator):
         -------
         self : object
         """
-        if not (is_number(self.power) and self.power >= 0):
-            raise InputError(f"power must be a number of at least 0. Got {shown(self.power)}.")
+        check_number("power", self.power)
         check_level("level", self.level)
         X, y = self._rows(X, y, reset=True)
         labels = None if groups is None else check_groups(groups, len(y))

@@ -6,7 +6,6 @@ Rule, weighting, centre and length are chosen by domains that took no part in th
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -16,9 +15,9 @@ from joblib import Parallel, delayed
 
 from holdtrue.domains.bounds import bound_factor, domains_needed
 from holdtrue.domains.kernel import RULES, TESTS, Domains, Walk, domain_weights
-from holdtrue.errors import InputError, check_choice, shown
+from holdtrue.errors import InputError, check_choice
 from holdtrue.progress import progress
-from holdtrue.validation import is_number
+from holdtrue.validation import check_count
 
 STOPS = (
     "auto",
@@ -79,10 +78,7 @@ def check_parameters(rule: Any, stop: Any, max_steps: Any) -> None:
     """Refuse a rule, a stop or a number of steps that does not exist."""
     check_choice("rule", rule, ("auto", *RULES))
     check_choice("stop", stop, STOPS)
-    if max_steps is not None and not (is_number(max_steps, numbers.Integral) and max_steps >= 1):
-        raise InputError(
-            f"max_steps must be a whole number of at least 1, or None. Got {shown(max_steps)}."
-        )
+    check_count("max_steps", max_steps, 1, "or None")
     if stop == "max_steps" and max_steps is None:
         raise InputError(
             "stop='max_steps' needs the number of steps. Got max_steps=None. "

@@ -25,9 +25,9 @@ from holdtrue.validation import (
     check_count,
     check_groups,
     check_magnitude,
+    check_number,
     check_weights,
     feature_names,
-    is_number,
     numeric_rows,
     unlabeled_rows,
 )
@@ -476,14 +476,8 @@ def _check_parameters(model: Any, predict: Any, n_features: int) -> None:
         )
     if model.interval is not None:
         _check_interval(basis, model.interval, n_features)
-    if model.max_terms is not None:
-        check_count("max_terms", model.max_terms, 1)
-    noise = model.noise_variance
-    if noise is not None and not (is_number(noise) and noise >= 0):
-        raise InputError(
-            "noise_variance must be a number of at least 0, or None to estimate it. "
-            f"Got {shown(noise)}."
-        )
+    check_count("max_terms", model.max_terms, 1, "or None")
+    check_number("noise_variance", model.noise_variance, other="or None to estimate it")
     if isinstance(model.cv, numbers.Integral) and (isinstance(model.cv, bool) or model.cv < 2):
         raise InputError(f"cv must be at least 2 folds. Got cv={shown(model.cv)}.")
 

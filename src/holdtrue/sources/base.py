@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import numbers
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -176,21 +175,6 @@ def check_penalty(name: str, value: Any) -> None:
             f"{name} must be a number above 0, or 'loo' to choose it by leave-one-out. "
             f"Got {shown(value)}."
         )
-
-
-def check_count(name: str, value: Any, other: str) -> None:
-    """Refuse anything but a whole number of at least 1, None, and 'loo' if ``other`` names it."""
-    is_loo = isinstance(value, str) and value == "loo" and "'loo'" in other
-    if not (value is None or is_loo or (is_number(value, numbers.Integral) and value >= 1)):
-        raise InputError(
-            f"{name} must be a whole number of at least 1, {other}. Got {shown(value)}."
-        )
-
-
-def check_tol(value: Any) -> None:
-    """Refuse anything but a number of at least 0."""
-    if not (is_number(value) and value >= 0):
-        raise InputError(f"tol must be a number of at least 0. Got {shown(value)}.")
 
 
 def check_class_weight(given: Any) -> None:

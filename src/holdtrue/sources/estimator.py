@@ -10,16 +10,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from holdtrue.errors import InputError, caution, shown, speaks
+from holdtrue.errors import InputError, caution, speaks
 from holdtrue.evidence import SourceEvidence
 from holdtrue.path import SelectionPath, fits_whole, skill_of
 from holdtrue.sources import bounds
 from holdtrue.sources.base import (
     ClassPredictions,
     SourceEstimator,
-    check_count,
     check_penalty,
-    check_tol,
 )
 from holdtrue.sources.calibrate import calibrated
 from holdtrue.sources.candidates import Candidates
@@ -32,7 +30,7 @@ from holdtrue.sources.choose import (
     shared_weights,
 )
 from holdtrue.sources.scale import standardised
-from holdtrue.validation import check_magnitude
+from holdtrue.validation import check_count, check_flags, check_magnitude, check_number
 
 # With so few rows of a class, a fit without one of them has learned something else. From _FEW on
 # the estimate was right on real pools; in between it was not measured.
@@ -67,12 +65,10 @@ class _GreedyTL(SourceEstimator):
 
     def _check_parameters(self) -> None:
         check_penalty("lam", self.lam)
-        check_count("max_selected", self.max_selected, "None or 'loo'")
-        check_count("n_candidates", self.n_candidates, "or None")
-        check_tol(self.tol)
-        for name in ("passthrough", "guard", "estimate"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name} must be True or False. Got {shown(getattr(self, name))}.")
+        check_count("max_selected", self.max_selected, 1, "None or 'loo'")
+        check_count("n_candidates", self.n_candidates, 1, "or None")
+        check_number("tol", self.tol)
+        check_flags(passthrough=self.passthrough, guard=self.guard, estimate=self.estimate)
         if self.guard and not self.estimate:
             raise InputError(
                 "guard=True compares errors on left-out rows, which estimate=False does not "

@@ -17,7 +17,7 @@ from holdtrue.progress import progress
 from holdtrue.sources.formats import FORMATS, PICKLES, Refused, open_model, sentence
 from holdtrue.sources.score_cache import ScoreCache
 from holdtrue.sources.source import Column, Source, score_names
-from holdtrue.validation import unfit_sizes
+from holdtrue.validation import check_flags, unfit_sizes
 
 __all__ = ["SourcePool"]
 
@@ -94,12 +94,7 @@ class SourcePool:
         cache: Any = None,
     ):
         check_choice("on_error", on_error, ("raise", "skip"))
-        for option, value in (
-            ("allow_pickle", allow_pickle),
-            ("allow_external_data", allow_external_data),
-        ):
-            if not isinstance(value, bool):
-                raise InputError(f"{option} must be True or False. Got {value!r}.")
+        check_flags(allow_pickle=allow_pickle, allow_external_data=allow_external_data)
         self.allow_pickle = allow_pickle
         self.allow_external_data = allow_external_data
         self.on_error = on_error

@@ -19,14 +19,12 @@ from holdtrue.path import fits_whole
 from holdtrue.sources.base import (
     ClassPredictions,
     SourceEstimator,
-    check_count,
     check_penalty,
-    check_tol,
 )
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import LAMBDAS, Search, fit_each, one_at_a_time
 from holdtrue.sources.scale import standardised
-from holdtrue.validation import is_number
+from holdtrue.validation import check_count, check_number, is_number
 
 __all__ = [
     "AverageKT",
@@ -489,8 +487,8 @@ class ForwardRegression(TransferRival):
         self.passthrough = passthrough
 
     def _check_parameters(self) -> None:
-        check_count("max_selected", self.max_selected, "or None")
-        check_tol(self.tol)
+        check_count("max_selected", self.max_selected, 1, "or None")
+        check_number("tol", self.tol)
 
     def _fit_target(self, on: Target) -> tuple[Any, ...]:
         candidates, y, weight, _ = on

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from holdtrue.columns.counting import label_order
 from holdtrue.columns.values import holds_numbers, python_values
-from holdtrue.errors import InputError, check_choice, shown
+from holdtrue.errors import InputError, check_choice
 from holdtrue.records import Record
 from holdtrue.tables.source import one_array
 from holdtrue.tables.table import Table
 from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
-from holdtrue.validation import is_number
+from holdtrue.validation import check_count
 
 # Columns with more different values than this are not counted value by value.
 MAX_VALUES = 10_000
@@ -158,10 +158,7 @@ def encoding_of(
 def check_options(target_type: str, max_levels: Any) -> None:
     """Refuse options that are wrong for any table."""
     check_choice("target_type", target_type, TARGET_TYPES)
-    if not (is_number(max_levels) and max_levels == int(max_levels) and max_levels >= 1):
-        raise InputError(
-            f"max_levels must be a whole number of at least 1. Got {shown(max_levels)}."
-        )
+    check_count("max_levels", max_levels, 1)
 
 
 @dataclass
