@@ -14,7 +14,6 @@ import numpy as np
 from holdtrue.categories.term_loops import add_row, rows_in
 from holdtrue.columns.loops import compiled
 
-_FEW = 4  # a power up to this is a product
 _PLACES = 1 << 13  # of all priors together
 _MOST = 1 << 8  # cells of fewer rows are taken together
 
@@ -178,63 +177,6 @@ def grid_log_sums(
                         add_logs(by_value[v, k] - n, held[p, n], priors[p], inverse, sums)
                         held[p, n] = 0.0
     return sums
-
-
-@compiled
-def log_losses(
-    value: np.ndarray,
-    group: np.ndarray,
-    counts: np.ndarray,
-    by_value: np.ndarray,
-    others: np.ndarray,
-    priors: np.ndarray,
-    s: float,
-    t: float,
-    group_losses: np.ndarray,
-) -> Any:
-    """Number of rows whose likeliest class is wrong; log losses are added to those of the groups.
-
-    ``others`` are ``N_k - M_gk``; s and t the weights of value and prior that `shrunk.pair` gives.
-    """
-    n_classes = counts.shape[1]
-    n_others = np.zeros(len(others))
-    for h in range(len(others)):
-        n_others[h] = others[h].sum()
-    products = np.ones(len(others))
-    wrong = 0
-    for i in range(len(value)):
-        v, g = np.uint64(value[i]), np.uint64(group[i])
-        n_rest = 0.0
-        for k in range(n_classes):
-            n_rest += by_value[v, k] - counts[i, k]
-        named, most, product = 0, -1.0, 1.0
-        for k in range(n_classes):
-            c = counts[i, k]
-            rest = by_value[v, k] - c
-            wrong += c
-            # Ties to the larger total, then the first class.
-            weight = s * (n_others[g] + 1.0) * rest + t * others[g, k]
-            if weight > most or (weight == most and others[g, k] > others[g, named]):
-                named, most = k, weight
-            q = (s * rest + t * priors[g, k]) / (s * n_rest + t)
-            if c <= 1:
-                product *= q if c else 1.0
-            elif c <= _FEW:
-                for _ in range(c):
-                    product *= q
-            else:
-                group_losses[g] -= c * math.log(q)
-            if product < 1e-150:
-                group_losses[g] -= math.log(product)
-                product = 1.0
-        wrong -= counts[i, named]
-        products[g] *= product
-        if products[g] < 1e-150:  # another factor is at least 1e-150 too
-            group_losses[g] -= math.log(products[g])
-            products[g] = 1.0
-    for h in range(len(others)):
-        group_losses[h] -= math.log(products[h])
-    return wrong
 
 
 @compiled

@@ -53,7 +53,6 @@ from holdtrue.categories.shrunk import (
     least,
     pair,
     prior,
-    together,
 )
 from holdtrue.categories.shrunk_mean import estimate_mean
 from holdtrue.columns.bins import N_MOMENTS, grouped_moments
@@ -179,8 +178,6 @@ def group_scores(
         if loss == "log_loss" and table.is_long:
             priors = priors or _Priors.of(table)
             row += _log_sums(table, finite, priors)
-        elif loss == "brier":
-            row += _brier_sums(table, finite)
         else:
             for cells in _blocks(table, len(strengths)):
                 row += _losses(loss, cells, finite) @ cells.weight
@@ -247,25 +244,6 @@ def _log_sums(table: GroupTable, strengths: Sequence[float], known: _Priors) -> 
     return sums
 
 
-def _brier_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
-    """Sum of Brier losses by strength, ``n (1 + Σ_k q_k²) - 2 Σ_k c_k q_k`` for a pair (v, g)."""
-    s, t = (weight[:, None] for weight in pair(strengths))
-    rest, left = _rest(table), prior(_others(table))[table.group]
-    n, all_rest = row_sums(table.sums), row_sums(rest)
-    products = (
-        n * np.einsum("vk,vk->v", rest, rest),
-        n * np.einsum("vk,vk->v", rest, left),
-        n * np.einsum("vk,vk->v", left, left),
-        np.einsum("vk,vk->v", table.sums, rest),
-        np.einsum("vk,vk->v", table.sums, left),
-    )
-    n_rest, squares = together(all_rest, products[0])
-    cross, left_squares, hit, left_hit = (together(all_rest, each)[1] for each in products[1:])
-    d = s * n_rest + t
-    second = (s * squares + 2 * s * t * cross + t * t * left_squares) / d**2
-    return n.sum() + (second - 2 * (s * hit + t * left_hit) / d).sum(axis=1)
-
-
 def estimate_groups(
     loss: str, table: GroupTable, *, strengths: Sequence[float] = STRENGTHS
 ) -> Estimate:
@@ -290,14 +268,6 @@ def estimate_groups(
 def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:
     """Losses summed over the rows of each group, and the number of rows whose class is wrong."""
     group_losses, wrong = np.zeros(len(table.by_group)), 0.0
-    if loss == "log_loss" and table.is_long:
-        from holdtrue.categories.group_loops import log_losses
-
-        s, t = (float(weight) for weight in pair(strength))
-        known = table.value, table.group, table.sums, table.by_value
-        others = _others(table)
-        wrong = log_losses(*known, others, prior(others), s, t, group_losses)
-        return group_losses, float(wrong)
     for cells in _blocks(table, 1):
         losses = cells.weight * _losses(loss, cells, [strength])[0]
         group_losses += np.bincount(cells.group, losses, len(group_losses))
