@@ -415,8 +415,7 @@ def engine_columns(
     read = table.target(target, target_type, groups)
     check_classes(read.classes, read.n_samples)
     how = scoring(criterion, read.classes, groups is not None, options)
-    profiles = table.profiles(dict(zip(names, kinds, strict=True)), read, groups, how.max_bins)
-    return names, how, (profile for _, profile in profiles)
+    return names, how, table.profiles(dict(zip(names, kinds, strict=True)), read, how.max_bins)
 
 
 def _estimates(names: Sequence[str], scored: Iterable[ColumnEstimate]) -> list[ColumnEstimate]:

@@ -19,7 +19,7 @@ from holdtrue.columns.counting import label_key
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import ORDERED, refused
 from holdtrue.engine import speaking
-from holdtrue.engine.table import FEW, EngineTable, EngineTarget, Labels, rows_by_class
+from holdtrue.engine.table import FEW, EngineTable, EngineTarget, Labels, Profiles, rows_by_class
 from holdtrue.errors import InputError, InputTypeError, speaks
 from holdtrue.sums import Profile
 from holdtrue.sums.group_profile import GroupProfile
@@ -107,26 +107,19 @@ class DatabaseTable(EngineTable):
             raise InputError("the table has no rows.")
         return Labels(seen, missing, n_rows)
 
-    def profiles(
-        self,
-        kinds: Mapping[str, str],
-        target: EngineTarget,
-        groups: str | None = None,
-        max_bins: int = 64,
-    ) -> Iterator[tuple[str, Profile | GroupProfile]]:
+    def profiles(self, kinds: Mapping[str, str], target: EngineTarget, max_bins: int) -> Profiles:
         """Profiles of columns, one at a time."""
         for name, kind in kinds.items():
             value = self._read[name]
-            if groups is not None:
-                source = self._source(target, f"{value} AS k, {self._read[groups]} AS g")
+            if target.groups is not None:
+                source = self._source(target, f"{value} AS k, {self._read[target.groups]} AS g")
                 rows = self._rows(self._sums(source, target, "k, g"), target)
                 values, value_of = distinct(name, pa.array([row[0] for row in rows]))
-                _, group_of = distinct(groups, pa.array([row[1] for row in rows]))
+                _, group_of = distinct(target.groups, pa.array([row[1] for row in rows]))
                 table = _table([row[2:] for row in rows], target)
                 target.check(rows_by_class(table))
                 pairs = np.stack([value_of, group_of], axis=1)
-                from_pairs = GroupProfile.from_pairs
-                yield name, from_pairs(kind, values, pairs, table, target.classes, max_bins)
+                yield GroupProfile.from_pairs(kind, values, pairs, table, target.classes, max_bins)
                 continue
             missing = self._ordered(self._source(target, "0 AS k", f"{value} IS NULL"), target)
             source = self._source(target, f"{value} AS k", f"{value} IS NOT NULL")
@@ -140,7 +133,7 @@ class DatabaseTable(EngineTable):
                 counter.add(self._ordered(source, target))
                 counter.n_values = n_values
                 profile = replace(profile, bins=tuple(table for _, table in counter.bins()))
-            yield name, profile
+            yield profile
 
     def _profile(
         self, kind: str, source: str, target: EngineTarget, missing: np.ndarray

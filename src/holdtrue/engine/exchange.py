@@ -25,7 +25,14 @@ from holdtrue.columns.distinct import text_hashes
 from holdtrue.columns.parts import LARGE
 from holdtrue.columns.values import ORDERED, filtered, holds_numbers, value_type
 from holdtrue.engine import Engine
-from holdtrue.engine.table import EngineTable, EngineTarget, Labels, changed, rows_by_class
+from holdtrue.engine.table import (
+    EngineTable,
+    EngineTarget,
+    Labels,
+    Profiles,
+    changed,
+    rows_by_class,
+)
 from holdtrue.errors import InputError
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
@@ -66,17 +73,11 @@ class ExchangeTable(EngineTable):
         """Different values of some columns with their rows, as long as they are few."""
         return self.sum(Labels.of_table, columns)
 
-    def profiles(
-        self,
-        kinds: Mapping[str, str],
-        target: EngineTarget,
-        groups: str | None = None,
-        max_bins: int = 64,
-    ) -> Iterator[tuple[str, Profile | GroupProfile]]:
+    def profiles(self, kinds: Mapping[str, str], target: EngineTarget, max_bins: int) -> Profiles:
         """Profiles of columns, some at a time."""
         n_rows, names = target.n_samples, list(kinds)
         # With groups all counts of a column come here anyway.
-        n_cuts = 1 if groups else math.ceil(n_rows / _BUCKET)
+        n_cuts = 1 if target.groups else math.ceil(n_rows / _BUCKET)
         numbers = [name for name in names if n_cuts > 1 and _has_ranges(self.types[name])]
         ends = self._range_ends(numbers, n_rows, n_cuts) if numbers else {}
         columns = [_Column(name, kinds[name], ends.get(name)) for name in names]
@@ -84,13 +85,12 @@ class ExchangeTable(EngineTable):
         step = math.ceil(len(names) / n_exchanges)
         for start in range(0, len(names), step):
             some = columns[start : start + step]
-            yield from self._exchange(
-                _Exchange(some, target, groups, n_cuts, max(1, _BUCKET // n_rows), max_bins)
-            )
+            plan = _Exchange(some, target, n_cuts, max(1, _BUCKET // n_rows), max_bins)
+            yield from self._exchange(plan)
 
-    def _exchange(self, plan: _Exchange) -> Iterator[tuple[str, Profile | GroupProfile]]:
+    def _exchange(self, plan: _Exchange) -> Profiles:
         target, n_cuts = plan.target, plan.n_cuts
-        roles = [target.name, *([plan.groups] if plan.groups else [])]
+        roles = [target.name, *([target.groups] if target.groups else [])]
         wanted = [*roles, *(column.name for column in plan.columns)]
         buckets = self._engine.exchange(wanted, plan.split, plan.join, plan.n_buckets)
         if not buckets:
@@ -98,9 +98,9 @@ class ExchangeTable(EngineTable):
         for j, column in enumerate(plan.columns):
             first, place = j // plan.n_together * n_cuts, j % plan.n_together
             parts = [bucket[place] for bucket in buckets[first : first + n_cuts]]
-            if plan.groups is not None:
+            if target.groups is not None:
                 target.check(rows_by_class(parts[0].by_value.sums))
-                yield column.name, parts[0]
+                yield parts[0]
                 continue
             parts = [part for part in parts if part is not None]
             profile = sum(profile for profile, _ in parts)
@@ -110,7 +110,7 @@ class ExchangeTable(EngineTable):
             if column.kind in ORDERED:
                 counter = _added(0, [counter for _, counter in parts])
                 bins = tuple(table for _, table in counter.bins())
-            yield column.name, replace(profile, kind=column.kind, bins=bins)
+            yield replace(profile, kind=column.kind, bins=bins)
 
     def _range_ends(self, names: list[str], n_rows: int, n_cuts: int) -> dict[str, np.ndarray]:
         """Where to cut columns of numbers: the last value of each range but the last."""
@@ -207,7 +207,6 @@ class _Exchange(NamedTuple):
 
     columns: list[_Column]
     target: EngineTarget
-    groups: str | None
     n_cuts: int  # of each column
     n_together: int  # columns that share a bucket
     max_bins: int
@@ -220,8 +219,8 @@ class _Exchange(NamedTuple):
         """Pieces of a part of the table by bucket; of a bucket, one for each of its columns."""
         target = self.target.of_rows(table.column(self.target.name))
         groups = None
-        if self.groups is not None:
-            groups = Groups.from_column(table.column(self.groups), target)
+        if self.target.groups is not None:
+            groups = Groups.from_column(table.column(self.target.groups), target)
         buckets: list[list[Any]] = [[] for _ in range(self.n_buckets)]
         for j, column in enumerate(self.columns):
             rows = table.column(column.name)
@@ -239,7 +238,7 @@ class _Exchange(NamedTuple):
         columns = self.columns[number * self.n_together :][: self.n_together]
         joined: list[Any] = []
         for column, of_column in zip(columns, zip(*pieces, strict=True), strict=True):
-            if self.groups is not None:
+            if self.target.groups is not None:
                 counts = Counts.merge(of_column)
                 counted = counts.values[0], counts.pairs[0], counts.tables[0]
                 joined.append(

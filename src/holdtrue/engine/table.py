@@ -31,18 +31,23 @@ from holdtrue.sums import Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import MAX_CLASSES, TargetKind, check_class_count, target_kind
 
-__all__ = ["FEW", "EngineTable", "EngineTarget", "Labels", "changed", "rows_by_class"]
+__all__ = ["FEW", "EngineTable", "EngineTarget", "Labels", "Profiles", "changed", "rows_by_class"]
 
 # Different values of a column that are kept, to see that there are too many for classes.
 FEW = MAX_CLASSES + 1
 
 
+# Profiles of columns, one after the other.
+Profiles = Iterator[Profile | GroupProfile]
+
+
 class EngineTarget(NamedTuple):
-    """The target's column, after the first pass."""
+    """The columns of target and groups, and what the first pass has seen of the target."""
 
     name: str
     classes: tuple[Any, ...] | None  # in order; None for a numeric target
     rows: np.ndarray  # by class; of a numeric target, all rows
+    groups: str | None = None  # column of the groups, which are left out whole
 
     @property
     def n_samples(self) -> int:
@@ -114,24 +119,8 @@ class EngineTable(ABC):
         """Different values of some columns with their rows."""
 
     @abstractmethod
-    def profiles(
-        self,
-        kinds: Mapping[str, str],
-        target: EngineTarget,
-        groups: str | None = None,
-        max_bins: int = 64,
-    ) -> Iterator[tuple[str, Profile | GroupProfile]]:
-        """Profiles of columns.
-
-        Parameters
-        ----------
-        kinds : mapping from name to kind
-            The columns, and how to read them.
-        target : EngineTarget
-        groups : str, optional
-            Column of the groups, of which whole ones are left out.
-        max_bins : int
-        """
+    def profiles(self, kinds: Mapping[str, str], target: EngineTarget, max_bins: int) -> Profiles:
+        """Profiles of the columns of ``kinds``, which says how to read each, in their order."""
 
     def target(self, name: str, target_type: str, groups: str | None = None) -> EngineTarget:
         """The first pass: the target's classes, or that it is a number; groups are checked too.
@@ -159,10 +148,10 @@ class EngineTable(ABC):
             values = pa.array(labels, self.types[name])
             is_numeric = many or target_kind(values, "auto", rows).is_numeric
         if is_numeric:
-            return EngineTarget(name, None, np.array([seen.n_rows]))
+            return EngineTarget(name, None, np.array([seen.n_rows]), groups)
         check_class_count(len(labels), " or more")
         order = label_order(labels)
-        return EngineTarget(name, tuple(labels[i] for i in order), rows[order])
+        return EngineTarget(name, tuple(labels[i] for i in order), rows[order], groups)
 
     def missing(self, names: Sequence[str]) -> tuple[dict[str, int], int]:
         """Rows without a value in each of some columns, and all rows."""
