@@ -36,7 +36,7 @@ from holdtrue.columns.counting import Target, table_of
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import ORDERED, filtered
 from holdtrue.errors import InputError, shown
-from holdtrue.sums.packing import damaged, pack, unpack
+from holdtrue.sums.packing import pack, refuses_damaged, unpack
 from holdtrue.sums.profile import moment_sums
 from holdtrue.validation import is_number
 
@@ -482,7 +482,7 @@ class Encoding(NamedTuple):
     def from_bytes(cls, data: bytes) -> Encoding:
         """Encoding written by `to_bytes`. Anything else is refused with a `ValueError`."""
         head, arrays = unpack("Encoding", data)
-        try:
+        with refuses_damaged("Encoding"):
             n_cells, n_bins = int(head["n_cells"]), int(head["n_bins"])
             score, strength = float.fromhex(head["score"]), float.fromhex(head["strength"])
             values, numbers, edges = arrays["values"], arrays["numbers"], arrays.get("edges")
@@ -494,8 +494,6 @@ class Encoding(NamedTuple):
             if coarse is not None and (coarse.dtype.kind != "i" or coarse.shape != (n_cells,)):
                 raise ValueError
             cells = Cells(head["name"], values.type, None if n_bins else values, edges, n_cells)
-        except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise damaged("Encoding") from error
         return cls(cells, numbers, n_bins, score, strength, coarse)
 
 

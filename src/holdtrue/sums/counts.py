@@ -23,7 +23,14 @@ from holdtrue.columns.distinct import distinct, joined
 from holdtrue.columns.values import KINDS, column_kind, columns_of, python_values
 from holdtrue.errors import InputError, did_you_mean, speaks
 from holdtrue.sums.group_profile import GroupProfile, sums_by_value
-from holdtrue.sums.packing import damaged, labels_from_json, labels_to_json, pack, unpack
+from holdtrue.sums.packing import (
+    damaged,
+    labels_from_json,
+    labels_to_json,
+    pack,
+    refuses_damaged,
+    unpack,
+)
 from holdtrue.sums.profile import Profile
 from holdtrue.targets import check_class_count
 
@@ -349,7 +356,7 @@ class Counts:
     def from_bytes(cls, data: bytes) -> Counts:
         """Counts written by `to_bytes`. Anything else is refused with a `ValueError`."""
         head, arrays = unpack("Counts", data)
-        try:
+        with refuses_damaged("Counts"):
             names, classes = [str(name) for name in head["names"]], head["classes"]
             objects = head["objects"]
             values = [_stored(f"values{j}", arrays, objects) for j in range(len(names))]
@@ -369,10 +376,6 @@ class Counts:
                 groups,
                 tuple(pairs),
             )
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise damaged("Counts") from error
 
 
 def _stored(name: str, arrays: dict[str, Any], objects: dict[str, Any]) -> Any:

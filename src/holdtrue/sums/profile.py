@@ -22,7 +22,7 @@ from holdtrue.columns.bins import (
 from holdtrue.columns.counting import loops_pay
 from holdtrue.columns.values import KINDS, ORDERED
 from holdtrue.errors import InputError, speaks
-from holdtrue.sums.packing import damaged, labels_from_json, labels_to_json, pack, unpack
+from holdtrue.sums.packing import labels_from_json, labels_to_json, pack, refuses_damaged, unpack
 
 __all__ = ["Profile"]
 
@@ -280,7 +280,7 @@ class Profile:
     def from_bytes(cls, data: bytes) -> Profile:
         """Profile written by `to_bytes`. Anything else is refused with a `ValueError`."""
         head, arrays = unpack("Profile", data)
-        try:
+        with refuses_damaged("Profile"):
             classes = head["classes"]
             return cls(
                 head["columns"],
@@ -291,10 +291,6 @@ class Profile:
                 tuple(arrays[f"bins{i}"] for i in range(len(arrays) - 3)),
                 float.fromhex(head["center"]),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise damaged("Profile") from error
 
 
 class _Sums(NamedTuple):
