@@ -77,11 +77,13 @@ def speaks(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def spoken(*args: Any, **kwargs: Any) -> Any:
-        who = name
-        if is_method:  # of an instance or, for a class method, of the class itself
-            who = (args[0] if isinstance(args[0], type) else type(args[0])).__name__
-        with speaking_as(who):
+        try:
             return function(*args, **kwargs)
+        except SpokenError as error:
+            error.who = name
+            if is_method:  # of an instance or, for a class method, of the class itself
+                error.who = (args[0] if isinstance(args[0], type) else type(args[0])).__name__
+            raise
 
     return spoken  # type: ignore[return-value]
 
