@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.errors import InputError, named, shown
+from holdtrue.errors import InputError, did_you_mean, named, shown
 from holdtrue.targets import check_class_count
 
 # Weights are repetitions of rows; larger ones leave the range of whole numbers and of float32.
@@ -74,19 +74,7 @@ def numeric_rows(
             y = y.astype(np.float32 if y.dtype == np.float32 else np.float64, copy=False)
         return X, y
     except ValueError as error:
-        missing = _missing_in(X) if "X contains NaN" in str(error) else []
-        if missing:
-            raise InputError(
-                f"X has missing values in {named(missing)}. Fill them, for example with "
-                f"SimpleImputer, or leave those rows or columns out.\n{error}"
-            ) from error
-        infinite = _infinite_in(X) if "X contains infinity" in str(error) else []
-        if infinite:
-            raise InputError(
-                f"X has infinite values in {named(infinite)}. Replace them, or leave those rows or "
-                f"columns out.\n{error}"
-            ) from error
-        raise _in_words(error) from error
+        raise _not_finite(X, error) or _in_words(error) from error
 
 
 def readable_names(X: Any) -> Any:
@@ -100,28 +88,25 @@ def readable_names(X: Any) -> Any:
     return frame.to_arrow() if isinstance(frame, nw.DataFrame) else X
 
 
-def _missing_in(X: Any) -> list[str]:
-    """Columns of a data frame with a missing value."""
+def _not_finite(X: Any, error: ValueError) -> InputError | None:
+    """scikit-learn's error about NaN or infinity, with the columns of a frame named."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return []
-    return [
-        name
-        for name, dtype in frame.schema.items()
-        if frame[name].is_null().any() or (dtype.is_float() and frame[name].is_nan().any())
-    ]
-
-
-def _infinite_in(X: Any) -> list[str]:
-    """Columns of a data frame with an infinite number."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return []
-    return [
-        name
-        for name, dtype in frame.schema.items()
-        if dtype.is_float() and np.isinf(frame[name].to_numpy()).any()
-    ]
+    if "X contains" not in str(error) or not isinstance(frame, nw.DataFrame):
+        return None
+    missing, infinite = [], []
+    for name, dtype in frame.schema.items():
+        column, is_float = frame[name], dtype.is_float()
+        if column.is_null().any() or (is_float and column.is_nan().any()):
+            missing.append(name)
+        elif is_float and np.isinf(column.to_numpy()).any():
+            infinite.append(name)
+    what, columns, advice = "infinite", infinite, "Replace them,"
+    if missing:
+        what, columns, advice = "missing", missing, "Fill them, for example with SimpleImputer,"
+    return InputError(
+        f"X has {what} values in {named(columns)}. {advice} or leave those rows or columns out."
+        f"\n{error}"
+    )
 
 
 def check_count(name: str, value: Any, least: int, other: str = "") -> None:
@@ -474,25 +459,22 @@ def _refuse_unclear(name: str, what: str, labels: np.ndarray) -> None:
         )
 
 
-def check_columns(estimator: Any, name: str, given: Any) -> list[int]:
-    """Indices of columns that were given as indices, names or a mask; none for None."""
-    if given is None:
-        return []
-    n_features = estimator.n_features_in_
-    names = list(getattr(estimator, "feature_names_in_", []))
-    listed = np.asarray(given)
+def check_columns(name: str, given: Any, names: Sequence[str]) -> list[int]:
+    """Indices of columns that were given as indices, names or a mask."""
+    listed, n_columns = np.asarray(given), len(names)
     kind = listed.dtype.kind if listed.size else "i"
     indices: list[int] | None = None
-    if listed.ndim == 1 and kind == "b" and len(listed) == n_features:
+    if listed.ndim == 1 and kind == "b" and len(listed) == n_columns:
         indices = np.flatnonzero(listed).tolist()
     elif listed.ndim == 1 and kind in "iu":
         indices = [int(i) for i in listed]
     elif listed.ndim == 1 and kind in "OU" and set(listed.tolist()) <= set(names):
-        indices = [names.index(label) for label in listed.tolist()]
-    if indices is None or sorted(set(indices)) != sorted(i for i in indices if 0 <= i < n_features):
-        known = f"columns {names}" if names else f"columns 0 to {n_features - 1}"
+        indices = [list(names).index(label) for label in listed.tolist()]
+    if indices is None or sorted(set(indices)) != sorted(i for i in indices if 0 <= i < n_columns):
+        unknown = [label for label in listed.ravel().tolist() if label not in names]
         raise InputError(
-            f"{name} must name {known}, each once, or be a mask of "
-            f"length {n_features}. Got {shown(given)}."
+            f"{name} must name columns of X, each once, by their names or by indices from 0 to "
+            f"{n_columns - 1}, or be a mask of length {n_columns}. Got {shown(given)}."
+            + (did_you_mean(unknown[0], names) if unknown else "")
         )
     return indices

@@ -685,7 +685,7 @@ def refusal(call):
         ({"max_bins": 1}, "max_bins must be a whole number of at least 2. Got 1."),
         ({"drop_useless": "no"}, "drop_useless must be True or False. Got 'no'."),
         ({"output": "mean"}, "output='mean' needs a numeric target. Got classes."),
-        ({"categorical_features": ["size"]}, "categorical_features names no column of X"),
+        ({"categorical_features": ["size"]}, "categorical_features must name columns of X"),
     ],
 )
 def test_a_wrong_option_is_refused_in_a_sentence(options, sentence):

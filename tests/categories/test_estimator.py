@@ -410,7 +410,7 @@ def test_bad_parameters_are_refused_in_words():
     refusal(ValueError, "min_gain_se must be a number from 0 on. Got -1", min_gain_se=-1)
     refusal(ValueError, "min_skill must be at least 0 and below 1, which is", min_skill=1)
     refusal(ValueError, "min_features must be a whole number of at least 0", min_features=0.5)
-    refusal(ValueError, "alpha must lie between 0 and 1. Got 5", alpha=5)
+    refusal(ValueError, "alpha must be between 0 and 1. Got 5", alpha=5)
     refusal(ValueError, "n_features_to_select must be a whole", n_features_to_select=0)
     refusal(ValueError, r"n_features_to_select=3 with 1 columns", n_features_to_select=3)
     refusal(ValueError, "'gini' needs classes", criterion="gini", y=[0.5, 1, 2, 3])

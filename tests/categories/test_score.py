@@ -184,11 +184,12 @@ def test_categorical_features_may_be_named_numbered_or_masked():
     ):
         assert categorical_mask(given_, names).tolist() == [bool(e) for e in expected]
     for bad, message in (
-        (["d"], r"names no column of X: \['d'\]"),
-        ([3], r"columns 0 to 2. Got \[3\]"),
-        ([1.5], "names, indices or a mask"),
-        ("all", "names, indices or a mask"),
-        ([True], "names, indices or a mask"),
+        (["d"], r"must name columns of X.*Got \['d'\]"),
+        ([3], r"indices from 0 to 2.*Got \[3\]"),
+        ([1, 1], "each once"),
+        ([1.5], "or be a mask of length 3"),
+        ("all", "must name columns of X"),
+        ([True], "a mask of length 3"),
     ):
         with pytest.raises(ValueError, match=message):
             categorical_mask(bad, names)

@@ -418,7 +418,7 @@ sites = ["A", "A", "B", "B", "C", "C"]
         ({"stop": "max_steps"}, "stop='max_steps' needs the number of steps"),
         ({"alpha": 1.5}, "alpha must be between 0 and 1. Got 1.5"),
         ({"alpha": "x"}, "alpha must be between 0 and 1"),
-        ({"fixed_features": [5]}, "fixed_features must name columns 0 to 1"),
+        ({"fixed_features": [5]}, "fixed_features must name columns of X.*from 0 to 1"),
         ({"fixed_features": [0, 0]}, "each once"),
         ({"fixed_features": ["age"]}, "fixed_features must name"),
         ({"fixed_features": [0.5]}, "fixed_features must name"),

@@ -43,7 +43,7 @@ from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import check_count, check_row_count, target_rows
+from holdtrue.validation import check_count, check_row_count, feature_names, target_rows
 
 __all__ = ["GingerSelector"]
 
@@ -233,7 +233,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         weight = whole_weights(sample_weight, len(table))
         check_row_count(labels, len(table))
         target = Target.by_rule(labels, self.target_type, weight)
-        columns = dict(zip(self._names(), columns_of(table).values(), strict=True))
+        columns = dict(zip(feature_names(self), columns_of(table).values(), strict=True))
         subjects = None if groups is None else Groups.from_column(groups, target)
         counts = self._with_kinds(Counts.from_columns(columns, target, subjects))
         self._check_groups(counts)
@@ -408,17 +408,12 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         kinds = kinds_of(self.categorical_features, counts.names, counts.kinds)
         return replace(counts, kinds=kinds)
 
-    def _names(self) -> list[str]:
-        if hasattr(self, "feature_names_in_"):
-            return [str(name) for name in self.feature_names_in_]
-        return [f"x{j}" for j in range(self.n_features_in_)]
-
     # --- pieces of fit ---
 
     def _fit_profiles(self, profiles: Mapping[str, Profile | GroupProfile]) -> None:
         """Fit without rows: the names are kept."""
         self.n_features_in_ = len(profiles)
-        if list(profiles) != self._names():  # columns of an array have no names
+        if list(profiles) != feature_names(self):  # columns of an array have no names
             self.feature_names_in_ = np.array(list(profiles), dtype=object)
         self._choose(profiles)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +26,10 @@ from holdtrue.columns.bins import readings
 from holdtrue.columns.counting import whole_weights
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import columns_of
-from holdtrue.errors import InputError, check_choice, did_you_mean, shown, speaks
+from holdtrue.errors import check_choice, speaks
 from holdtrue.path import fits_whole
 from holdtrue.sums import Counts
-from holdtrue.validation import is_number, target_rows
+from holdtrue.validation import check_columns, feature_names, target_rows
 
 __all__ = ["OneColumnClassifier"]
 
@@ -124,12 +123,14 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         )
         check_classes(counts.classes, counts.n_samples)
         kinds = kinds_of(self.categorical_features, counts.names, counts.kinds)
-        candidates = range(counts.n_features) if self.column is None else [self._place(counts)]
+        candidates = [*range(counts.n_features)]
+        if self.column is not None:
+            candidates = check_columns("column", [self.column], feature_names(self))
         profiles = list(replace(counts, kinds=kinds).profiles(self.max_bins).values())
         how = Scoring(CRITERIA[criterion], max_bins=self.max_bins, unseen=self.unseen)
         estimates = [score_column(profiles[j], how) for j in candidates]
         best = best_first(estimates)[0]
-        j = self.column_ = int(candidates[best])
+        j = self.column_ = candidates[best]
         self.score_ = estimates[best].score
         self.strength_ = float(estimates[best].estimate.strength)
         self.classes_ = np.array(counts.classes)
@@ -194,18 +195,6 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         chance = self._chances(X)
         right = self.classes_[None] == np.asarray(y)[:, None]
         return 1 - float((chance * right).sum() / len(chance))
-
-    def _place(self, counts: Counts) -> int:
-        names = [str(n) for n in getattr(self, "feature_names_in_", ())]
-        column = self.column
-        if isinstance(column, str) and column in names:
-            return names.index(column)
-        if is_number(column, numbers.Integral) and 0 <= column < counts.n_features:  # type: ignore[operator]
-            return int(column)  # type: ignore[arg-type]
-        raise InputError(
-            f"column must name a column of X or number it from 0 to "
-            f"{counts.n_features - 1}. Got {shown(column)}." + did_you_mean(column, names)
-        )
 
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Cell of each row, and the counts of cells; those of values not seen, cell -1, last."""

@@ -21,7 +21,7 @@ from holdtrue.errors import InputError, check_choice, shown
 from holdtrue.sums.group_profile import GroupProfile, GroupTable
 from holdtrue.sums.profile import B2, M2, C, Profile, ProfileTable
 from holdtrue.targets import check_class_count
-from holdtrue.validation import check_count, is_number
+from holdtrue.validation import check_columns, check_count, check_level, is_number
 
 DEFAULT_CRITERION = "log_loss"
 _SHARES = "class shares shrunk to those of all rows"
@@ -371,14 +371,13 @@ def check_scoring(
     check_choice("missing", missing, ("category", "ignore"))
     check_choice("unseen", unseen, ("uniform", "prior"))
     check_count("max_bins", max_bins, 2)
+    check_level("alpha", alpha)
     if not (is_number(min_gain_se) and 0 <= min_gain_se < math.inf):
         raise InputError(f"min_gain_se must be a number from 0 on. Got {shown(min_gain_se)}.")
     if not (is_number(min_skill) and 0 <= min_skill < 1):
         raise InputError(
             f"min_skill must be at least 0 and below 1, which is perfect. Got {shown(min_skill)}."
         )
-    if not (is_number(alpha) and 0 < alpha < 1):
-        raise InputError(f"alpha must lie between 0 and 1. Got {shown(alpha)}.")
 
 
 def check_classes(classes: tuple[Any, ...] | None, n_samples: int) -> None:
@@ -404,25 +403,6 @@ def kinds_of(given: Any, names: Sequence[str], kinds: Iterable[str]) -> tuple[st
 def categorical_mask(given: Any, names: Sequence[str]) -> np.ndarray:
     """Mask of the columns to take by value whatever their type."""
     mask = np.zeros(len(names), dtype=bool)
-    if isinstance(given, str) and given == "from_dtype":
-        return mask
-    listed = np.asarray(given)
-    if listed.dtype.kind == "b" and listed.shape == mask.shape:
-        return listed
-    if listed.dtype.kind in "iu" and listed.ndim == 1:
-        if len(listed) and not (listed.min() >= 0 and listed.max() < len(names)):
-            raise InputError(
-                f"categorical_features must name columns 0 to {len(names) - 1}. "
-                f"Got {listed.tolist()}."
-            )
-        mask[listed] = True
-        return mask
-    if listed.ndim == 1 and (listed.dtype.kind in "UO" or not len(listed)):
-        unknown = [name for name in listed.tolist() if name not in names]
-        if unknown:
-            raise InputError(f"categorical_features names no column of X: {unknown}.")
-        return np.isin(np.array(names, dtype=object), listed.astype(object))
-    raise InputError(
-        f"categorical_features must be 'from_dtype', or names, indices or a mask of "
-        f"{len(names)} columns. Got {given!r}."
-    )
+    if not (isinstance(given, str) and given == "from_dtype"):
+        mask[check_columns("categorical_features", given, names)] = True
+    return mask

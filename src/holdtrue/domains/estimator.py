@@ -33,6 +33,7 @@ from holdtrue.validation import (
     check_columns,
     check_level,
     check_weights,
+    feature_names,
     readable_names,
     unlabeled_rows,
 )
@@ -337,7 +338,9 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         """Which walks to take; what cannot be done is refused."""
         n_targets, n_features = len(sums.mean_y), sums.mean_x.shape[1]
         n = float(sums.copies.sum())
-        fixed = check_columns(self, "fixed_features", self.fixed_features)
+        fixed: list[int] = []
+        if self.fixed_features is not None:
+            fixed = check_columns("fixed_features", self.fixed_features, feature_names(self))
         stop = choose.resolved_stop(
             self.stop,
             grouped=grouped,
