@@ -126,6 +126,11 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
+def counted(n: int, noun: str) -> str:
+    """The number and the noun, such as "3 columns"."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
 def named(names: Iterable[Any], limit: int = 10) -> str:
     """Names in a message: the first few, and how many more; "none" for none."""
     texts = [repr(name) for name in names]

@@ -217,6 +217,13 @@ def refused(name: Any, given: str) -> TypeError:
     )
 
 
+def one_array(column: Any) -> Any:
+    """A chunked array as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def python_values(values: Any) -> list[Any]:
     """Values as Python objects; a missing one is None."""
     if isinstance(values, np.ndarray):

@@ -13,7 +13,7 @@ from scipy import stats
 from holdtrue.charts import Chart, Dot, Dots, number, svg
 from holdtrue.charts.axes import draw, new_axes
 from holdtrue.domains.bounds import mean_and_spread, new_domain_interval, share_interval
-from holdtrue.errors import InputError, did_you_mean, speaks
+from holdtrue.errors import InputError, counted, did_you_mean, speaks
 from holdtrue.evidence import ContestEvidence
 from holdtrue.path import SelectionPath, data_frame, skill_of
 
@@ -118,7 +118,7 @@ class Comparison:
     def reason(self) -> str:
         """Why the recommended model is recommended, in a sentence."""
         chosen, best = self.names.index(self.recommended), self.names.index(self.best)
-        what = f"{self.names[chosen]!r} ({_features(self.n_features[chosen])})"
+        what = f"{self.names[chosen]!r} ({counted(round(self.n_features[chosen]), 'feature')})"
         error = f"{self.scoring} {number(float(self.mean_errors[chosen]))}"
         where = "at a new domain" if self.is_grouped else "on new rows"
         if chosen == best:
@@ -309,7 +309,3 @@ class ComparisonDisplay:
         draw(self.comparison.chart(), ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _features(count: float) -> str:
-    return "1 feature" if round(count) == 1 else f"{round(count):,} features"

@@ -13,7 +13,7 @@ from holdtrue.compare.field import fit_with_groups
 from holdtrue.deployed.contents import slim
 from holdtrue.deployed.model import SavedModel
 from holdtrue.deployed.promise import Promise
-from holdtrue.errors import InputError, speaks
+from holdtrue.errors import InputError, counted, speaks
 from holdtrue.tables import Table, TableEncoder, open_table, rows_of
 from holdtrue.tables.column_summary import FeatureColumn, as_numbers, stored_kind
 
@@ -146,9 +146,7 @@ def saved_model(
         baseline = by_text[str(texts[np.bincount(codes, sample_weight).argmax()])]
     else:
         baseline = float(np.average(as_numbers(column), weights=sample_weight))
-    used = f"{len(columns):,} column{'s' * (len(columns) != 1)}"
-    if sources is not None:
-        used = f"{len(sources)} source{'s' * (len(sources) != 1)}"
+    used = counted(len(columns), "column") if sources is None else counted(len(sources), "source")
     return SavedModel(
         label=f"{name} {'on' if sources is None else 'with'} {used}",
         encoder=encoder or TableEncoder.from_columns(columns),

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 
 from holdtrue.domains.bounds import bound_factor, domains_needed
 from holdtrue.domains.kernel import RULES, TESTS, Domains, Walk, domain_weights
-from holdtrue.errors import InputError, check_choice
+from holdtrue.errors import InputError, check_choice, counted
 from holdtrue.progress import progress
 from holdtrue.validation import check_count
 
@@ -464,10 +464,10 @@ def _why_held_out(variant: Variant, held: _HeldOut, size: int, plan: Plan) -> st
         least = int(np.argmin(held.table(variant, None)[int(is_within), :-1] @ held.copies))
         return (
             f"the smallest size within one standard error of the least {what}, which is at "
-            f"{_steps(least)}, holding out {which} {n} domains"
+            f"{counted(least, 'step')}, holding out {which} {n} domains"
         )
     where = "" if is_within else " on held-out domains"
-    return f"the {what}{where} is least at {_steps(size)}, holding out {which} {n}"
+    return f"the {what}{where} is least at {counted(size, 'step')}, holding out {which} {n}"
 
 
 def _why_tested(walk: Walk, plan: Plan, size: int) -> str:
@@ -484,7 +484,3 @@ def _why_tested(walk: Walk, plan: Plan, size: int) -> str:
     if walk.ended:
         return "no feature is left that explains anything"
     return f"max_steps={plan.max_steps} reached"
-
-
-def _steps(count: int) -> str:
-    return f"{count} step" if count == 1 else f"{count} steps"

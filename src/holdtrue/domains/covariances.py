@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches
 
 from holdtrue.domains.base import distinct_rows
 from holdtrue.domains.kernel import Domains, Position, StoredColumns, effects, strengths
-from holdtrue.errors import InputError
+from holdtrue.errors import InputError, counted
 from holdtrue.sums import Moments
 from holdtrue.sums.moments import moments_by_code, without_rounding
 from holdtrue.validation import check_magnitude
@@ -337,7 +337,7 @@ def check_row_count(weight: np.ndarray) -> None:
         )
         raise InputError(
             f"needs at least 2 rows where every row is its own domain. "
-            f"Got {n_rows} sample{'s' if n_rows != 1 else ''}. {hint}"
+            f"Got {counted(n_rows, 'sample')}. {hint}"
         )
 
 

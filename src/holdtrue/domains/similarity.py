@@ -17,7 +17,7 @@ from holdtrue.domains import choose, kernel
 from holdtrue.domains.base import WalksDomains, working_memory
 from holdtrue.domains.covariances import RowColumns, domains_from_rows
 from holdtrue.domains.kernel import StoredColumns
-from holdtrue.errors import InputError, plain, shown, speaks
+from holdtrue.errors import InputError, counted, plain, shown, speaks
 from holdtrue.path import fits_whole
 from holdtrue.validation import check_magnitude, is_number, numeric_rows
 
@@ -166,7 +166,7 @@ class SimilarityLearner(TransformerMixin, WalksDomains, BaseEstimator):
             raise InputError(
                 f"needs at least 2 classes with 2 rows or more, since a row is never "
                 f"paired with itself. Got {len(plural)} of {len(self.classes_)} classes in "
-                f"{len(y)} sample{'s' if len(y) != 1 else ''}."
+                f"{counted(len(y), 'sample')}."
             )
         self.domains_ = self.classes_[plural]
         n = len(plural)

@@ -29,7 +29,7 @@ from holdtrue.domains.base import (
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.choose import MAX_SINGLE, N_PARTS, held_out_parts
 from holdtrue.domains.steady import PENALTIES
-from holdtrue.errors import InputError, caution, shown
+from holdtrue.errors import InputError, caution, counted, shown
 from holdtrue.evidence import PenaltyEvidence
 from holdtrue.path import SelectionPath, fits_whole
 from holdtrue.sums import Moments
@@ -147,7 +147,7 @@ class SteadyRidgeBase(DomainEstimator):
         numeric = self._reads_numbers(y, sample_weight)
         X, y, labels, weight = self._checked_rows(X, y, groups, sample_weight, y_numeric=numeric)
         if len(y) < 2:
-            raise InputError(f"needs at least 2 rows. Got {len(y)} sample{'s' * (len(y) != 1)}.")
+            raise InputError(f"needs at least 2 rows. Got {counted(len(y), 'sample')}.")
         _check_columns_fit(X, getattr(self, "feature_names_in_", None))
         classes, targets = coded_targets(y, numeric=numeric)
         if numeric:

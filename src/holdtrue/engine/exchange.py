@@ -23,7 +23,7 @@ from holdtrue.columns.bins import BinCounter, Part, rows_by_value, whole_part
 from holdtrue.columns.counting import Groups, Target, column_parts, count_column
 from holdtrue.columns.distinct import text_hashes
 from holdtrue.columns.parts import LARGE
-from holdtrue.columns.values import ORDERED, filtered, holds_numbers, value_type
+from holdtrue.columns.values import ORDERED, filtered, holds_numbers, one_array, value_type
 from holdtrue.engine import Engine
 from holdtrue.engine.table import (
     EngineTable,
@@ -147,7 +147,7 @@ def _sample(names: list[str], share: float, _: int, table: Any) -> list[np.ndarr
     """`_sort_keys` of a share of the rows of a part, evenly spread, shape (n_taken, n_columns)."""
     n_taken = min(math.ceil(share * table.num_rows), table.num_rows)
     rows = ((np.arange(n_taken) + 0.5) * (table.num_rows / n_taken)).astype(int)
-    columns = [_sort_keys(_one_array(table.column(name).take(rows))) for name in names]
+    columns = [_sort_keys(one_array(table.column(name).take(rows))) for name in names]
     return [np.column_stack(columns)]
 
 
@@ -169,12 +169,6 @@ def _sort_keys(values: Any) -> np.ndarray:
     elif pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-
-
-def _one_array(column: Any) -> Any:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 # --- counting, cutting and joining ----------------------------------------------------------------
@@ -251,7 +245,7 @@ class _Exchange(NamedTuple):
 
 def _pieces(column: _Column, rows: Any, target: Target, n_cuts: int) -> list[_Piece]:
     """Pieces of a column of a part of the table."""
-    values, table = _one_array(rows), target.codes
+    values, table = one_array(rows), target.codes
     times = None  # rows of each value, if not 1
     if not _mostly_differ(values):
         values, table = count_column(column.name, rows, target)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.spatial import KDTree
 
+from holdtrue.errors import counted
 from holdtrue.model_size.average import Average
 from holdtrue.model_size.bases import Rows, fences, quantiles
 
@@ -59,7 +60,7 @@ def wild_inputs(rows: Rows, names: list[str], *, held: bool) -> list[str]:
                 "them, take the logarithm, or pass basis='auto'."
             )
             cautions.append(
-                f"{_values(wild.sum())} of {name!r} far outside the others, such as "
+                f"{counted(wild.sum(), 'value')} of {name!r} far outside the others, such as "
                 f"{value:g} where nearly all lie between {column[~wild].min():g} and "
                 f"{column[~wild].max():g}. {done}"
             )
@@ -69,8 +70,9 @@ def wild_inputs(rows: Rows, names: list[str], *, held: bool) -> list[str]:
 def wild_targets(y: np.ndarray) -> str:
     """A caution where the fit follows wild targets, whose values are given."""
     return (
-        f"{_values(len(y))} of y far from what the others say, such as {y[np.abs(y).argmax()]:g}. "
-        "Squared error follows such values: check them, leave them out, or take the logarithm of y."
+        f"{counted(len(y), 'value')} of y far from what the others say, such as "
+        f"{y[np.abs(y).argmax()]:g}. Squared error follows such values: check them, leave them "
+        "out, or take the logarithm of y."
     )
 
 
@@ -78,15 +80,11 @@ def targets_aside(places: np.ndarray, y: np.ndarray) -> str:
     """A caution that rows were set aside, with their places and targets."""
     shown = ", ".join(f"{value:g} in row {place}" for place, value in zip(places, y, strict=True))
     return (
-        f"{_values(len(y))} of y set aside, more than three times the range of the others away "
-        f"from them: {shown} (the first row is 0). Predictions, criteria and new_error_ are those "
-        "of the other rows. Check such values. If they are real, take the logarithm of y, or pass "
-        "predict='chosen', which follows them."
+        f"{counted(len(y), 'value')} of y set aside, more than three times the range of the others "
+        f"away from them: {shown} (the first row is 0). Predictions, criteria and new_error_ are "
+        "those of the other rows. Check such values. If they are real, take the logarithm of y, or "
+        "pass predict='chosen', which follows them."
     )
-
-
-def _values(count: int) -> str:
-    return "1 value" if count == 1 else f"{count} values"
 
 
 # --- targets far from what the other rows say, and when they are set aside ---

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from holdtrue.charts import Dot, Dots, Lines, Series
 from holdtrue.charts.axes import draw, new_axes
-from holdtrue.errors import InputError, speaks
+from holdtrue.errors import InputError, counted, speaks
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size.table import UNITS, agreement
 from holdtrue.path import Display, SelectionPath
@@ -78,7 +78,7 @@ def curve_chart(
     """
     grid = np.linspace(x.min(), x.max(), 200)
     curve = predict(grid[:, None])
-    label = "1 term" if size == 1 else f"{size} terms"
+    label = counted(size, "term")
     shown = f"a curve of {label}"
     low = high = ()
     if isinstance(curve, tuple):

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.errors import InputError, caution, check_choice, shown, speaks
+from holdtrue.errors import InputError, caution, check_choice, counted, shown, speaks
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size import bases, cautions, kernel
 from holdtrue.model_size.average import average_curves, look_elsewhere
@@ -447,7 +447,7 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         if without is None or not cautions.beyond_doubt(rows, alone, average, without):
             return False
         self.__dict__.update(vars(others))
-        clause = f"{alone.sum()} wild target{'s' if alone.sum() > 1 else ''} set aside"
+        clause = f"{counted(alone.sum(), 'wild target')} set aside"
         self.path_ = replace(self.path_, reason=f"{self.path_.reason}; {clause}")
         return True
 
@@ -531,7 +531,7 @@ def _largest_size(max_terms: int | None, rows: bases.Rows) -> int:
         )
         raise InputError(
             f"needs at least {_MIN_ROWS} rows to tell one size from another. "
-            f"Got {n_rows} sample{'s' if n_rows != 1 else ''}. {hint}"
+            f"Got {counted(n_rows, 'sample')}. {hint}"
         )
     # As many terms as different rows fit them all exactly, however often each is repeated.
     different = len(np.unique(np.column_stack([rows.X, rows.y]), axis=0))

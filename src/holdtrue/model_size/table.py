@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 
+from holdtrue.errors import counted
 from holdtrue.model_size import kernel
 
 CRITERIA = (
@@ -51,12 +52,12 @@ def reason_of(
     if fit.rss[1] == 0:
         parts = ["the target is constant, so one term fits it exactly"]
     else:
-        parts = [f"{criterion} is least at {_count(choices[criterion])} of {n_sizes}"]
+        parts = [f"{criterion} is least at {counted(choices[criterion], 'term')} of {n_sizes}"]
         parts.append(agreement(choices))
         dropped = n_columns - n_sizes
         if dropped:
             were = "was" if dropped == 1 else "were"
-            parts.append(f"{_count(dropped)} depended on earlier ones and {were} left out")
+            parts.append(f"{counted(dropped, 'term')} depended on earlier ones and {were} left out")
     shown = sorted((-weight, name) for name, weight in weights.items() if weight >= 0.005)
     if averaged:
         bases = "; ".join(f"{name} {-weight:.0%}" for weight, name in shown)
@@ -73,10 +74,6 @@ def reason_of(
     if grouped:
         parts.append("new data are new groups")
     return "; ".join(parts)
-
-
-def _count(count: int) -> str:
-    return f"{count} term" if count == 1 else f"{count} terms"
 
 
 def empty_score(name: str, fit: kernel.NestedFit) -> float:

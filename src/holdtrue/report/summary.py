@@ -199,11 +199,6 @@ def capitalised(clause: str) -> str:
     return clause[:1].upper() + clause[1:]
 
 
-def counted(n: int, noun: str) -> str:
-    """The number and the noun, such as "3 columns"."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
-
-
 def an(noun: str) -> str:
     """The noun with its article: "a site", "an id", "a user"."""
     sounds = noun.lower()

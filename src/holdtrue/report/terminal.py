@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdtrue.charts import printable
+from holdtrue.errors import counted
 from holdtrue.report.render import cell, numeric_columns
 from holdtrue.report.summary import Summary
 
@@ -50,7 +51,7 @@ def show(
         console.print(_text(f"and {left:,} more ({where})", "dim"))
     cut = len(summary.table.brief) - len(widths)
     if cut:
-        more = f"{cut} more column{'s' if cut > 1 else ''} in a wider terminal"
+        more = f"{counted(cut, 'more column')} in a wider terminal"
         console.print(_text(f"{more} ({whole or '--csv'})", "dim"))
     if summary.wary:
         console.print()

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.errors import InputError, shown, speaks
+from holdtrue.errors import InputError, counted, shown, speaks
 from holdtrue.path import ShowsPath
 from holdtrue.sources.candidates import Candidates
 from holdtrue.sources.choose import Task
@@ -64,11 +64,8 @@ class SourceEstimator(ShowsPath, BaseEstimator):
         weight = check_weights(sample_weight, X.shape[0])
         used = weight > 0
         if used.sum() < 2:
-            count = int(used.sum())
-            raise InputError(
-                f"needs at least 2 rows. Got {count} sample"
-                f"{'s' if count != 1 else ''}{' of positive weight' * (len(used) > 1)}."
-            )
+            known = counted(used.sum(), "sample") + " of positive weight" * (len(used) > 1)
+            raise InputError(f"needs at least 2 rows. Got {known}.")
         codes = None if groups is None else _group_codes(groups, used)
         self._pool = _pool_of(self.sources)
         names = getattr(self, "feature_names_in_", None)

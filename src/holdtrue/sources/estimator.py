@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from holdtrue.errors import InputError, caution, speaks
+from holdtrue.errors import InputError, caution, counted, speaks
 from holdtrue.evidence import SourceEvidence
 from holdtrue.path import SelectionPath, fits_whole, skill_of
 from holdtrue.sources import bounds
@@ -213,11 +213,12 @@ class _GreedyTL(SourceEstimator):
             if sharing > 0:
                 reason += f"; {sharing} more equal one of them on these rows and share its weight"
         if candidates.on.skipped:
-            reason += f"; {_count(len(candidates.on.skipped))} failed"
+            reason += f"; {counted(len(candidates.on.skipped), 'source')} failed"
         if stuck := candidates.on.constant():
             names = ", ".join(repr(self.source_names_[i]) for i in stuck[:3])
             more = ", ..." if len(stuck) > 3 else ""
-            reason += f"; {_count(len(stuck))} gave one score in every row: {names}{more}"
+            reason += f"; {counted(len(stuck), 'source')} gave one score in every row: "
+            reason += f"{names}{more}"
         return reason
 
 
@@ -498,7 +499,3 @@ class GreedyTLRegressor(RegressorMixin, _GreedyTL):
     def predict(self, X: Any) -> np.ndarray:
         """Predictions for X, shape (n_samples,); float32 for float32."""
         return self._decisions(X)[:, 0]
-
-
-def _count(count: int) -> str:
-    return "1 source" if count == 1 else f"{count} sources"

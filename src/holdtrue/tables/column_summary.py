@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdtrue.columns.counting import label_order
-from holdtrue.columns.values import holds_numbers, python_values
+from holdtrue.columns.values import holds_numbers, one_array, python_values
 from holdtrue.errors import InputError, check_choice
 from holdtrue.records import Record
-from holdtrue.tables.source import one_array
 from holdtrue.tables.table import Table
 from holdtrue.targets import TARGET_TYPES, TargetKind, check_class_count, target_kind
 from holdtrue.validation import check_count

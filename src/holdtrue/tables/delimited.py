@@ -17,10 +17,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from holdtrue.errors import InputError, first_line
+from holdtrue.columns.values import one_array
+from holdtrue.errors import InputError, counted, first_line
 from holdtrue.tables import text_types
 from holdtrue.tables.files import check_same_columns
-from holdtrue.tables.source import Spill, one_array
+from holdtrue.tables.source import Spill
 from holdtrue.tables.text import BLOCK, Block, TextFile
 
 # Changes of kind after which the values that were kept can still be used.
@@ -167,9 +168,9 @@ class Delimited:
             for line, fields in file.records(block, self.separator):
                 if len(fields) != n_columns:
                     raise InputError(
-                        f"line {line:,} of {file.path.name} has {len(fields)} "
-                        f"field{'s' if len(fields) != 1 else ''}, expected {n_columns} as in the "
-                        f"header. Got {self.separator.join(fields)[:60]!r}. Mend the line, or put "
+                        f"line {line:,} of {file.path.name} has "
+                        f"{counted(len(fields), 'field')}, expected {n_columns} as in the header. "
+                        f"Got {self.separator.join(fields)[:60]!r}. Mend the line, or put "
                         "quotes around a field that holds the separator."
                     ) from error
             raise InputError(

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from holdtrue.columns.values import columns_of, is_plain, missing_objects, refused
+from holdtrue.columns.values import columns_of, is_plain, missing_objects, one_array, refused
 from holdtrue.errors import InputError
 
 WIDE = 256  # columns of a part from which it stays open
@@ -74,13 +74,6 @@ def as_text(name: str, column: np.ndarray) -> Any:
     missing = missing_objects(column)
     pairs = zip(column, missing, strict=True)
     return pa.array([None if gone else str(value) for value, gone in pairs], pa.string())
-
-
-def one_array(column: Any) -> Any:
-    """A chunked array as one array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 class Frame:

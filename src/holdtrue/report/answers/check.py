@@ -10,8 +10,9 @@ import numpy as np
 from holdtrue.charts import Dot, Dots, number
 from holdtrue.deployed import Promise
 from holdtrue.deployed.model import Measured
+from holdtrue.errors import counted
 from holdtrue.path import SelectionPath
-from holdtrue.report.summary import Summary, Table, counted, table_skill
+from holdtrue.report.summary import Summary, Table, table_skill
 
 _MOST_DRAWN = 40  # groups
 _ALL = "all rows"

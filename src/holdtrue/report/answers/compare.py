@@ -9,9 +9,10 @@ import numpy as np
 
 from holdtrue.charts import Chart, Heat, number
 from holdtrue.compare.comparison import contest_chart
+from holdtrue.errors import counted
 from holdtrue.evidence import ContestEvidence, natural_order
 from holdtrue.path import SelectionPath
-from holdtrue.report.summary import Summary, Table, an, counted
+from holdtrue.report.summary import Summary, Table, an
 
 _FEW_DOMAINS = 6
 _MOST_DRAWN = 60  # domains

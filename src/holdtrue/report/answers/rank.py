@@ -9,6 +9,7 @@ import numpy as np
 from holdtrue.categories.display import ranking_chart, shape_chart
 from holdtrue.categories.ranking import like_groups, short_verdict
 from holdtrue.charts import number
+from holdtrue.errors import counted
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath, skill_of
 from holdtrue.report.summary import (
@@ -16,7 +17,6 @@ from holdtrue.report.summary import (
     Table,
     an,
     capitalised,
-    counted,
     itemised,
     listed,
     skill_words,

@@ -10,13 +10,13 @@ import numpy as np
 from holdtrue.charts import number
 from holdtrue.compare.comparison import contest_chart
 from holdtrue.domains.display import effects_chart, errors_chart, strongest_effects, t_chart
+from holdtrue.errors import counted
 from holdtrue.evidence import ContestEvidence, DomainEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.summary import (
     Summary,
     Table,
     an,
-    counted,
     itemised,
     listed,
     skill_words,

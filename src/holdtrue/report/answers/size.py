@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from holdtrue.charts import Chart, number
+from holdtrue.errors import counted
 from holdtrue.evidence import SizeEvidence
 from holdtrue.model_size.display import choices_chart, criteria_chart, curve_chart
 from holdtrue.model_size.table import UNITS, agreement
@@ -16,7 +17,6 @@ from holdtrue.report.summary import (
     Summary,
     Table,
     capitalised,
-    counted,
     listed,
     skill_words,
     table_skill,

@@ -9,9 +9,17 @@ from dataclasses import replace
 import numpy as np
 
 from holdtrue.charts import number
+from holdtrue.errors import counted
 from holdtrue.evidence import SourceEvidence
 from holdtrue.path import SelectionPath
-from holdtrue.report.summary import Summary, Table, counted, listed, skill_words, step_columns, verb
+from holdtrue.report.summary import (
+    Summary,
+    Table,
+    listed,
+    skill_words,
+    step_columns,
+    verb,
+)
 from holdtrue.sources.display import strongest_weights, weights_chart
 
 _MANY = 10
