@@ -24,8 +24,14 @@ from sklearn.utils.validation import check_is_fitted
 from holdtrue.compare.comparison import Comparison
 from holdtrue.compare.contest import held_out_parts
 from holdtrue.compare.field import NULL, Rows, features_used, named_models, null_model
-from holdtrue.compare.judge import Judge, calibrated, judged_units
-from holdtrue.compare.left_out import fit_without, left_out_outputs, raw_output
+from holdtrue.compare.left_out import (
+    Judge,
+    calibrated,
+    fit_without,
+    judged_units,
+    left_out_outputs,
+    raw_output,
+)
 from holdtrue.domains.base import ONE_SIDED_ERRORS, SINGLE_ROWS, missing_classes
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.errors import InputError, caution, shown, speaks

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -26,9 +25,9 @@ from holdtrue.compare.field import (
     NULL,
     Rows,
     features_used,
-    fit_with_groups,
     named_models,
     null_model,
+    timed_fit,
 )
 from holdtrue.domains.base import SINGLE_ROWS
 from holdtrue.errors import (
@@ -336,14 +335,7 @@ def _judged(
     name: str, model: Any, rows: Rows, part: tuple[np.ndarray, np.ndarray], loss: Loss
 ) -> _Judged:
     train, test = rows.take(part[0]), rows.take(part[1])
-    if loss.is_classes and (train.y == train.y[0]).all():
-        # One class is left, which few models fit: it is what they would predict.
-        model = null_model(is_classes=True)
-    start = time.perf_counter()
-    fitted = fit_with_groups(
-        model, train.X, train.y, train.groups, name, train.weight, scored=False
-    )
-    seconds = time.perf_counter() - start
+    fitted, seconds = timed_fit(name, model, train, is_classes=loss.is_classes)
     units, codes = np.unique(test.unit, return_inverse=True)
     if loss.scorer is None:
         row_losses = loss.rows(test.y, fitted.predict(test.X))

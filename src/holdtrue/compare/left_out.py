@@ -1,13 +1,14 @@
-"""Models fitted without parts of the rows, and what they predict for these parts."""
+"""Models fitted without parts of the rows: what they predict for these, and their errors there."""
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
-from holdtrue.compare.field import Rows, fit_with_groups
+from holdtrue.compare.field import Rows, timed_fit
+from holdtrue.domains.base import distinct_rows
 
 
 class Fit(NamedTuple):
@@ -28,36 +29,30 @@ def fit_without(
 ) -> Fit:
     """The model fitted without these parts, and its outputs for them."""
     train = rows.take(np.flatnonzero(~np.isin(part_of_row, left_out)))
-    tests = {k: rows.take(np.flatnonzero(part_of_row == k)) for k in left_out}
-    if classes is not None and (train.y == train.y[0]).all():
-        # One class is left, which few models fit: it is what they would predict.
-        has_shares = hasattr(model, "predict_proba")
-        sure = {k: np.ones((len(test.y), 1)) for k, test in tests.items()}
-        return Fit(
-            None,
-            0.0,
-            {k: _placed(one, train.y[:1], classes, has_shares) for k, one in sure.items()},
-        )
-    start = time.perf_counter()
-    fitted = fit_with_groups(
-        model, train.X, train.y, train.groups, name, train.weight, scored=not left_out
+    fitted, seconds = timed_fit(
+        name, model, train, is_classes=classes is not None, scored=not left_out
     )
-    seconds = time.perf_counter() - start
-    outputs = {k: raw_output(fitted, test.X, classes) for k, test in tests.items()}
+    tests = {k: rows.take(np.flatnonzero(part_of_row == k)).X for k in left_out}
+    has_shares = hasattr(model, "predict_proba")
+    outputs = {k: raw_output(fitted, X, classes, has_shares) for k, X in tests.items()}
     return Fit(None if left_out else fitted, seconds, outputs)
 
 
-def raw_output(model: Any, X: Any, classes: np.ndarray | None) -> np.ndarray:
+def raw_output(
+    model: Any, X: Any, classes: np.ndarray | None, as_shares: bool | None = None
+) -> np.ndarray:
     """Predictions of shape (n_rows, 1); shares (n_rows, n_classes); or decisions.
 
-    Decisions have a column for each class, but one alone for two classes.
+    Decisions have a column for each class, but one alone for two classes. ``as_shares`` says which
+    of both is wanted; by default what the model has.
     """
     if classes is None:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(-1, 1)
     has_shares = hasattr(model, "predict_proba")
     output = np.asarray(model.predict_proba(X) if has_shares else model.decision_function(X))
     output = output.astype(np.float64).reshape(len(output), -1)
-    return _placed(output, model.classes_, classes, has_shares)
+    as_shares = has_shares if as_shares is None else as_shares
+    return _placed(output, model.classes_, classes, as_shares)
 
 
 def _placed(
@@ -93,3 +88,77 @@ def left_out_outputs(
     for j, output in outputs.items():
         whole[parts == j] = output
     return whole
+
+
+# --- errors, and decisions as shares of the classes ---
+
+
+class Judge:
+    """Errors of outputs: the squared error of a number, or of the shares of the classes.
+
+    Parameters
+    ----------
+    rows : Rows
+    targets : ndarray of shape (n_rows, n_outputs)
+    """
+
+    def __init__(self, rows: Rows, targets: np.ndarray):
+        self.rows, self.targets = rows, targets
+        self._weight = np.ones(len(targets)) if rows.weight is None else rows.weight
+        self._unit = rows.unit
+        # A domain counts once, a row as often as it is repeated.
+        counts = np.bincount(self._unit, self._weight)
+        self.unit_weights = counts if rows.groups is None else np.ones(len(counts))
+
+    def unit_errors(self, predicted: np.ndarray, at: Any = slice(None)) -> np.ndarray:
+        """Mean squared error in each unit, shape (n_units,); of the rows ``at`` alone if given."""
+        row_errors = ((self.targets[at] - predicted) ** 2).sum(axis=1)
+        unit, weight = self._unit[at], self._weight[at]
+        n_units = len(self.unit_weights)
+        with np.errstate(invalid="ignore"):  # nan where a unit has none of the rows
+            return np.bincount(unit, weight * row_errors, n_units) / np.bincount(
+                unit, weight, n_units
+            )
+
+    def mean(self, errors: np.ndarray) -> float:
+        """Mean over the units that have an error."""
+        known = ~np.isnan(errors)
+        return float(np.average(errors[known], weights=self.unit_weights[known]))
+
+    def calibration(self, held_out: np.ndarray) -> Any:
+        """Logistic regression of left-out decisions; None if they are shares, or numbers.
+
+        Where each domain has one class, a fit without the domain leans to the others: decisions
+        rank the wrong way at left-out domains only. The shares of the classes are all that is kept.
+        """
+        n_outputs = self.targets.shape[1]
+        if n_outputs == 1 or (
+            held_out.shape[1] == n_outputs and np.allclose(held_out.sum(axis=1), 1)
+        ):
+            return None
+        logistic = LogisticRegression(C=100.0, max_iter=1000)
+        codes, weight = self.targets.argmax(axis=1), self.rows.weight
+        logistic.fit(held_out, codes, sample_weight=weight)
+        if np.trace(logistic.coef_) <= 0:
+            logistic.fit(np.zeros_like(held_out), codes, sample_weight=weight)
+        return logistic
+
+
+def calibrated(output: np.ndarray, calibration: Any) -> np.ndarray:
+    """Output as it is, or decisions as shares by `Judge.calibration`."""
+    return output if calibration is None else calibration.predict_proba(output)
+
+
+def judged_units(rows: Rows) -> np.ndarray:
+    """Domain of each row, from 0; without groups each distinct row."""
+    if rows.groups is not None:
+        return np.unique(rows.groups, return_inverse=True)[1]
+    X, is_frame = rows.X, hasattr(rows.X, "columns")
+    columns = [rows.y, *([np.asarray(X[name]) for name in X.columns] if is_frame else X.T)]
+    numbers = [
+        column
+        if column.dtype.kind in "fiub"
+        else np.unique(column.astype(str), return_inverse=True)[1]
+        for column in columns
+    ]
+    return distinct_rows(*numbers)
