@@ -632,26 +632,6 @@ def unfitted_bases(
     return candidates
 
 
-def fitted_bases(
-    basis: Any,
-    interval: Any,
-    input_names: list[str],
-    rows: Rows,
-    max_terms: int,
-    *,
-    averaged: bool,
-    widened: bool,
-) -> dict[str, Basis]:
-    """The `unfitted_bases` fitted to the rows, without those that repeat another.
-
-    ``widened``: an average may have more terms than the path, which has ``max_terms``.
-    """
-    bases = unfitted_bases(basis, interval, input_names, averaged=averaged)
-    for each in bases.values():
-        each.fit(rows, each.wide(rows.X.shape[1], max_terms) if widened else max_terms)
-    return {name: each for name, each in bases.items() if not each.repeats}
-
-
 def constant_basis(rows: Rows) -> Basis:
     """Fitted basis of the constant alone."""
     basis = ColumnBasis(np.arange(0), []).fit(rows, 1)

@@ -286,10 +286,11 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
         grouped: bool,
     ) -> None:
         averaged = vars(self)["predict"] == "average"
-        fitted = bases.fitted_bases(
-            self.basis, self.interval, feature_names(self), rows, max_terms, averaged=averaged,
-            widened=averaged and self.max_terms is None,
-        )  # fmt: skip
+        names = feature_names(self)
+        fitted = bases.unfitted_bases(self.basis, self.interval, names, averaged=averaged)
+        for each in fitted.values():
+            may_widen = averaged and self.max_terms is None  # beyond the terms of the path
+            each.fit(rows, each.wide(rows.X.shape[1], max_terms) if may_widen else max_terms)
         candidates = look_elsewhere(fitted, rows, rng, averaged=averaged)
         average = None
         (name, *others) = candidates

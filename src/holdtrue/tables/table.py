@@ -305,15 +305,11 @@ def _has_value(column: Any) -> np.ndarray:
 
 
 def _hash_file(path: Path) -> tuple[str, str]:
-    digest = hashlib.sha256()
     size = path.stat().st_size
     with path.open("rb") as file:
         if size <= WHOLE:
-            while chunk := file.read(_END):
-                digest.update(chunk)
-            return digest.hexdigest(), f"its {size:,} bytes"
-        digest.update(str(size).encode())
-        digest.update(file.read(_END))
+            return hashlib.file_digest(file, "sha256").hexdigest(), f"its {size:,} bytes"
+        digest = hashlib.sha256(str(size).encode() + file.read(_END))
         file.seek(-_END, 2)
         digest.update(file.read(_END))
     return digest.hexdigest(), f"its size, {size:,} bytes, and its first and last {_END >> 20} MB"
