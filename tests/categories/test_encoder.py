@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    TimeSeriesSplit,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -389,6 +394,23 @@ def test_weights_are_repetitions_out_of_fold():
     weighted = encoder.fit_transform(X, y, sample_weight=weight, groups=groups)
     plain = encoder.fit_transform(X.iloc[repeated], y[repeated], groups=groups[repeated])
     np.testing.assert_allclose(weighted[repeated], plain, rtol=1e-9)
+
+
+def test_a_group_of_weight_0_changes_nothing_wherever_its_rows_are():
+    X, targets = customers(120)
+    y, fold = targets["two"], np.arange(120) % 3
+    groups = np.char.add("g", (3 * (np.arange(120) % 15 // 3) + fold).astype(str)).astype(object)
+    groups[:12] = "odd"
+    weight = np.where(groups == "odd", 0, 1)
+    used = weight > 0
+    whole, rest = (
+        GingerEncoder(cv=[(np.flatnonzero(f != k), np.flatnonzero(f == k)) for k in range(3)])
+        for f in (fold, fold[used])
+    )
+    weighted = whole.fit_transform(X, y, groups=groups, sample_weight=weight)
+    alone = rest.fit_transform(X[used], y[used], groups=groups[used])
+    np.testing.assert_array_equal(weighted[used], alone)
+    np.testing.assert_array_equal(whole.scores_, rest.scores_)
 
 
 def test_a_row_of_weight_0_changes_nothing_and_is_encoded_by_all_rows():

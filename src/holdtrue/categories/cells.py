@@ -21,6 +21,7 @@ from holdtrue.categories.score import categorical_mask, check_classes
 from holdtrue.categories.tree import WORTH_COMPILING, Sample, cell_type
 from holdtrue.columns.bins import Reading, readings
 from holdtrue.columns.counting import (
+    Groups,
     Target,
     check_group_count,
     label_order,
@@ -37,7 +38,7 @@ from holdtrue.columns.values import (
     python_values,
 )
 from holdtrue.errors import InputError
-from holdtrue.validation import check_groups, check_row_count, mixed_rows, target_rows
+from holdtrue.validation import check_row_count, mixed_rows, target_rows
 
 _BLOCK = 1 << 13
 _COPIED = 1 << 10
@@ -413,12 +414,15 @@ def read_groups(groups: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
     """Group of each row with a positive weight, from 0; None for None, and for a group per row."""
     if groups is None:
         return None
-    labels = check_groups(groups, len(target_rows(y)))
-    weight = whole_weights(sample_weight, len(labels))
-    names, codes = np.unique(labels if weight is None else labels[weight > 0], return_inverse=True)
-    check_group_count(names)
-    n_units = len(labels) if weight is None else int(weight.sum())
-    return None if len(names) == n_units else np.asarray(codes.ravel())
+    n_rows = len(target_rows(y))
+    weight = whole_weights(sample_weight, n_rows)
+    everything = Target(np.zeros(n_rows, dtype=np.uint8), (0,), weight)
+    labels, codes, _ = Groups.from_column(groups, everything)
+    check_group_count(labels)
+    if len(labels) == everything.n_samples:
+        return None
+    codes = np.argsort(label_order(python_values(labels)))[codes]  # in the order of the labels
+    return codes if weight is None else codes[weight > 0]
 
 
 class Unit(NamedTuple):

@@ -40,14 +40,14 @@ from holdtrue.categories.score import (
     looks_like_group,
 )
 from holdtrue.columns.bins import present_values, whole_part
-from holdtrue.columns.counting import Target, check_group_count, whole_weights
+from holdtrue.columns.counting import Groups, Target, check_group_count, whole_weights
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.values import array_column, column_kind, columns_of
+from holdtrue.columns.values import column_kind, columns_of
 from holdtrue.errors import InputError, caution, check_choice, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Profile
-from holdtrue.targets import TARGET_TYPES, target_kind
-from holdtrue.validation import check_count, check_flags, check_groups, check_row_count, target_rows
+from holdtrue.targets import TARGET_TYPES
+from holdtrue.validation import check_count, check_flags, check_row_count, target_rows
 
 __all__ = ["GingerEncoder"]
 
@@ -329,8 +329,8 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         n_rows = len(next(iter(table.values())))
         check_row_count(labels, n_rows)
         weight = whole_weights(sample_weight, n_rows)
-        is_numeric = target_kind(labels, self.target_type, weight).is_numeric
-        target = Target.from_column(labels, is_numeric, weight)
+        target = Target.by_rule(labels, self.target_type, weight)
+        is_numeric = target.classes is None
         check_classes(target.classes, target.n_samples)
         self._settings = Settings(
             "squared_error" if is_numeric else self.criterion,
@@ -338,7 +338,11 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             self._output(is_numeric),
             bool(self.average),
         )
-        group = None if groups is None else _group_codes(groups, target)
+        group = None
+        if groups is not None:
+            subjects = Groups.from_column(groups, target)
+            check_group_count(subjects.labels)
+            group = subjects.codes
         self.target_type_ = "numeric" if is_numeric else "classes"
         self.classes_ = (
             None if target.classes is None else np.array(target.classes, dtype=labels.dtype)
@@ -480,12 +484,3 @@ def _looks_like_group(counted: Counted, target: Target) -> bool:
     part = whole_part("category", *present_values(counted.values, counted.total))
     profile = Profile.from_parts("category", [part], target.n_samples, target.classes)
     return looks_like_group(profile)
-
-
-def _group_codes(groups: Any, target: Target) -> np.ndarray:
-    """Codes of the groups; refuses fewer than two with a weight."""
-    labels = check_groups(groups, len(target.codes))
-    values, codes = distinct("groups", array_column(labels))
-    used = np.unique(codes if target.weight is None else codes[target.weight > 0])
-    check_group_count(values.take(used))
-    return codes

@@ -60,8 +60,8 @@ class Folds(NamedTuple):
     """The fold of every row."""
 
     fold: np.ndarray  # shape (n_rows,)
-    # Where folds are dealt, rows that count nowhere (weight 0) have one of their own, the last:
-    # nothing is left out for them
+    # Where rows are dealt one by one, those of weight 0 have a fold of their own, the last: nothing
+    # is left out for them
     n_folds: int
 
 
@@ -107,13 +107,15 @@ def folds_of(
             "one test part."
         )
     if group is not None:
+        counts = slice(None) if target.weight is None else target.weight > 0
         fold_of_group = np.zeros(int(group.max()) + 1, dtype=np.int32)
-        fold_of_group[group] = fold
-        if (fold_of_group[group] != fold).any():
+        fold_of_group[group[counts]] = fold[counts]
+        if (fold_of_group[group] != fold)[counts].any():
             raise InputError(
                 "the rows of a group must be in one test part of cv. Got a group in several. Pass "
                 "a number of folds, or a splitter such as GroupKFold."
             )
+        fold = fold_of_group[group]
     return Folds(fold, n_folds)
 
 
