@@ -262,23 +262,9 @@ class TreeDisplay:
 
     @classmethod
     @speaks
-    def from_estimator(
-        cls, estimator: Any, *, max_depth: int | None = 3, max_children: int = 12, ax: Any = None
-    ) -> TreeDisplay:
-        """Draw the tree of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : GingerTreeClassifier or GingerTreeRegressor
-            Fitted.
-        max_depth, max_children, ax
-            As in `plot`.
-
-        Returns
-        -------
-        display : TreeDisplay
-        """
-        return cls(estimator.to_dict()).plot(max_depth=max_depth, max_children=max_children, ax=ax)
+    def from_estimator(cls, estimator: Any, **options: Any) -> TreeDisplay:
+        """Draw the tree of a fitted estimator; options are those of `plot`."""
+        return cls(estimator.to_dict()).plot(**options)
 
     @speaks
     def plot(

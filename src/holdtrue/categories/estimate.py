@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -200,21 +201,18 @@ def column_evidence(
     """
 
     def each(field: str) -> np.ndarray:
-        return np.array([getattr(column, field) for column in estimates])
-
-    def losses(field: str) -> np.ndarray:
-        return np.array([getattr(column.estimate, field) for column in estimates], dtype=float)
+        return np.array(list(map(attrgetter(field), estimates)))
 
     intervals, gains = each("interval").reshape(-1, 2), each("gain_interval").reshape(-1, 2)
     return ColumnEvidence(
         names=tuple(names),
         kinds=tuple(column.kind for column in estimates),
         read_as=tuple(column.read_as for column in estimates),
-        scores=each("score"),
-        standard_errors=losses("standard_error"),
+        scores=each("estimate.score"),
+        standard_errors=each("estimate.standard_error"),
         low=intervals[:, 0],
         high=intervals[:, 1],
-        no_column=each("no_column"),
+        no_column=each("estimate.no_column"),
         gain_low=gains[:, 0],
         gain_high=gains[:, 1],
         coverage=each("coverage"),
@@ -223,10 +221,10 @@ def column_evidence(
         predicts=each("beats_no_column"),
         verdicts=tuple(column.verdict for column in estimates),
         in_sample=estimates[0].in_sample,
-        share_wrong=losses("wrong"),
-        no_column_wrong=losses("no_column_wrong"),
-        strengths=losses("strength"),
-        group_like=each("is_group_like").astype(bool),
+        share_wrong=each("estimate.wrong"),
+        no_column_wrong=each("estimate.no_column_wrong"),
+        strengths=each("estimate.strength"),
+        group_like=each("is_group_like"),
         predictor=predictor,
         new_data=estimates[0].new_data,
         shapes=shapes,

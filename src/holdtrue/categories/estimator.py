@@ -38,7 +38,6 @@ from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import columns_of
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, InputTypeError, caution, check_choice, shown, speaks
-from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
@@ -226,7 +225,6 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 sample_weight=sample_weight,
             )
             self._fit_profiles(dict(zip(names, profiles, strict=True)))
-            self._warn()
             return self
         labels = target_rows(y)
         table = read_rows(self, X, reset=True)
@@ -241,7 +239,6 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         if self.mode == "forward":
             ways = column_ways(columns, counts.kinds, target, self.max_bins)
         self._choose(counts.profiles(self.max_bins), ways, target if ways else None)
-        self._warn()
         return self
 
     @fits_whole
@@ -276,7 +273,6 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             raise InputError("the profiles must be of one target. Got several, or no column.")
         self._check_target(next(iter(profiles.values())))
         self._fit_profiles(profiles)
-        self._warn()
         return self
 
     @speaks
@@ -423,7 +419,10 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         ways: Sequence[Way] = (),
         rows: Target | None = None,
     ) -> None:
-        """Score the profiles and choose; with rows, given the columns already chosen."""
+        """Score the profiles and choose; with rows, given the columns already chosen.
+
+        Warns of groups that were not given, and of an empty selection.
+        """
         names, n_columns = list(profiles), len(profiles)
         first = next(iter(profiles.values()))
         check_classes(first.classes, first.n_samples)
@@ -449,12 +448,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         self.n_bins_ = np.array([column.n_bins for column in estimates])
         self.support_ = self.path_.support(n_columns)
         self.ranking_ = self.path_.ranking(n_columns)
-
-    def _warn(self) -> None:
-        """Warn of groups that were not given, and of an empty selection; two calls below fit."""
-        evidence = self.path_.evidence
-        assert isinstance(evidence, ColumnEvidence)
-        alike = [n for n, one in zip(evidence.names, evidence.group_like, strict=True) if one]
+        alike = [name for name, one in zip(names, estimates, strict=True) if one.is_group_like]
         warn_of_groups("GingerSelector", alike, by_name=False)
         if not self.path_.chosen_size:
             caution(

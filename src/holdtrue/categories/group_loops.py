@@ -127,7 +127,7 @@ def grid_log_sums(
     inverse: np.ndarray,
     terms: tuple[int, ...],
 ) -> Any:
-    """The same of counts of all values, classes and groups: few values, each in many groups.
+    """The sums of `log_sums`, from a dense table of counts: few values, each in many groups.
 
     Cells of a value and class with the same count have the same rest.
 

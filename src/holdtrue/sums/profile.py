@@ -82,14 +82,14 @@ class Profile:
         or ``"empty"``.
     classes : tuple or None
         The classes in order; None with a numeric target.
-    rows : ndarray of int64, shape (n_rows, n_classes), or of float64, shape (n_rows, 12)
+    rows : ndarray of int64, shape (n_rows, n_classes), or of float64, shape (n_rows, 11)
         Of values that are not missing.
     repeats : ndarray of int64, shape (n_rows,)
         Number of values that have each row.
     missing : ndarray of shape (0, width) or (1, width)
         Class counts of the missing value, or its count, mean and second to fourth moment.
     bins : tuple of ndarray of shape (n_bins, width)
-        The same of the column's bins, for every number of bins that is tried.
+        Class counts or moments of the bins, for every number of bins that is tried.
     center : float
         What the means of values are measured from, with a numeric target.
     outline : Outline, optional
