@@ -134,11 +134,11 @@ class Serial:
 
 def bytes_moved(folder: str) -> dict[str, Any]:
     from holdtrue import rank_columns
-    from holdtrue.categories import ranking
+    from holdtrue.categories import rank
     from holdtrue.engine.exchange import ExchangeTable
 
     engine = Serial(folder)
-    ranking.engine_of = lambda data: ExchangeTable(engine)
+    rank.engine_of = lambda data: ExchangeTable(engine)
     ranked = rank_columns(folder, "left")
     return {"ranking": ranked, "moved": engine.moved, "came": engine.came}
 

@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdtrue.categories.ranking import Ranking, rank_columns
+from holdtrue.categories.rank import rank_columns
+from holdtrue.categories.ranking import Ranking
 
 if TYPE_CHECKING:
     from holdtrue.categories.audit import audit_importances, ginger_score

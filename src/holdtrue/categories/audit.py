@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils import column_or_1d
 
 from holdtrue.categories.estimate import ColumnEstimate, best_first
-from holdtrue.categories.ranking import score_table
+from holdtrue.categories.rank import score_table
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
     check_classes,

@@ -15,12 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.cells import read_rows
 from holdtrue.categories.estimate import ColumnEstimate, column_evidence, score_order
-from holdtrue.categories.ranking import (
-    Ranking,
-    column_path,
-    engine_columns,
-    warn_of_groups,
-)
+from holdtrue.categories.rank import column_path, engine_columns
+from holdtrue.categories.ranking import Ranking, warn_of_groups
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
