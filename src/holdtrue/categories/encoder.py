@@ -40,7 +40,7 @@ from holdtrue.categories.score import (
     looks_like_group,
 )
 from holdtrue.columns.bins import present_values, whole_part
-from holdtrue.columns.counting import Groups, Target, check_group_count, whole_weights
+from holdtrue.columns.counting import Groups, Target, check_group_count
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import column_kind, columns_of
 from holdtrue.errors import InputError, caution, check_choice, speaks
@@ -326,10 +326,8 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
         self._check_parameters()
         labels = target_rows(y)
         table = columns_of(read_rows(self, X, reset=True))
-        n_rows = len(next(iter(table.values())))
-        check_row_count(labels, n_rows)
-        weight = whole_weights(sample_weight, n_rows)
-        target = Target.by_rule(labels, self.target_type, weight)
+        check_row_count(labels, len(next(iter(table.values()))))
+        target = Target.by_rule(labels, self.target_type, sample_weight)
         is_numeric = target.classes is None
         check_classes(target.classes, target.n_samples)
         self._settings = Settings(

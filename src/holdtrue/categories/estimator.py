@@ -29,7 +29,7 @@ from holdtrue.categories.score import (
 )
 from holdtrue.categories.shape import best_shapes
 from holdtrue.columns.bins import Part, Reading, is_present, present_values, readings
-from holdtrue.columns.counting import Groups, Target, check_group_count, table_of, whole_weights
+from holdtrue.columns.counting import Groups, Target, check_group_count, table_of
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import columns_of
 from holdtrue.engine import engine_of
@@ -224,9 +224,8 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
             return self
         labels = target_rows(y)
         table = read_rows(self, X, reset=True)
-        weight = whole_weights(sample_weight, len(table))
         check_row_count(labels, len(table))
-        target = Target.by_rule(labels, self.target_type, weight)
+        target = Target.by_rule(labels, self.target_type, sample_weight)
         columns = dict(zip(feature_names(self), columns_of(table).values(), strict=True))
         subjects = None if groups is None else Groups.from_column(groups, target)
         counts = self._with_kinds(Counts.from_columns(columns, target, subjects))

@@ -23,7 +23,6 @@ from holdtrue.categories.score import (
     score_column,
 )
 from holdtrue.columns.bins import readings
-from holdtrue.columns.counting import whole_weights
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.values import columns_of
 from holdtrue.errors import check_choice, speaks
@@ -118,9 +117,7 @@ class OneColumnClassifier(ClassifierMixin, BaseEstimator):
         check_scoring(criterion, self.max_bins, unseen=self.unseen)
         target_rows(y)  # before the attributes of an earlier fit go
         table = read_rows(self, X, reset=True)
-        counts = Counts.from_arrays(
-            table, class_labels(y), sample_weight=whole_weights(sample_weight, len(table))
-        )
+        counts = Counts.from_arrays(table, class_labels(y), sample_weight=sample_weight)
         check_classes(counts.classes, counts.n_samples)
         kinds = kinds_of(self.categorical_features, counts.names, counts.kinds)
         candidates = [*range(counts.n_features)]
