@@ -424,7 +424,7 @@ def test_the_path_of_a_ranking_is_the_selectors(people):
     assert forward.path_.evidence == without_pairs(ranking.path).evidence
     in_sample = rank_columns(people, "left", criterion="gini").path.evidence
     assert (in_sample.in_sample, evidence.in_sample) == (True, False)
-    with pytest.raises(ValueError, match=r"Ranking: expected a path with ColumnEvidence"):
+    with pytest.raises(TypeError, match=r"Ranking: expected a path with ColumnEvidence"):
         Ranking(SelectionPath([], [], [1.0], 0, "nothing"))
 
 

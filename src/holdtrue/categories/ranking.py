@@ -12,7 +12,7 @@ import numpy as np
 from holdtrue.categories.display import shape_chart
 from holdtrue.categories.estimate import score_order
 from holdtrue.charts import svg
-from holdtrue.errors import InputError, caution, speaks
+from holdtrue.errors import caution, speaks
 from holdtrue.evidence import ColumnEvidence
 from holdtrue.path import SelectionPath, data_frame
 
@@ -43,17 +43,8 @@ class Ranking:
 
     @speaks
     def __init__(self, path: SelectionPath):
-        if not isinstance(path.evidence, ColumnEvidence):
-            raise InputError(
-                "expected a path with ColumnEvidence. "
-                f"Got one with {type(path.evidence).__name__}. Call rank_columns."
-            )
+        self._evidence = path.evidence_as(ColumnEvidence)
         self.path = path
-
-    @property
-    def _evidence(self) -> ColumnEvidence:
-        assert isinstance(self.path.evidence, ColumnEvidence)
-        return self.path.evidence
 
     @property
     def _has_shares(self) -> bool:
@@ -63,30 +54,28 @@ class Ranking:
     def _columns(self) -> dict[str, list[Any]]:
         """The table, column by column."""
         evidence = self._evidence
-        order = score_order(evidence.scores)
-        arrays = {
+        columns: dict[str, Any] = {
+            "column": evidence.names,
             "score": evidence.scores,
             "standard_error": evidence.standard_errors,
             "low": evidence.low,
             "high": evidence.high,
             "no_column": evidence.no_column,
             "skill": evidence.skill,
-        }
-        if self._has_shares:
-            arrays["share_wrong"] = evidence.share_wrong
-        arrays |= {
+            "share_wrong": evidence.share_wrong,
             "n_values": evidence.n_values,
             "coverage": evidence.coverage,
+            "kind": evidence.kinds,
+            "read_as": evidence.read_as,
+            "id_like": evidence.id_like,
+            "predicts": evidence.predicts,
+            "verdict": evidence.verdicts,
         }
-        flags = {"id_like": evidence.id_like, "predicts": evidence.predicts}
-        words = {"kind": evidence.kinds, "read_as": evidence.read_as}
-        return {
-            "column": [evidence.names[j] for j in order],
-            **{name: array[order].tolist() for name, array in arrays.items()},
-            **{name: [texts[j] for j in order] for name, texts in words.items()},
-            **{name: mask[order].tolist() for name, mask in flags.items()},
-            "verdict": [evidence.verdicts[j] for j in order],
-        }
+        if not self._has_shares:
+            del columns["share_wrong"]
+        order = score_order(evidence.scores)
+        # Objects, so that a column is a list of Python's own values.
+        return {n: np.array(values, dtype=object)[order].tolist() for n, values in columns.items()}
 
     @speaks
     def to_frame(self, backend: str = "pandas") -> Any:
