@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -14,27 +14,23 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.categories.cells import read_rows
-from holdtrue.categories.estimate import ColumnEstimate, column_evidence, score_order
+from holdtrue.categories.forward import Candidate, candidates_of, forward_path
 from holdtrue.categories.rank import column_path, engine_columns
 from holdtrue.categories.ranking import Ranking, warn_of_groups
 from holdtrue.categories.score import (
     DEFAULT_CRITERION,
     DEFAULT_MIN_SKILL,
-    Scoring,
     check_classes,
     check_scoring,
     kinds_of,
     score_column,
     scoring,
 )
-from holdtrue.categories.shape import best_shapes
-from holdtrue.columns.bins import Part, Reading, is_present, present_values, readings
-from holdtrue.columns.counting import Groups, Target, check_group_count, table_of
-from holdtrue.columns.distinct import distinct
+from holdtrue.columns.counting import Groups, Target, check_group_count
 from holdtrue.columns.values import columns_of
 from holdtrue.engine import engine_of
 from holdtrue.errors import InputError, InputTypeError, caution, check_choice, shown, speaks
-from holdtrue.path import SelectionPath, ShowsPath, fits_whole
+from holdtrue.path import ShowsPath, fits_whole
 from holdtrue.sums import Counts, Profile
 from holdtrue.sums.group_profile import GroupProfile
 from holdtrue.targets import TARGET_TYPES, target_kind
@@ -230,10 +226,10 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         subjects = None if groups is None else Groups.from_column(groups, target)
         counts = self._with_kinds(Counts.from_columns(columns, target, subjects))
         self._check_groups(counts)
-        ways: list[Way] = []
+        candidates: list[Candidate] = []
         if self.mode == "forward":
-            ways = column_ways(columns, counts.kinds, target, self.max_bins)
-        self._choose(counts.profiles(self.max_bins), ways, target if ways else None)
+            candidates = candidates_of(columns, counts.kinds, target, self.max_bins)
+        self._choose(counts.profiles(self.max_bins), candidates, target if candidates else None)
         return self
 
     @fits_whole
@@ -411,7 +407,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
     def _choose(
         self,
         profiles: Mapping[str, Profile | GroupProfile],
-        ways: Sequence[Way] = (),
+        candidates: Sequence[Candidate] = (),
         rows: Target | None = None,
     ) -> None:
         """Score the profiles and choose; with rows, given the columns already chosen.
@@ -433,7 +429,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         if rows is None:
             self.path_ = column_path(names, estimates, first.classes, how, *limits)
         else:
-            self.path_ = forward_path(names, estimates, ways, rows, how, *limits)
+            self.path_ = forward_path(names, estimates, candidates, rows, how, *limits)
         self.scores_ = np.array([column.score for column in estimates])
         self.no_column_scores_ = np.array([column.no_column for column in estimates])
         self.intervals_ = np.array([column.interval for column in estimates])
@@ -450,127 +446,3 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
                 f"GingerSelector: keeps nothing, because {self.path_.reason}. The next step of a "
                 "pipeline gets a table without columns. Pass min_features=1 to keep the best one."
             )
-
-
-# --- columns one by one, each given those before it: by the score of their joint column ---------
-
-
-class Way(NamedTuple):
-    """A column in one reading; values of the column and the rows' places among them."""
-
-    column: int
-    values: Any
-    codes: np.ndarray
-    reading: Reading
-
-
-def column_ways(
-    columns: Mapping[str, Any], kinds: Sequence[str], rows: Target, max_bins: int
-) -> list[Way]:
-    """Every column in every reading."""
-    ways = []
-    for j, (name, column) in enumerate(columns.items()):
-        values, codes = distinct(name, column)
-        table = table_of(codes, len(values), rows)
-        # Values of rows of weight 0 only are not counted; their rows may have any code.
-        codes = np.maximum(np.cumsum(is_present(table)) - 1, 0)[codes]
-        values, table = present_values(values, table)
-        ways += [
-            Way(j, values, codes, reading)
-            for reading in readings(kinds[j], values, table, max_bins)
-        ]
-    return ways
-
-
-def forward_path(
-    names: Sequence[str],
-    estimates: Sequence[ColumnEstimate],
-    ways: Sequence[Way],
-    rows: Target,
-    how: Scoring,
-    n_wanted: int | None,
-    min_features: int,
-) -> SelectionPath:
-    """Add the column whose joint column with those chosen scores best, if it gains clearly.
-
-    The last column of the path is the first that does not, unless none is left.
-
-    ``n_wanted`` columns are added whether they gain or not, the best ``min_features`` in any case.
-    """
-    joint = _Joint(np.zeros(len(rows.codes), dtype=np.intp), 1)
-    order: list[int] = []
-    scores = [estimates[0].no_column]
-    size = forced = 0
-    while len(order) < (n_wanted or len(names)):
-        left = [way for way in ways if way.column not in order]
-        tried = np.array([joint.score(way, rows, how) for way in left])
-        n_columns = len({way.column for way in left if len(way.values) > 1})
-        best = score_order(tried)
-        clear = (
-            at
-            for at in best
-            if n_wanted is not None
-            or (
-                tried[at] < scores[-1] - 1e-12 * abs(scores[-1])
-                and how.is_clear(*joint.counts(left[at], rows), n_columns)
-            )
-        )
-        chosen = next(clear, None)
-        at = best[0] if chosen is None else chosen
-        order.append(left[at].column)
-        scores.append(float(tried[at]))
-        if chosen is None:
-            if size >= min_features:
-                break
-            forced += 1
-        size += 1
-        joint = joint.cut(left[at])[0]
-    lowers = "lowers" if how.criterion.in_sample else "clearly lowers"
-    reason = f"the {size} columns that n_features_to_select asks for"
-    if n_wanted is None:
-        reason = f"after {size - forced} of {len(names)} columns "
-        reason += f"no further one {lowers} the estimate"
-    if forced:
-        reason += f"; min_features={min_features} keeps {forced} more"
-    shapes = best_shapes(names, estimates, rows.classes, how)
-    return SelectionPath(
-        order=order,
-        names=[names[j] for j in order],
-        scores=scores,
-        chosen_size=size,
-        reason=reason,
-        unit=how.unit,
-        evidence=column_evidence(names, estimates, how.criterion.predictor, shapes),
-    )
-
-
-class _Joint(NamedTuple):
-    """The column whose values are the combinations of values of the chosen columns."""
-
-    codes: np.ndarray
-    n_values: int
-
-    def cut(self, way: Way) -> tuple[_Joint, np.ndarray]:
-        """The joint column with one column more, and the old value that each new one is part of."""
-        n_groups = len(way.reading.table)
-        codes = self.codes * n_groups + way.reading.groups(way.values)[way.codes]
-        if self.n_values * n_groups <= 4 * len(codes):
-            parent = np.repeat(np.arange(self.n_values), n_groups)
-            return _Joint(codes, len(parent)), parent
-        seen, codes = np.unique(codes, return_inverse=True)
-        return _Joint(codes, len(seen)), seen // n_groups
-
-    def counts(self, way: Way, rows: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Table of the joint column with one column more, and the old value of each new one."""
-        finer, parent = self.cut(way)
-        table = table_of(finer.codes, finer.n_values, rows)
-        present = is_present(table)
-        return table[present], parent[present]
-
-    def score(self, way: Way, rows: Target, how: Scoring) -> float:
-        """Score of the joint column with one column more."""
-        table, _ = self.counts(way, rows)
-        profile = Profile.from_parts(
-            "category", [Part(table, table[:0])], rows.n_samples, rows.classes
-        )
-        return float(how.criterion.scores(profile.read()[1], how.unseen)[0])
