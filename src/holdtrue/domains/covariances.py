@@ -113,8 +113,7 @@ class RowColumns:
         matrices = np.empty((len(self._rows), len(features), len(features)), self._rows[0].dtype)
         room = self._room(q)
         for d, weight in enumerate(self._weights):
-            centred = self._centred(d, new, room)
-            centred *= np.sqrt(weight / weight.sum()).astype(centred.dtype)[:, None]
+            centred = self._taken(d, new, q, np.sqrt(weight / weight.sum()), room)
             np.matmul(centred.T, centred, out=matrices[d, :q, :q], casting="same_kind")
         for a, column in enumerate(self._kept.values(), start=q):
             matrices[:, a] = column.take(features, axis=1)
@@ -126,16 +125,20 @@ class RowColumns:
         n_rows = max(rows.shape[0] for rows in self._rows)
         return np.empty((n_rows, n_columns), self._rows[0].dtype)
 
-    def _centred(self, d: int, features: np.ndarray, room: np.ndarray) -> np.ndarray:
-        """These columns of a domain's rows about their mean."""
-        rows, mean = self._rows[d], self._means[d][features]
+    def _taken(
+        self, d: int, features: np.ndarray, n_centred: int, factors: np.ndarray, room: np.ndarray
+    ) -> np.ndarray:
+        """These columns of a domain's rows; the first are about their mean, times the factors."""
+        rows = self._rows[d]
         if sparse.issparse(rows):
             part = rows[:, features].toarray()
         else:
             part = rows.take(features, axis=1, out=room[: len(rows)], mode="clip")
         if self._far[d]:
-            return part - mean
-        part -= mean.astype(part.dtype)
+            part = part.astype(np.float64)
+        centred = part[:, :n_centred]
+        centred -= self._means[d][features[:n_centred]].astype(part.dtype)
+        centred *= factors.astype(part.dtype)[:, None]
         return part
 
     def _compute(
@@ -145,28 +148,31 @@ class RowColumns:
         matrices: np.ndarray | None = None,
     ) -> None:
         """Compute and keep these columns, given the covariances of the known features."""
-        n, p = self._means.shape
-        block = np.empty((n, len(wanted), p), dtype=self._rows[0].dtype)
-        room = self._room(len(wanted))
-        if known is not None:
+        (n, p), q = self._means.shape, len(wanted)
+        block, taken = np.empty((n, q, p), dtype=self._rows[0].dtype), wanted
+        is_sparse = sparse.issparse(self._rows[0])
+        if known is not None and not is_sparse:
             at = np.flatnonzero(np.isin(known, wanted))  # sorted, as new ones are
             rest = np.delete(np.arange(p), known)
-            others = self._room(len(rest))
+            place = np.argsort(np.concatenate([rest, known]))
+            joined = np.empty((q, p), block.dtype)
+            taken = np.concatenate([wanted, rest])
+        room = self._room(len(taken))
         for d, (rows, weight) in enumerate(zip(self._rows, self._weights, strict=True)):
             if self._far[d]:
                 block[d] = self._far_columns(rows, weight, self._means[d], wanted)
                 continue
             # Centring one side is enough: its weighted sum is 0.
-            centred = self._centred(d, wanted, room)
-            centred *= (weight / weight.sum()).astype(block.dtype)[:, None]
-            if sparse.issparse(rows):
+            part = self._taken(d, taken, q, weight / weight.sum(), room)
+            centred = part[:, :q]
+            if is_sparse:
                 block[d] = (rows.T @ centred).T
-            elif matrices is not None:
-                part = rows.take(rest, axis=1, out=others[: len(rows)], mode="clip")
-                block[d][:, rest] = centred.T @ part
-                block[d][:, known] = matrices[d, at]
-            else:
+            elif matrices is None:
                 np.matmul(centred.T, rows, out=block[d])
+            else:
+                np.matmul(centred.T, part[:, q:], out=joined[:, : len(rest)])
+                joined[:, len(rest) :] = matrices[d, at]
+                joined.take(place, axis=1, out=block[d], mode="clip")
         self._kept.update(zip(wanted.tolist(), block.swapaxes(0, 1), strict=True))
         for old in list(self._kept)[: -self._max_kept]:
             del self._kept[old]
