@@ -49,11 +49,13 @@ def numeric_rows(
     reset: bool,
     y_numeric: bool = True,
     accept_sparse: bool = False,
+    finite: bool = True,
 ) -> Any:
     """X, or X and y where y is given, as float arrays; float32 is kept, and CSR where accepted.
 
     scikit-learn's `validate_data`, which also keeps and compares the columns' names, behind a
-    message that names the first column that does not hold numbers.
+    message that names the first column that does not hold numbers. ``finite=False``: whether X is
+    finite is left to a caller who sees it from sums.
     """
     from sklearn.utils.validation import validate_data
 
@@ -63,6 +65,7 @@ def numeric_rows(
         "dtype": [np.float64, np.float32],
         "reset": reset,
         "accept_sparse": "csr" if accept_sparse else False,
+        "ensure_all_finite": finite,
     }
     try:
         if not reset:

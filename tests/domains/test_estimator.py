@@ -464,6 +464,20 @@ def test_bad_rows_are_refused(arguments, message):
         TGreedyRegressor().fit(**{"X": X6, "y": y6, "groups": sites, **arguments})
 
 
+@pytest.mark.parametrize(
+    "value, message", [(np.nan, "missing values"), (np.inf, "infinite values")]
+)
+@pytest.mark.parametrize("steps", [{}, {"stop": "max_steps", "max_steps": 2}])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_value_that_is_not_finite_is_refused_by_its_column(value, message, steps, dtype):
+    # Sums say that there is one, of whole matrices and of the columns of a few steps alike.
+    X = np.random.default_rng(0).normal(size=(60, 12)).astype(dtype)
+    X[7, 2] = value
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(12)])
+    with pytest.raises(ValueError, match=f"TGreedyRegressor: X has {message} in 'c2'"):
+        TGreedyRegressor(**steps).fit(frame, X[:, 0], groups=np.arange(60) % 6)
+
+
 def test_two_domains_can_be_tested_but_not_held_out():
     two = ["A", "A", "A", "B", "B", "B"]
     with pytest.warns(UserWarning, match=r"of 2 domains none can be held out.*needs 3 domains"):

@@ -44,10 +44,22 @@ class DomainEstimator(ShowsPath, BaseEstimator):
     """An estimator that is fitted to rows in domains, or to their moments."""
 
     def _checked_rows(
-        self, X: Any, y: Any, groups: Any, sample_weight: Any, *, y_numeric: bool
+        self,
+        X: Any,
+        y: Any,
+        groups: Any,
+        sample_weight: Any,
+        *,
+        y_numeric: bool,
+        finite: bool = True,
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """X, target, domains and weights of the rows whose weight is above 0."""
-        X, y = numeric_rows(self, X, y, reset=True, accept_sparse=True, y_numeric=y_numeric)
+        """X, target, domains and weights of the rows whose weight is above 0.
+
+        ``finite=False``: X may hold nan and infinite numbers.
+        """
+        X, y = numeric_rows(
+            self, X, y, reset=True, accept_sparse=True, y_numeric=y_numeric, finite=finite
+        )
         X = _contiguous(X)
         weight = check_weights(sample_weight, X.shape[0])
         labels = None if groups is None else check_groups(groups, X.shape[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -249,7 +250,10 @@ class TGreedyBase(WalksDomains, DomainEstimator):
     ) -> Any:
         self._check_parameters()
         numeric = self._reads_numbers(y, sample_weight)
-        X, y, labels, weight = self._checked_rows(X, y, groups, sample_weight, y_numeric=numeric)
+        given = X, y, groups, sample_weight
+        # Sums of dense rows tell whether all are finite; a row of weight 0 is not in them.
+        by_sums = groups is not None and sample_weight is None and not sparse.issparse(X)
+        X, y, labels, weight = self._checked_rows(*given, y_numeric=numeric, finite=not by_sums)
         unlabelled = None
         if X_unlabeled is not None:
             rows = unlabeled_rows(self, X_unlabeled, accept_sparse=True)
@@ -270,10 +274,16 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         # Walks that hold out different domains ask for different columns, soon for most of them.
         alone = self.stop == "max_steps" and "auto" not in (self.rule, self.domain_weight)
         n_columns = int(self.max_steps) if alone and self.max_steps else X.shape[1]
-        with np.errstate(over="ignore", invalid="ignore"):  # checked before the walk
-            sums = covariances.domains_from_rows(
-                X, Y, domain_of_row, weight, n_columns=n_columns, max_bytes=working_memory()
-            )
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = covariances.domains_from_rows(
+                    X, Y, domain_of_row, weight, n_columns=n_columns, max_bytes=working_memory()
+                )
+                covariances.check_sizes(sums)
+        except InputError:
+            if by_sums:
+                self._checked_rows(*given, y_numeric=numeric)  # says what is not finite, and where
+            raise
         return self._fit_sums(sums, names, classes, unlabelled, nested=nested)
 
     @fits_whole
