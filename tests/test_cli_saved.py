@@ -91,6 +91,17 @@ def test_the_python_lines_of_an_answer_do_the_same(command, asked):
     assert names["model"].target in QUESTIONS[command]
 
 
+def test_the_python_lines_read_the_file_as_the_command_did(command_line, tmp_path):
+    rows = "".join(f"{'né' if i % 2 else 'où'};{i % 2}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"mot;y\n{rows}", encoding="latin-1")
+    asking = ["rank", "t.csv", "-t", "y", "--encoding", "latin-1", "--save", "m.skops", "--json"]
+    ended = command_line(tmp_path)(*asking)
+    assert ended.code == 0, ended
+    with chdir(tmp_path), redirect_stdout(StringIO()) as printed:
+        exec(json.loads(ended.out)["reproduce"]["python"], {})
+    assert printed.getvalue().splitlines()[-2].startswith("[0 1 0 1")
+
+
 def test_the_whole_way_from_a_file_to_a_promise_that_is_checked(asked, command_line, tmp_path):
     """rank, select and compare have chosen; predict and check see twenty other hospitals."""
     folder, summaries = asked

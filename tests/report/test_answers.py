@@ -525,3 +525,17 @@ def test_a_check_of_groups_compares_their_mean_error_with_their_mean_without_a_m
     measured = Measured(without, without, sites, 0, 0, News())
     said = check_summary(promise, measured, "y", "site").answer
     assert said.endswith("That is as much as without a model, 5.")
+
+
+def test_one_row_that_cannot_be_judged_is_one_row():
+    promise = Promise("share wrong", 0.2, 0.1, 0.3, 0.05, 0.5, 0.95, None, 60)
+    measured = Measured(np.array([0.0, 1.0]), np.ones(2), None, 1, 1, News())
+    notes = [why for _, why in check_summary(promise, measured, "y", "group").wary]
+    assert "1 row without a target or group is left out." in notes
+    assert "1 row of a class that the model does not know counts as wrong." in notes
+
+
+def test_a_share_wrong_on_new_groups_is_of_their_rows():
+    left = np.tile(["yes", "no", "yes", "no"], 15)
+    said = ranked({"side": left}, left, groups=np.repeat(np.arange(15), 4)).answer
+    assert "alone wrong for 0% of the rows of new groups against" in said

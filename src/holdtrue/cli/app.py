@@ -304,6 +304,7 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
         from holdtrue.cli.write import Outputs
 
         written = {"source": options["file"], **{name: options.pop(name) for name in WRITE}}
+        written["reading"] = tuple((k, options[k]) for k in ("table", "encoding") if options[k])
         predicted = "target" if "target" in options else "y"
         for option, rows in (
             ("sums", "rows, and sums have none"),

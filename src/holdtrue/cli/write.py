@@ -35,6 +35,7 @@ class Outputs:
     force: bool = False  # whether files that exist are replaced
     source: str = ""  # the input, which is never replaced
     save: str | None = None  # file for the model behind the answer
+    reading: tuple[tuple[str, str], ...] = ()  # options with which the input is read
 
     def __post_init__(self) -> None:
         if self.out is not None and Path(self.out).suffix not in (".html", ".md", ".json"):
@@ -86,12 +87,15 @@ class Outputs:
                 )
             if model.promise.error > model.promise.without:
                 kept += " That is worse than without a model: do not rely on it."
+            rows = repr(without_folders(self.source))
+            if self.reading:
+                rows = f"model.read({rows}, {', '.join(f'{k}={v!r}' for k, v in self.reading)})"
             lines = [
                 *([python, ""] if (python := summary.reproduce.get("python")) else []),
                 "from holdtrue import load_model",
                 "",
                 f"model = load_model({without_folders(self.save)!r})",
-                f"print(model.predict({without_folders(self.source)!r}))",
+                f"print(model.predict({rows}))",
             ]
             summary = replace(
                 summary,
@@ -99,9 +103,9 @@ class Outputs:
                 reproduce={**summary.reproduce, "python": "\n".join(lines)},
             )
         if self.top is not None:
-            rows = summary.table.rows
-            left = len(rows[self.top :])
-            table = replace(summary.table, rows=rows[: self.top], n_left_out=left)
+            shown = summary.table.rows[: self.top]
+            left = len(summary.table.rows) - len(shown)
+            table = replace(summary.table, rows=shown, n_left_out=left)
             summary = replace(summary, table=table)
         texts: dict[str, Callable[[], str]] = {
             ".html": lambda: to_html([summary]),

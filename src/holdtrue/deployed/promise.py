@@ -110,7 +110,9 @@ class Promise(Record):
         n_groups, n_above = len(errors), int((errors > self.high).sum())
         n_below = int((errors < self.low).sum())
         n_within = n_groups - n_above - n_below
-        chance = float(stats.binom.sf(n_above - 1, n_groups, (1 - self.level) / 2))
+        # The limit is itself an estimate, uncertain as an order statistic of the groups left out.
+        tail = (self.n_left_out + 1) * (1 - self.level) / 2
+        chance = float(stats.betabinom.sf(n_above - 1, n_groups, tail, self.n_left_out + 1 - tail))
         error, noise = float(errors.mean()), self._noise(errors)
         is_higher = error - self.error > noise
         kept = (n_above == 0 or chance >= _CHANCE) and not is_higher

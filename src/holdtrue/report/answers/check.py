@@ -12,7 +12,7 @@ from holdtrue.deployed import Promise
 from holdtrue.deployed.model import Measured
 from holdtrue.errors import counted
 from holdtrue.path import SelectionPath
-from holdtrue.report.summary import Summary, Table, table_skill
+from holdtrue.report.summary import Summary, Table, table_skill, verb
 
 _MOST_DRAWN = 40  # groups
 _ALL = "all rows"
@@ -117,11 +117,13 @@ def _chart(promise: Promise, rows: list[dict[str, Any]], group: str) -> Dots:
 def _notes(promise: Promise, measured: Measured, group: str) -> list[tuple[str, str]]:
     notes = list(measured.news.notes())
     if measured.n_unlabelled:
-        text = f"{counted(measured.n_unlabelled, 'row')} without a target or {group} are left out."
+        n = measured.n_unlabelled
+        text = f"{counted(n, 'row')} without a target or {group} {verb(n, 'be')} left out."
         notes.append(("Rows that cannot be judged", text))
     if measured.new_classes:
-        text = f"{counted(measured.new_classes, 'row')} of a class that the model does not know "
-        notes.append(("New classes", text + "count as wrong."))
+        n = measured.new_classes
+        text = f"{counted(n, 'row')} of a class that the model does not know "
+        notes.append(("New classes", f"{text}{verb(n, 'count')} as wrong."))
     if promise.groups is not None and measured.groups is None:
         text = f"The promise is about a new {promise.groups}, and the rows do not tell them apart: "
         notes.append(("One group", text + "they are taken as one."))

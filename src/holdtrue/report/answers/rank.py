@@ -102,8 +102,9 @@ def _best_words(evidence: ColumnEvidence, j: int, unit: str, where: str) -> str:
     if wrong is None or without is None:
         return f"{words}with {an(measure)} of {losses}{skill}."
     if wrong < _FEWER * without:
+        rows = where.replace("new groups", "the rows of new groups")
         return (
-            f"{words}alone wrong for {wrong:.3g}% of {where} against "
+            f"{words}alone wrong for {wrong:.3g}% of {rows} against "
             f"{without:.3g}% without any column{skill}."
         )
     return (  # shares move, and the likeliest class stays
