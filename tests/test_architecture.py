@@ -158,6 +158,28 @@ print(len(rank_columns(data, "left", n_jobs=2)), "sklearn" in sys.modules)"""
     assert done.stdout.strip() == "2 False"
 
 
+@pytest.mark.parametrize("names", [["-t", "lft"], ["-t", "left", "--domain", "sit"]])
+@pytest.mark.parametrize("command", ["rank", "select"])
+def test_a_misspelt_column_is_refused_without_scikit_learn(command, names, tmp_path):
+    (tmp_path / "t.csv").write_text("left,site,x\n" + "0,a,1\n1,b,2\n" * 9)
+    code = f"""import sys
+from holdtrue.cli.app import main
+sys.argv = ["holdtrue", {command!r}, "t.csv", *{names!r}]
+try:
+    main()
+except SystemExit as ended:
+    print(ended.code, "sklearn" in sys.modules)"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1800,
+    )
+    assert done.stdout.strip() == "2 False"
+
+
 def test_public_names_are_those_of_the_package():
     for name in holdtrue.__all__:
         assert hasattr(holdtrue, name)

@@ -185,6 +185,21 @@ def test_a_row_that_lacks_an_input_has_a_line_and_no_prediction(asked, command_l
     assert "2 of 3 rows lack a number" in ended.err
 
 
+def test_a_promise_about_years_of_a_date_is_checked_year_by_year(holdtrue, tmp_path):
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2001-01-01") + np.arange(0, 3650, 20)
+    lines = [
+        f"{day},{x:.3f},{x + rng.normal():.3f}"
+        for day, x in zip(days, rng.normal(size=183), strict=True)
+    ]
+    for name, part in (("a.csv", lines[:130]), ("b.csv", lines[130:])):
+        (tmp_path / name).write_text("day,x,y\n" + "\n".join(part) + "\n", "utf-8")
+    asking = ["select", "a.csv", "-t", "y", "--domain", "day.year", "--save", "m.skops", "--quiet"]
+    assert holdtrue(*asking).code == 0
+    table = json.loads(holdtrue("check", "m.skops", "b.csv", "--json").out)["table"]
+    assert {row["group"] for row in table["rows"]} == {"all rows", "2008", "2009", "2010"}
+
+
 def test_parts_of_dates_and_written_numbers_are_read_again(holdtrue, tmp_path):
     days = np.datetime64("2024-01-01") + np.arange(210)
     lines = [

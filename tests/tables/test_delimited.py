@@ -273,7 +273,7 @@ def test_utf_16_without_a_byte_order_mark_is_named(tmp_path):
 def test_utf_16_without_a_byte_order_mark_asks_for_its_encoding(tmp_path, encoding, content):
     name = "a.json" if content.startswith("[") else "a.csv"
     (tmp_path / name).write_bytes(content.encode(encoding))
-    with pytest.raises(ValueError, match=rf"{name} looks like UTF-16 .*--encoding {encoding}"):
+    with pytest.raises(ValueError, match=rf"{name} looks like UTF-16 .*encoding='{encoding}'"):
         open_table(tmp_path / name)
     assert open_table(tmp_path / name, encoding=encoding).column("a").to_pylist() == [1, 3]
 

@@ -323,8 +323,12 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
         name = function.__name__
         is_saved = written["save"] is not None
         ask = Ask.from_options(target=options[predicted], is_saved=is_saved, **asked)
-        answer_of = import_module(f"holdtrue.cli.{name}").answer
         targets = ask.targets or [options[predicted]]  # sums have a target of their own
+        if not options.get("sums") and not options.get("engine"):
+            for column in (*ask.targets, options.get("groups", options.get("domain"))):
+                if column is not None:  # refused before scikit-learn is loaded
+                    ask.opened.check_name(column)
+        answer_of = import_module(f"holdtrue.cli.{name}").answer
         for target, outputs in zip(targets, Outputs.of_targets(targets, **written), strict=True):
             answer = answer_of(ask, **{**options, predicted: target})
             if _is_interrupted():

@@ -9,20 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sklearn.utils import _safe_indexing
 
 from holdtrue.columns.values import holds_numbers, python_values
 from holdtrue.errors import FileError, InputError, MissingFileError, check_choice
 from holdtrue.tables import Fingerprint, Table, open_table
 from holdtrue.tables.column_summary import FeatureColumn, as_numbers, feature_columns
-from holdtrue.tables.encoder import TableRows, rows_of
-from holdtrue.tables.site_sums import SiteSums
 from holdtrue.targets import MAX_CLASSES, TARGET_TYPES, TargetKind, target_kind
+
+if TYPE_CHECKING:  # scikit-learn is loaded by what passes the checks here
+    from holdtrue.tables.encoder import TableRows
+    from holdtrue.tables.site_sums import SiteSums
 
 _IN_TIME = 5  # least number of domains for --domain-order time
 _YEARS = (1500, 2200)
@@ -140,6 +141,8 @@ class Data:
         repetitions = self.repetitions()
         if repetitions is None:
             return list(rows)
+        from sklearn.utils import _safe_indexing
+
         places = np.repeat(np.arange(len(repetitions)), repetitions)
         return [None if each is None else _safe_indexing(each, places) for each in rows]
 
@@ -155,6 +158,8 @@ class Data:
 
     def encoded_rows(self) -> TableRows:
         """Rows of the table as numbers, each as often as its weight says; domains stay whole."""
+        from holdtrue.tables.encoder import rows_of
+
         reading: Any = {"target_type": self.kind.target_type, "leave_out": self.dropped}
         rows = rows_of(self.table, self.target, self.groups, **reading)
         X, y, groups = self.repeated(rows.X, rows.y, rows.groups)
@@ -410,6 +415,8 @@ class Ask:
 
     def open_sums(self, files: Sequence[str]) -> Data:
         """Read the sums of sites; each file is of another site."""
+        from holdtrue.tables.site_sums import SiteSums
+
         sites: dict[str, SiteSums] = {}
         written: dict[bytes, str] = {}
         digest = hashlib.sha256()

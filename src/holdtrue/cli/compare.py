@@ -111,7 +111,7 @@ def answer(
         summary,
         data,
         settings,
-        [*in_time, *columns_notes(encoded), *notes],
+        [*in_time, *columns_notes(encoded, has_domains=data.groups is not None), *notes],
         deployed=None if is_own else partial(_model, data, field, rows, contest),
         python=_lines(data, names, model or [], raw, target_type, **options),
     )

@@ -175,7 +175,7 @@ def _selected(
         replace(summary, answer=answer),
         data,
         settled,
-        [*columns_notes(encoded.columns), *notes, *fit_notes],
+        [*columns_notes(encoded.columns, has_domains=True), *notes, *fit_notes],
         deployed=partial(_model, data, models, contest, named_columns),
         python="" if target_type is None else _lines(data, target_type, model),
     )

@@ -120,7 +120,7 @@ def check(
 
     saved = load_model(model)
     rows = saved.read(file, with_target=True, table=table, encoding=encoding)
-    if groups is None and saved.promise.groups in rows.names:
+    if groups is None and saved.promise.groups and rows.has(saved.promise.groups):
         groups = saved.promise.groups
     if groups is not None:
         rows.check_name(groups)

@@ -54,7 +54,7 @@ def _refuse_utf_16(name: str, start: bytes) -> None:
         if len(letters) == 2 and letters.isprintable() and letters.encode(encoding) == start:
             raise InputError(
                 f"{name} looks like UTF-16 without a byte order mark. Pass its encoding, "
-                f"encoding={encoding!r} (--encoding {encoding})."
+                f"encoding={encoding!r}."
             )
 
 
@@ -202,7 +202,7 @@ class TextFile:
                 f"{self.path.name} is not UTF-8: byte "
                 f"0x{block.content[error.start]:02x} at position {at + self._n_mark:,}, "
                 f"line {self.line(at):,}. Pass its encoding, such as encoding='latin-1' or "
-                "'cp1252' (--encoding latin-1)."
+                "'cp1252'."
             ) from error
 
     def header(self, separator: str | None) -> tuple[list[str], str, int]:

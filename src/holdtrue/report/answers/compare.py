@@ -123,5 +123,7 @@ def _notes(evidence: ContestEvidence, domain: str | None) -> list[tuple[str, str
         notes.append(("Nothing holds", f"{text} where it was not fitted."))
     if domain is None:
         text = "If new data come from new places, people or years, name their column with --domain:"
-        notes.append(("Rows were left out one by one", f"{text} the errors here are too low then."))
+        notes.append(
+            ("Rows were left out, not groups", f"{text} the errors here are too low then.")
+        )
     return notes

@@ -63,7 +63,7 @@ def select_summary(
     )
 
 
-def columns_notes(columns: Sequence[Any]) -> list[tuple[str, str]]:
+def columns_notes(columns: Sequence[Any], *, has_domains: bool) -> list[tuple[str, str]]:
     """What became of the columns, each a `FeatureColumn`, that are not plain numbers."""
     notes = []
     left = [f"{c.name!r} ({c.note.removeprefix('left out: ')})" for c in columns if not c.features]
@@ -75,8 +75,10 @@ def columns_notes(columns: Sequence[Any]) -> list[tuple[str, str]]:
         if c.features and c.n_missing and c.fill is not None
     ]
     if filled:
-        text = f"Filled with the column's mean: {itemised(filled)}. Where a whole domain lacks a "
-        notes.append(("Missing numbers", text + "column, its effect there is 0."))
+        text = f"Filled with the column's mean: {itemised(filled)}."
+        if has_domains:
+            text += " Where a whole domain lacks a column, its effect there is 0."
+        notes.append(("Missing numbers", text))
     return notes
 
 
