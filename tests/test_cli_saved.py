@@ -1,6 +1,7 @@
 """From a file to a model that is used: --save, predict, check, and the same in Python."""
 
 import csv
+import errno
 import importlib.util
 import json
 from contextlib import chdir, redirect_stdout
@@ -12,6 +13,8 @@ import pytest
 
 from holdtrue import GreedyTLClassifier, TableEncoder, load_model
 from holdtrue.demo import write_data
+from holdtrue.errors import FileError
+from holdtrue.files import written_whole
 
 pytestmark = pytest.mark.skipif(not importlib.util.find_spec("skops"), reason="skops is missing")
 
@@ -377,3 +380,13 @@ def test_a_model_that_is_worse_than_none_is_kept_with_a_warning(is_noise, tmp_pa
     assert ended.code == 0, ended
     answer = json.loads(ended.out)["answer"]
     assert ("That is worse than without a model: do not rely on it." in answer) == is_noise
+
+
+def test_a_full_disk_is_told_with_the_name_that_was_asked_for(tmp_path):
+    full = r"m\.skops cannot be written \(No space left"
+    with pytest.raises(FileError, match=full), written_whole(tmp_path / "m.skops"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert not list(tmp_path.iterdir())
+    gone = r"gone.m\.skops cannot be written \(No such file"
+    with pytest.raises(FileError, match=gone), written_whole(tmp_path / "gone" / "m.skops"):
+        pass

@@ -6,6 +6,7 @@ built its unpacked size and the name of every type are checked.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -16,7 +17,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from holdtrue.errors import MissingPackageError
+from holdtrue.errors import FileError, MissingPackageError
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -26,7 +29,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Until then the bytes are in a file beside it, which is removed if anything goes wrong; what
     stood under the name before stays as it was. Of a symbolic link the target is replaced.
     """
-    path = Path(path).resolve()
+    name, path = os.fspath(path), Path(path).resolve()
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         with partial.open("xb") as file:
@@ -34,8 +37,12 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and (
+            error.filename == str(partial) or error.errno in _NO_ROOM
+        ):
+            raise FileError(f"{name} cannot be written ({error.strerror}).") from error
         raise
 
 

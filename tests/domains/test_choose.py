@@ -102,6 +102,15 @@ def test_rounding_does_not_choose_the_centre_of_domains_of_one_row(n_pairs, dtyp
     assert model.new_domain_score_ == whole.new_domain_score_
 
 
+@pytest.mark.filterwarnings("ignore:.*single row")
+def test_rounding_does_not_choose_the_centre_where_a_prediction_is_perfect():
+    rng = np.random.default_rng(0)
+    X = np.hstack([np.eye(4)[rng.integers(0, 4, 60)], rng.normal(size=(60, 4))])
+    model = TGreedyRegressor().fit(X, X[:, 1] + X[:, 3], groups=np.arange(60))
+    assert model.center_ == "global"
+    assert model.new_domain_score_ < 1e-9
+
+
 @quiet
 def test_effects_within_domains_do_not_see_the_domains_means():
     X, y, groups = shifted()

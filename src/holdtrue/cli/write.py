@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from holdtrue.errors import FileError, InputError
+from holdtrue.errors import InputError
 from holdtrue.files import written_whole
 from holdtrue.report.render import to_csv, to_html, to_markdown
 from holdtrue.report.summary import Summary
@@ -175,8 +175,5 @@ def save(name: str, content: str | bytes, *, force: bool) -> None:
     if isinstance(content, str):
         # A lone surrogate, as in a file name that is not Unicode, is shown as such.
         content = content.encode("utf-8", errors="backslashreplace")
-    try:
-        with written_whole(name) as file:
-            file.write(content)
-    except OSError as error:
-        raise FileError(f"{name} cannot be written ({error.strerror or error}).") from error
+    with written_whole(name) as file:
+        file.write(content)

@@ -409,8 +409,9 @@ def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray) -> boo
     gain = whole.within - within.within
     mean = gain @ share
     error = math.sqrt((gain - mean) ** 2 @ share / (len(gain) - 1))
-    factors = [c.errors @ share * (c.within @ share) for c in (whole, within)]
-    least = max(error, _ROUNDING * float(whole.errors @ share))
+    errors = [float(c.errors @ share) for c in (whole, within)]
+    factors = [errors[0] * (whole.within @ share), errors[1] * (within.within @ share)]
+    least = max(error, _ROUNDING * max(errors))  # either may be 0 but for rounding itself
     return bool(mean > least and factors[1] < factors[0])
 
 

@@ -73,10 +73,11 @@ def _answer(evidence: ContestEvidence, domain: str | None) -> str:
             "the simplest model within one standard error of the best, "
             f"{evidence.names[0]!r} ({number(more)} ± {number(spread)} more)."
         )
+    n = len(evidence.names)
     n_tried = counted(len(evidence.domains), "domain") if domain else "parts of the rows"
     return (
         f"{answer} {_expectation(evidence, i, domain)} "
-        f"{counted(len(evidence.names), 'model')} were tried on {n_tried} left out in turn."
+        f"{counted(n, 'model')} {'was' if n == 1 else 'were'} tried on {n_tried} left out in turn."
     )
 
 
