@@ -4,7 +4,6 @@ import datetime
 import json
 import re
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -504,14 +503,11 @@ def test_the_forest_shows_its_progress_on_a_terminal(n_jobs, monkeypatch, capsys
 # A thread of joblib's may stumble over the work that it has just given up (KeyError, its own).
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_interruption_ends_the_other_processes(monkeypatch):
-    @contextmanager
-    def one_piece(_label, _total):
-        def tick():
-            raise KeyboardInterrupt
+    def one_piece(_label, trees, _total):
+        yield next(trees)
+        raise KeyboardInterrupt
 
-        yield tick
-
-    monkeypatch.setattr("holdtrue.categories.forest.progress_bar", one_piece)
+    monkeypatch.setattr("holdtrue.categories.forest.progress", one_piece)
     columns, y = shop(150)
     forest = GingerForestClassifier(50, random_state=0, n_jobs=2)
     with pytest.raises(KeyboardInterrupt):

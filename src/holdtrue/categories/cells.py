@@ -347,32 +347,34 @@ class ColumnEncoder:
         self.feature = np.array(feature, dtype=np.int64)
         bins = [0 if column.edges is None else len(column.edges) + 1 for column in self.columns]
         self.n_bins = np.array(bins, dtype=np.int64) * self.in_two
-        cells = self._empty(int(used.sum()))
+        dtype = self._cell_type()
         cell_of = [
-            (first + group).astype(cells.dtype)
+            (first + group).astype(dtype)
             for first, group in zip(self.offsets, groups, strict=False)
         ]
         if isinstance(table, IntegerRows):
-            self._place(table, used, cell_of, cells)
-        else:
-            _fill(cells, list(zip(row_codes, cell_of, strict=True)))
+            return self._place(table, used, cell_of)
+        cells = _room(int(used.sum()), len(self.columns), dtype)
+        _fill(cells, list(zip(row_codes, cell_of, strict=True)))
         return cells
 
-    def _place(
-        self, table: IntegerRows, used: np.ndarray, cell_of: list[np.ndarray], cells: np.ndarray
-    ) -> None:
-        """Write the cells of the rows used, given the cell of each code, column by column."""
+    def _place(self, table: IntegerRows, used: np.ndarray, cell_of: list[np.ndarray]) -> np.ndarray:
+        """Cells of the rows used, given the cell of each code, column by column."""
         from holdtrue.categories.cell_loops import place_codes
 
+        dtype = cell_of[0].dtype
         codes = table.codes if used.all() else table.codes[used]
         ends = np.array([np.flatnonzero(counts)[[0, -1]] for counts in table.counts])
         n_cells = [0 if column.edges is not None else column.n_cells for column in self.columns]
         if np.array_equal(n_cells, ends[:, 1] - ends[:, 0] + 1):
             # By value and without gaps: a cell is the code and a number, modulo 2^16 or 2^32.
-            np.add(codes, (self.offsets[:-1] - ends[:, 0]).astype(cells.dtype), out=cells)
-            return
+            cells = codes if codes.dtype == dtype else codes.astype(dtype)
+            cells += (self.offsets[:-1] - ends[:, 0]).astype(dtype)
+            return cells
         first = np.cumsum([0, *map(len, cell_of[:-1])])
+        cells = _room(len(codes), len(self.columns), dtype)
         place_codes(codes, self.feature, first, np.concatenate(cell_of), cells)
+        return cells
 
     def _readings(self, j: int, kind: str, values: Any, rows: np.ndarray) -> list[Reading]:
         """Ways to read a feature, bins first; each cuts it differently."""
@@ -389,14 +391,14 @@ class ColumnEncoder:
                 ways.append(reading)
         return sorted(ways, key=lambda reading: not reading.n_bins)
 
-    def _empty(self, n_rows: int) -> np.ndarray:
+    def _cell_type(self) -> type:
         # One more number than there are cells is needed, for values never seen.
-        return _room(n_rows, len(self.columns), cell_type(self.offsets + 1))
+        return cell_type(self.offsets + 1)
 
     def transform(self, table: dict[str, Any]) -> np.ndarray:
         """Cells of each row, shape (n_rows, n_columns); ``offsets[-1]`` for values never seen."""
         coded = [distinct(name, column) for name, column in table.items()]
-        cells = self._empty(len(coded[0].codes))
+        cells = _room(len(coded[0].codes), len(self.columns), self._cell_type())
         cell_of = []
         for column, j, first in zip(self.columns, self.feature, self.offsets, strict=False):
             codes = column.of_values(coded[j].values)

@@ -48,8 +48,7 @@ def score_cuts(
     (`grow.cuts_between`), and running sums give what lies on either side of each. ``bins``,
     ``parts``, ``sums`` and ``side_terms`` are room to work in.
     """
-    step, n_sides, n_before = np.uint64(width), 0, n_candidates
-    missing = (PARTS - 1) * width
+    n_sides, n_before = 0, n_candidates
     for at in range(n_tried):
         column = tried[at]
         end = offsets[column] + n_bins[column]
@@ -67,23 +66,23 @@ def score_cuts(
             shift += 1
         first = low + ((drawn[at] << shift) >> 16)
         less = first - (1 << shift) + 1
-        for place in range(len(parts)):
-            parts[place] = 0.0
+        for k in range(width):
+            for place in range(PARTS):
+                parts[k, place] = 0.0
         for r in range(len(rows)):
             cell = np.int64(bins[r])
             in_part = (cell - less) >> shift if cell < end else np.int64(PARTS - 1)
-            add_row(parts, np.uint64(in_part) * step, label[r], weight[r], criterion)
+            add_row(parts, np.uint64(in_part), label[r], weight[r], criterion)
         n_cuts = (high - less) >> shift
-        last = n_cuts * width
-        for place in range(width, last + width):
-            parts[place] += parts[place - width]
         for k in range(width):
-            sums[n_sides, k] = parts[missing + k]
+            sums[n_sides, k] = parts[k, PARTS - 1]
+            for place in range(n_cuts):
+                parts[k, place + 1] += parts[k, place]
         n_sides += 1
         for cut in range(n_cuts + has_missing):  # missing values alone may be parted from others
             for k in range(width):
-                sums[n_sides, k] = parts[cut * width + k]
-                sums[n_sides + 1, k] = parts[last + k] - parts[cut * width + k]
+                sums[n_sides, k] = parts[k, cut]
+                sums[n_sides + 1, k] = parts[k, n_cuts] - parts[k, cut]
             n_sides += 2
             columns[n_candidates] = column
             cuts[n_candidates] = first + (cut << shift) if cut < n_cuts else end - 1

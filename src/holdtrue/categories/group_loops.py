@@ -210,7 +210,6 @@ def score_groups(
     weight: np.ndarray,
     group: np.ndarray,
     guess: np.ndarray,
-    width: int,
     criterion: int,
     scale: float,
     whole: np.ndarray,
@@ -218,43 +217,39 @@ def score_groups(
 ) -> Any:
     """Twin of `grow.GroupLeaves.score_splits`. Rows of a group lie together.
 
-    ``whole`` and ``inside`` are all zeros before and after.
+    ``whole`` and ``inside``, shape (width, n_children), are all zeros before and after.
     """
-    step, n_rows, n_splits = np.uint64(width), len(child), child.shape[1]
+    n_rows, n_splits = len(child), child.shape[1]
     terms = np.empty(n_splits)
     for at in range(n_splits):
         n_children, term = 0, 0.0
         for i in range(n_rows):
-            start = np.uint64(child[i, at]) * step
-            n_children += rows_in(whole, start, width, criterion) == 0.0
-            add_row(whole, start, label[i], weight[i], criterion)
+            v = np.uint64(child[i, at])
+            n_children += rows_in(whole, v, criterion) == 0.0
+            add_row(whole, v, label[i], weight[i], criterion)
         first = 0
         while first < n_rows:
             last = first
             while last < n_rows and group[last] == group[first]:
-                start = np.uint64(child[last, at]) * step
-                add_row(inside, start, label[last], weight[last], criterion)
+                add_row(inside, np.uint64(child[last, at]), label[last], weight[last], criterion)
                 last += 1
             for i in range(first, last):
-                start = np.uint64(child[i, at]) * step
-                n_left = rows_in(whole, start, width, criterion)
-                n_left -= rows_in(inside, start, width, criterion)
+                v = np.uint64(child[i, at])
+                n_left = rows_in(whole, v, criterion) - rows_in(inside, v, criterion)
                 if criterion == 7:
-                    sum_left = whole[start + np.uint64(1)] - inside[start + np.uint64(1)]
+                    sum_left = whole[1, v] - inside[1, v]
                     residual = label[i] - (sum_left + guess[i]) / (n_left + 1.0)
                     term += weight[i] * (residual * residual * scale)
                 else:
-                    own_class = start + np.uint64(label[i])
-                    share = (whole[own_class] - inside[own_class] + guess[i]) / (n_left + 1.0)
+                    y = np.uint64(label[i])
+                    share = (whole[y, v] - inside[y, v] + guess[i]) / (n_left + 1.0)
                     term += weight[i] * np.rint(-math.log(share) * scale)
             for i in range(first, last):
-                start = np.uint64(child[i, at]) * step
-                for k in range(width):
-                    inside[start + np.uint64(k)] = 0.0
+                for k in range(len(inside)):
+                    inside[k, child[i, at]] = 0.0
             first = last
         for i in range(n_rows):
-            start = np.uint64(child[i, at]) * step
-            for k in range(width):
-                whole[start + np.uint64(k)] = 0.0
+            for k in range(len(whole)):
+                whole[k, child[i, at]] = 0.0
         terms[at] = term if n_children > 1 else np.inf
     return terms

@@ -534,7 +534,7 @@ class GroupLeaves(Leaves):
 
             self._loops = group_loops
             most_values = max(3, int(np.diff(sample.offsets).max()))
-            self._counters = np.zeros((2, most_values * self.terms.width))
+            self._counters = np.zeros((2, self.terms.width, most_values))
 
     def _guesses(self, left: np.ndarray, label: np.ndarray, guess: np.ndarray) -> np.ndarray:
         """Guesses in a child, from its sums without the group, row by row."""
@@ -591,7 +591,7 @@ class GroupLeaves(Leaves):
         if self._loops is not None:
             terms = self._loops.score_groups(
                 child, label, weight, self.group[rows], self.guess[rows],
-                self.terms.width, self.terms.number, self.terms.scale, *self._counters,
+                self.terms.number, self.terms.scale, *self._counters,
             )  # fmt: skip
             return terms, nothing
         terms = np.full(child.shape[1], np.inf)
@@ -644,13 +644,15 @@ def _grow_compiled(
     drawing = draws or FeatureDraws(np.arange(n_columns), 0, 0)
     most = {name: 2**31 - 1 if limit is None else limit for name, limit in limits.items()}
     max_splits = -1 if limits["max_splits"] is None else most["max_splits"]
-    dtype = np.int32 if sample.n_classes else np.float64  # narrow ones stay in the cache
+    # Narrow numbers stay in the cache.
+    dtype = np.int32 if sample.n_classes else np.float64
+    label, weight = sample.label.astype(dtype), sample.weight.astype(np.int32)
     splits, born, cell, sums, node_terms, too_deep, too_small = loops.grow_whole(
-        sample.cells, sample.label, sample.weight,
-        np.flatnonzero(sample.weight).astype(np.int32), sample.offsets, sample.n_bins,
+        sample.cells, label, weight,
+        np.flatnonzero(weight).astype(np.int32), sample.offsets, sample.n_bins,
         drawing.first_column, drawing.n_drawn, drawing.again, drawing.seed,
-        terms.width, terms.number, terms.scale, terms.table, term, state,
-        np.zeros(int(sample.offsets[-1]) * terms.width, dtype), in_order, only_clear,
+        terms.number, terms.scale, terms.table, root, term, state,
+        np.zeros((terms.width, int(sample.offsets[-1])), dtype), in_order, only_clear,
         max_splits, most["max_depth"], most["min_rows"],
     )  # fmt: skip
     stopped = "gain" if max_splits < 0 else "leaves"

@@ -14,6 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from holdtrue.categories.cell_loops import AHEAD, fetch
 from holdtrue.categories.cut_loops import MIDDLE, MOST_CUTS, PARTS, SIDES, score_cuts
 from holdtrue.categories.term_loops import (
     NEAR,
@@ -101,24 +102,23 @@ def _is_clear(
     n_errors: float,
 ) -> Any:
     """Whether a split gains more than ``n_errors`` standard errors: `grow.Leaves.gain`."""
-    step = np.uint64(width)
     for at in range(len(rows)):
-        start = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last)) * step
-        add_row(counters, start, label[at], weight[at], criterion)
+        child = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last))
+        add_row(counters, child, label[at], weight[at], criterion)
     gains = np.empty(len(rows))
     gained, over_chance, chance = 0.0, 0.0, 1.0 - 1.0 / width
     for at in range(len(rows)):
-        start = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last)) * step
-        n = rows_in(counters, start, width, criterion)
+        child = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last))
+        n = rows_in(counters, child, criterion)
         if criterion == 7:
             y = label[at]
             before = y - state[0] - state[1] * y
-            mean = (counters[start + np.uint64(1)] + state[0]) / n
+            mean = (counters[1, child] + state[0]) / n
             after = y - mean - (state[1] - 1.0) / n * y
             gains[at] = before * before - after * after
         else:
             k = int(label[at])
-            count = float(counters[start + np.uint64(k)])
+            count = float(counters[k, child])
             if criterion == 6:
                 gains[at] = math.log((count - 1.0 + state[k]) / n) - math.log(state[k])
             else:
@@ -129,9 +129,9 @@ def _is_clear(
     mean, squares = gained / total, 0.0
     for at in range(len(rows)):
         squares += weight[at] * (gains[at] - mean) ** 2
-        start = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last)) * step
+        child = np.uint64(_child_cell(np.int64(cells[rows[at], column]), cut, last))
         for k in range(width):
-            counters[start + np.uint64(k)] = 0
+            counters[k, child] = 0
     if criterion < 6:  # `kernel.ginger_gain`
         gained, squares = gained - max(over_chance, 0.0), 2.0 * squares
     else:  # `tree._paired`
@@ -177,14 +177,12 @@ def _set_child(
     cell: int,
     counters: np.ndarray,
     value: int,
-    width: int,
 ) -> None:
     """Write where the rows of a child lie, its cell, and its sums, whose counters are cleared."""
     nodes[child, _START], nodes[child, _STOP], nodes[child, _CELL] = start, stop, cell
-    first = np.uint64(value) * np.uint64(width)
-    for k in range(width):
-        sums[child, k] = counters[first + np.uint64(k)]
-        counters[first + np.uint64(k)] = 0
+    for k in range(len(counters)):
+        sums[child, k] = counters[k, value]
+        counters[k, value] = 0
 
 
 @compiled
@@ -198,7 +196,6 @@ def _split_rows(
     cut: int,
     last: int,
     offsets: np.ndarray,
-    width: int,
     criterion: int,
     counters: np.ndarray,
     spare: np.ndarray,
@@ -214,7 +211,7 @@ def _split_rows(
     lie among all. ``counters`` and ``size`` are all zeros before and after; ``spare`` and
     ``value_of`` are room to work in.
     """
-    n_rows, first, step, n_children = len(rows), offsets[column], np.uint64(width), 0
+    n_rows, first, n_children = len(rows), offsets[column], 0
     if cut >= 0:
         # Each row is written to all three children, and the next one over it but where it belongs.
         n_up_to, n_above, n_missing = 0, 0, 0
@@ -222,7 +219,7 @@ def _split_rows(
             row = rows[at]
             cell = np.int64(cells[np.uint64(row), np.uint64(column)])
             above, missing = int(cell > cut), int(cell > last)
-            add_row(counters, np.uint64(above + missing) * step, label[at], weight[at], criterion)
+            add_row(counters, np.uint64(above + missing), label[at], weight[at], criterion)
             rows[n_up_to], spare[n_above], value_of[n_missing] = row, row, row
             n_up_to += 1 - above
             n_above += above - missing
@@ -233,9 +230,7 @@ def _split_rows(
             stop += n_up_to if value == 0 else n_above if value == 1 else n_missing
             if stop > start:
                 child, up_to = first_child + n_children, cut if value == 0 else last + value - 1
-                _set_child(
-                    nodes, sums, child, begin + start, begin + stop, up_to, counters, value, width
-                )
+                _set_child(nodes, sums, child, begin + start, begin + stop, up_to, counters, value)
                 n_children += 1
         for at in range(n_above):
             rows[n_up_to + at] = spare[at]
@@ -244,17 +239,18 @@ def _split_rows(
         return n_children
     n_values, start = offsets[column + 1] - first, 0
     for at in range(n_rows):
+        fetch(cells, rows[min(at + AHEAD, n_rows - 1)], column)
         value_of[at] = np.int64(cells[np.uint64(rows[at]), np.uint64(column)]) - first
         place = np.uint64(value_of[at])
         size[place] += 1
-        add_row(counters, place * step, label[at], weight[at], criterion)
+        add_row(counters, place, label[at], weight[at], criterion)
     if n_values <= _SORTED * n_rows:
         for value in range(n_values):
             if size[value] > 0:
                 child, stop = first_child + n_children, start + size[value]
                 _set_child(
                     nodes, sums, child, begin + start, begin + stop, first + value,
-                    counters, value, width,
+                    counters, value,
                 )  # fmt: skip
                 size[value], start = start, stop
                 n_children += 1
@@ -271,7 +267,7 @@ def _split_rows(
             if stop == n_rows or np.int64(cells[spare[stop], column]) - first != value:
                 _set_child(
                     nodes, sums, first_child + n_children, begin + start, begin + stop,
-                    first + value, counters, value, width,
+                    first + value, counters, value,
                 )  # fmt: skip
                 size[value], start = 0, stop
                 n_children += 1
@@ -302,10 +298,10 @@ def grow_whole(
     n_drawn: int,
     again: bool,
     seed: int,
-    width: int,
     criterion: int,
     scale: float,
     table: np.ndarray,
+    root: np.ndarray,
     root_term: float,
     root_state: np.ndarray,
     counters: np.ndarray,
@@ -321,7 +317,7 @@ def grow_whole(
     their permutation. ``counters`` is all zeros before and after. ``max_splits`` is negative for
     none: then only splits that gain are made.
     """
-    n_features, rows = len(first_column) - 1, rows.copy()
+    n_features, width, rows = len(first_column) - 1, len(root), rows.copy()
     nodes = np.empty((64, 5), dtype=np.int64)
     sums, values = np.empty((64, width)), np.empty((64, 1 + len(root_state)))  # term and state
     splits = np.empty((64, 3), dtype=np.int64)  # node, column, cut
@@ -341,24 +337,23 @@ def grow_whole(
     cuts = np.empty(most_candidates, dtype=np.int64)
     terms, gains = np.empty(most_candidates), np.empty(most_candidates)
     features = np.arange(n_features)
+    labels, weights = label[rows], weight[rows]  # in the order of the rows, as it changes
     # Room to work in: for the rows of a leaf, for a column's values, for children that are tried.
-    labels, weights = np.empty_like(label[: len(rows)]), np.empty_like(weight[: len(rows)])
     spare, value_of = np.empty_like(rows), np.empty_like(rows)
     size = np.zeros(most_values, dtype=np.int32)
-    state, logs, parts = root_state.copy(), np.empty((width, NEAR)), np.empty(PARTS * width)
+    state, logs = root_state.copy(), np.empty((width, NEAR))
+    parts, pair_terms = np.empty((width, PARTS), dtype=counters.dtype), np.empty(N_PAIRS)
     n_tried = n_in_two * SIDES
     tried_sums, tried_terms = np.empty((n_tried, width)), np.empty(n_tried)
-    leaf_of, leaf_of_pair = np.empty(0, dtype=np.int32), np.empty(N_PAIRS, dtype=np.int32)
+    split_of = np.empty(n_tried, dtype=np.int64)
     withheld_depth, withheld_rows = False, False
     n_nodes, n_seen, n_splits, now = 1, 0, 0, np.uint64(seed)
     nodes[0, _START], nodes[0, _STOP], nodes[0, _DEPTH] = 0, len(rows), 0
     nodes[0, _BORN], nodes[0, _CELL] = -1, -1
-    for k in range(width):
-        sums[0, k] = 0.0
-    for i in rows:
-        add_row(sums[0], np.uint64(0), label[i], weight[i], criterion)
+    for k in range(width):  # an array written to a slice takes seconds to compile
+        sums[0, k] = root[k]
     values[0, 0] = root_term
-    for k in range(len(root_state)):  # an array written to a slice takes seconds to compile
+    for k in range(len(root_state)):
         values[0, 1 + k] = root_state[k]
     # See `grow._Heap`; in order nodes come by their numbers, without one.
     heap = [(0.0, 0, 0, 0, 0)]
@@ -382,10 +377,8 @@ def grow_whole(
             _, scored, node, column, cut = heapq.heappop(heap)
         if node < 0:
             break
-        begin = nodes[node, _START]
-        inside = rows[begin : nodes[node, _STOP]]
-        for at in range(len(inside)):
-            labels[at], weights[at] = label[inside[at]], weight[inside[at]]
+        begin, stop = nodes[node, _START], nodes[node, _STOP]
+        inside, y, w = rows[begin:stop], labels[begin:stop], weights[begin:stop]
         for k in range(len(state)):
             state[k] = values[node, 1 + k]
         if scored == 0:
@@ -419,23 +412,22 @@ def grow_whole(
                                 by_value[n_by_value] = j
                                 n_by_value += 1
                 n_done += n_drawn if again else n_features
-                n_candidates, n_tried = n_by_value, 0
+                n_candidates, n_tried = n_by_value, 1
                 for at in range(n_by_value):
                     columns[at], cuts[at] = by_value[at], -1
                     n_tried += min(offsets[by_value[at] + 1] - offsets[by_value[at]], len(inside))
                 if n_by_value > 0:
-                    if n_tried >= len(leaf_of):
-                        leaf_of = np.empty(n_tried + 1, dtype=np.int32)
                     if n_tried > len(tried_terms):
                         tried_sums, tried_terms = np.empty((n_tried, width)), np.empty(n_tried)
+                        split_of = np.empty(n_tried, dtype=np.int64)
                     score_values(
-                        cells, inside, labels, weights, by_value, n_by_value, offsets,
-                        width, criterion, scale, table, state, logs, counters,
-                        leaf_of, leaf_of_pair, tried_sums, tried_terms, terms,
+                        cells, inside, y, w, by_value, n_by_value, n_tried,
+                        offsets, sums[node], criterion, scale, table, state, logs, counters,
+                        split_of, tried_sums, tried_terms, pair_terms, terms,
                     )  # fmt: skip
                 if n_in_two > 0:
                     n_candidates = score_cuts(
-                        cells, inside, labels, weights, in_two, drawn, n_in_two, offsets, n_bins,
+                        cells, inside, y, w, in_two, drawn, n_in_two, offsets, n_bins,
                         width, criterion, scale, table, state, logs,
                         value_of, parts, tried_sums, tried_terms,
                         columns, cuts, terms, n_candidates,
@@ -458,7 +450,7 @@ def grow_whole(
                 gains[best_at] = -np.inf
                 last = offsets[columns[best_at]] + n_bins[columns[best_at]] - 1
                 if not only_clear or _is_clear(
-                    cells, inside, labels, weights, columns[best_at], cuts[best_at], last,
+                    cells, inside, y, w, columns[best_at], cuts[best_at], last,
                     sums[node], total, width, criterion, state, counters,
                     math.sqrt(2.0 * math.log(n_finite)),
                 ):  # fmt: skip
@@ -474,9 +466,12 @@ def grow_whole(
         while n_nodes + min(offsets[column + 1] - offsets[column], len(inside)) > len(nodes):
             nodes, sums, values = _longer(nodes), _longer(sums), _longer(values)
         n_children = _split_rows(
-            cells, inside, labels, weights, begin, column, cut, last, offsets, width, criterion,
+            cells, inside, y, w, begin, column, cut, last, offsets, criterion,
             counters, spare, value_of, size, nodes, sums, n_nodes,
         )  # fmt: skip
+        for at in range(len(inside)):
+            i = np.uint64(inside[at])
+            y[at], w[at] = label[i], weight[i]
         for child in range(n_nodes, n_nodes + n_children):
             nodes[child, _DEPTH], nodes[child, _BORN] = nodes[node, _DEPTH] + 1, n_splits
         _child_values(

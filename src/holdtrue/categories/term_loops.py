@@ -20,24 +20,22 @@ NEAR = 64  # logarithms of class counts up to this are computed once per parent
 
 
 @part
-def add_row(counters: np.ndarray, at: int, label: Any, weight: Any, criterion: int) -> None:
-    """Add a row to the sums that begin at ``at``: its class, or its number."""
+def add_row(counters: np.ndarray, cell: int, label: Any, weight: Any, criterion: int) -> None:
+    """Add a row to the sums of a cell, shape (width, n_cells): its class, or its number."""
     if criterion == 7:
-        counters[at] += weight
-        counters[at + np.uint64(1)] += weight * label
-        counters[at + np.uint64(2)] += weight * label * label
+        counters[0, cell] += weight
+        counters[1, cell] += weight * label
+        counters[2, cell] += weight * label * label
     else:
-        counters[at + np.uint64(label)] += weight
+        counters[np.uint64(label), cell] += weight
 
 
 @part
-def rows_in(counters: np.ndarray, start: int, width: int, criterion: int) -> Any:
-    """Rows of the sums that begin at ``start``."""
-    if criterion == 7:
-        return counters[start]
-    total = 0.0
-    for k in range(width):
-        total += counters[start + np.uint64(k)]
+def rows_in(counters: np.ndarray, cell: int, criterion: int) -> Any:
+    """Rows of a cell."""
+    total = float(counters[0, cell])
+    for k in range(1, 0 if criterion == 7 else len(counters)):
+        total += counters[k, cell]
     return total
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from holdtrue.categories.cell_loops import AHEAD, fetch
 from holdtrue.categories.term_loops import add_row, leaf_terms, rows_in
 from holdtrue.columns.loops import compiled
 
-_BLOCK, _LINE = 32, 32  # rows fetched together; cells in a line of the cache
-_FEW = 16  # children of two classes with fewer rows of each are looked up by them
+_LINE = 32  # cells in a line of memory
+_FEW = 16  # children of two classes with fewer rows of each have their terms looked up
 N_PAIRS = _FEW * _FEW
 
 
@@ -22,45 +21,27 @@ def _count(
     weight: np.ndarray,
     tried: np.ndarray,
     n_tried: int,
-    width: int,
     criterion: int,
     counters: np.ndarray,
-) -> Any:
-    """Add rows to the counters of their cells in some columns; what is returned means nothing."""
-    # Two columns at a time, or all: increments in succession do not wait for the same counter.
+) -> None:
+    """Add rows to the counters of their cells in some columns."""
     # Unsigned numbers index without a test for negative ones. What is known of a row is kept by
     # name: a counter might lie where it was read from, and it would be read again for each column.
-    step, n_columns, fetched = np.uint64(width), cells.shape[1], 0
-    if criterion == 7:
-        for r in range(len(rows)):
-            i, number, w = np.uint64(rows[r]), label[r], weight[r]
+    n_columns = cells.shape[1]
+    for r in range(len(rows)):
+        i, y, w = np.uint64(rows[r]), label[r], weight[r]
+        ahead = rows[min(r + AHEAD, len(rows) - 1)]
+        if n_tried == n_columns:
+            for first in range(0, n_columns, _LINE):
+                fetch(cells, ahead, first)
+            fetch(cells, ahead, n_columns - 1)
+            for at in range(n_columns):
+                add_row(counters, np.uint64(cells[i, np.uint64(at)]), y, w, criterion)
+        else:
             for at in range(n_tried):
-                start = np.uint64(cells[i, np.uint64(tried[at])]) * step
-                add_row(counters, start, number, w, criterion)
-    elif n_tried < n_columns:
-        for at in range(0, n_tried - 1, 2):
-            j, other = np.uint64(tried[at]), np.uint64(tried[at + 1])
-            for r in range(len(rows)):
-                i, y, w = np.uint64(rows[r]), np.uint64(label[r]), weight[r]
-                counters[np.uint64(cells[i, j]) * step + y] += w
-                counters[np.uint64(cells[i, other]) * step + y] += w
-        if n_tried % 2:
-            j = np.uint64(tried[n_tried - 1])
-            for r in range(len(rows)):
-                start = np.uint64(cells[np.uint64(rows[r]), j]) * step
-                counters[start + np.uint64(label[r])] += weight[r]
-    else:
-        for first in range(0, len(rows), _BLOCK):
-            stop = min(first + _BLOCK, len(rows))
-            for r in range(first, stop):  # fetched together, for a row alone would be waited for
-                for first_cell in range(0, n_columns, _LINE):
-                    fetched += int(cells[rows[r], first_cell])
-                fetched += int(cells[rows[r], n_columns - 1])
-            for r in range(first, stop):
-                i, y, w = np.uint64(rows[r]), np.uint64(label[r]), weight[r]
-                for column in range(n_columns):
-                    counters[np.uint64(cells[i, column]) * step + y] += w
-    return fetched
+                column = np.uint64(tried[at])
+                fetch(cells, ahead, column)
+                add_row(counters, np.uint64(cells[i, column]), y, w, criterion)
 
 
 @compiled
@@ -71,67 +52,68 @@ def score_values(
     weight: np.ndarray,
     tried: np.ndarray,
     n_tried: int,
+    n_most: int,
     offsets: np.ndarray,
-    width: int,
+    totals: np.ndarray,
     criterion: int,
     scale: float,
     table: np.ndarray,
     state: np.ndarray,
     logs: np.ndarray,
     counters: np.ndarray,
-    leaf_of: np.ndarray,
-    leaf_of_pair: np.ndarray,
+    split_of: np.ndarray,
     sums: np.ndarray,
     child_terms: np.ndarray,
+    pair_terms: np.ndarray,
     terms: np.ndarray,
 ) -> None:
     """Write the sums of the children's terms by column; inf for one that is constant in the leaf.
 
-    ``label`` and ``weight`` are those of the leaf's rows, one after the other. ``counters`` is all
-    zeros before and after; ``leaf_of``, ``leaf_of_pair``, ``sums`` and ``child_terms`` are room to
-    work in, ``leaf_of`` for one child more than there may be.
+    ``label`` and ``weight`` are those of the leaf's rows, ``totals`` their sums, ``n_most`` is a
+    bound on the number of children. ``counters`` is all zeros before and after; ``split_of``,
+    ``sums``, ``child_terms`` and ``pair_terms`` are room to work in.
     """
-    _count(cells, rows, label, weight, tried, n_tried, width, criterion, counters)
-    # Children are gathered first, and their terms taken together: those of two classes with few
-    # rows, which are most, once for all that are alike.
-    step, one, n_leaves, n_children = np.uint64(width), np.uint64(1), 0, 0
-    ends = np.empty(n_tried, dtype=np.int64)
-    for pair in range(N_PAIRS):
-        leaf_of_pair[pair] = -1
-    leaf_of_pair[0] = 0  # any: empty children are written and written over, without a branch
+    _count(cells, rows, label, weight, tried, n_tried, criterion, counters)
+    # Children of two classes with few rows, which are most, have their terms looked up by them.
+    width, n_second, few = len(totals), 0, 0
+    if width == 2:
+        n_first, n_second = int(min(totals[0] + 1, _FEW)), int(min(totals[1] + 1, _FEW))
+        if n_first * n_second < n_most:
+            few = _FEW
+            for pair in range(n_first * n_second):
+                sums[pair, 0], sums[pair, 1] = pair // n_second, pair % n_second
+            leaf_terms(
+                sums, n_first * n_second, width, criterion, scale, table, state, logs, pair_terms
+            )
+    # The terms of all others are taken together.
+    n_others = 0
     for at in range(n_tried):
         column = tried[at]
-        n_values = offsets[column + 1] - offsets[column]
+        first, n_values = offsets[column], offsets[column + 1] - offsets[column]
         by_value = n_values <= len(rows)
+        n_children, term = 0, 0.0
         for visit in range(n_values if by_value else len(rows)):
-            cell = offsets[column] + visit if by_value else np.int64(cells[rows[visit], column])
-            start = np.uint64(cell) * step
-            leaf = n_leaves
+            cell = np.uint64(first + visit)
+            if not by_value:
+                cell = np.uint64(cells[np.uint64(rows[visit]), np.uint64(column)])
             if width == 2:
-                first, second = np.int64(counters[start]), np.int64(counters[start + one])
-                is_child = first + second > 0
-                counters[start] = 0
-                counters[start + one] = 0
-                if first < _FEW and second < _FEW:
-                    leaf = leaf_of_pair[first * _FEW + second]
-                    if leaf < 0:
-                        leaf = n_leaves
-                        leaf_of_pair[first * _FEW + second] = leaf
-                if leaf == n_leaves:
-                    sums[leaf, 0], sums[leaf, 1] = first, second
-            else:
-                is_child = rows_in(counters, start, width, criterion) > 0.0
-                for k in range(width if is_child else 0):
-                    sums[leaf, k] = counters[start + np.uint64(k)]
-                    counters[start + np.uint64(k)] = 0
-            leaf_of[n_children] = leaf
-            n_leaves += int(is_child and leaf == n_leaves)
-            n_children += int(is_child)
-        ends[at] = n_children
-    leaf_terms(sums, n_leaves, width, criterion, scale, table, state, logs, child_terms)
-    begin = 0
-    for at in range(n_tried):
-        terms[at] = 0.0 if ends[at] - begin > 1 else np.inf
-        for child in range(begin, ends[at]):
-            terms[at] += child_terms[leaf_of[child]]
-        begin = ends[at]
+                one, two = np.int64(counters[0, cell]), np.int64(counters[1, cell])
+                counters[0, cell], counters[1, cell] = 0, 0
+                n_children += int(one + two > 0)
+                if (one | two) < few:
+                    term += pair_terms[np.uint64(one * n_second + two)]
+                    continue
+                sums[n_others, 0], sums[n_others, 1] = one, two
+                split_of[n_others] = at
+                n_others += int(one + two > 0)
+            elif rows_in(counters, cell, criterion) > 0.0:
+                for k in range(width):
+                    sums[n_others, k] = counters[k, cell]
+                    counters[k, cell] = 0
+                split_of[n_others] = at
+                n_others += 1
+                n_children += 1
+        terms[at] = term if n_children > 1 else np.inf
+    leaf_terms(sums, n_others, width, criterion, scale, table, state, logs, child_terms)
+    for child in range(n_others):
+        terms[split_of[child]] += child_terms[child]
