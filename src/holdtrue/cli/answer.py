@@ -55,7 +55,7 @@ def answered(
     deployed: Callable[[], SavedModel] | None = None,
     python: str = "",
 ) -> Answer:
-    """The answer: how the target was read before the sentences of the summary, new data after.
+    """The answer: how the target was read, the sentences of the summary, what new data are.
 
     ``settings`` say what was asked, in words; ``python`` are lines that do the same.
     """
@@ -71,7 +71,7 @@ def answered(
 def completed(
     summary: Summary, table: Any, settings: dict[str, Any], seed: int = 0, python: str = ""
 ) -> Summary:
-    """The summary with what was asked and how to do it again; settings of None do not apply."""
+    """The summary with what was asked and how to repeat it; settings of None are left out."""
     versions = {"holdtrue": __version__, "Python": platform.python_version()}
     versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
     return replace(

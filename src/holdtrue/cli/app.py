@@ -34,7 +34,7 @@ _TABLE = (
 
 
 def column_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Columns of the file that begin so, for the shell."""
+    """Columns of the file whose names begin with what was typed, to complete it in a shell."""
     from holdtrue.tables.table import first_names
 
     *before, last = incomplete.split(",")
@@ -200,7 +200,7 @@ def _usage_sentence(error: Any, who: str) -> str:
 
 
 def _expected(param: Any) -> str:
-    """What an option must be that takes a number, in words; only such refuse a value."""
+    """What an option that takes a number must be, in words."""
     bounds = param if hasattr(param, "min") else getattr(param, "type", None)  # new typer, or old
     low, high = getattr(bounds, "min", None), getattr(bounds, "max", None)
     words = "a number" if isinstance(param.default, float) else "a whole number"
@@ -359,7 +359,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _with_option_names(sentence: str, options: Iterable[str]) -> str:
-    """A sentence about parameters with the options that set them: ``max_terms=3`` in Python."""
+    """The sentence with options in the place of parameters: ``--max-terms 3`` of max_terms=3."""
     for name in options:
         option = f"--{name.replace('_', '-')}"
         if sentence.startswith((f"{name} must ", f"{name} is for ")):

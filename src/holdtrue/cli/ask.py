@@ -147,7 +147,7 @@ class Data:
         return [None if each is None else _safe_indexing(each, places) for each in rows]
 
     def labelled_rows(self, X: Any) -> list[Any]:
-        """X, target and groups as a model is saved on them, each row as often as its weight."""
+        """X, target and groups that a saved model is judged on, each row as often as its weight."""
 
         def as_texts(name: str) -> np.ndarray:
             return np.array([str(value) for value in python_values(self.table.column(name))])
@@ -173,7 +173,7 @@ class Data:
         ]
 
     def check_names(self) -> None:
-        """Refuse to choose from no column."""
+        """Refuse a table without columns to choose from."""
         if not self.names:
             raise InputError(
                 f"no column is left to choose from: {self.table.description} has no other "
@@ -243,7 +243,7 @@ class SumsFiles:
         self.description = f"{', '.join(sites)} (sums)"
 
     def fingerprint(self) -> Fingerprint:
-        """Of all files."""
+        """Fingerprint of all files together."""
         return Fingerprint(self._digest, f"the bytes of {len(self.sites)} files")
 
 
@@ -414,7 +414,7 @@ class Ask:
         )
 
     def open_sums(self, files: Sequence[str]) -> Data:
-        """Read the sums of sites; each file is of another site."""
+        """The sums of sites, one file each, in the place of a table."""
         from holdtrue.tables.site_sums import SiteSums
 
         sites: dict[str, SiteSums] = {}

@@ -148,7 +148,7 @@ def _lines(
     target_type: str,
     **options: Any,
 ) -> str:
-    """The same in Python; nothing where rows are repeated."""
+    """Python code that does the same; empty where rows are repeated."""
     if data.ask.weights is not None:
         return ""
     models: Any = names

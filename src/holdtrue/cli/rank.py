@@ -127,7 +127,7 @@ def _model(data: Data, **settings: Any) -> SavedModel:
 
 
 def _lines(data: Data, **options: Any) -> str:
-    """The same in Python."""
+    """Python code that does the same."""
     lines = opened_lines(data)
     if data.dropped:
         kept = f"[name for name in table.names if name not in {list(data.dropped)!r}]"
@@ -140,7 +140,7 @@ def _lines(data: Data, **options: Any) -> str:
 
 
 class _EngineFiles(ExchangeTable):
-    """Parquet files as an engine reads them; what a summary says of its data."""
+    """Parquet files that an engine reads, with what a summary says of its data."""
 
     n_rows = 0  # known after the first pass
     readings: Mapping[str, Any] = {}  # an engine guesses no types
@@ -155,7 +155,7 @@ class _EngineFiles(ExchangeTable):
         return name in self.types
 
     def fingerprint(self) -> Fingerprint:
-        """Of the files' names and sizes, where this machine sees them."""
+        """Fingerprint of the files' names and sizes, where this machine sees them."""
         digest = hashlib.sha256()
         files = _files(self._pattern)
         for file in files:

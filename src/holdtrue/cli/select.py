@@ -295,7 +295,7 @@ def _model(
 
 
 def _lines(data: Data, target_type: str, model: Any) -> str:
-    """The same in Python; ``model`` has the settings."""
+    """Python code that does the same; ``model`` has the settings."""
     sums = call(
         moments_of,
         Name("table"),

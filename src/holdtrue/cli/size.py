@@ -111,7 +111,7 @@ def _model(data: Data, x: list[str], model: Any, X: np.ndarray, labelled: np.nda
 
 
 def _lines(data: Data, x: list[str], model: Any, *, unlabelled: bool) -> str:
-    """The same in Python; ``unlabelled`` where some rows have inputs alone."""
+    """Python code that does the same; ``unlabelled``: some rows have no target."""
     if data.ask.weights is not None:
         return ""
     groups = data.groups

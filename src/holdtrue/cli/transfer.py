@@ -120,7 +120,7 @@ def _model(data: Data, model: Any, X: np.ndarray) -> SavedModel:
 
 
 def _lines(data: Data, model: Any, sources: str, **options: Any) -> str:
-    """The same in Python; ``options`` are those of the pool."""
+    """Python code that does the same; ``options`` are those of the pool."""
     if data.ask.weights is not None:
         return ""
     groups = data.groups

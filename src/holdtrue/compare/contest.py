@@ -275,7 +275,7 @@ def _units(
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs."""
+    """Loss of a prediction: of each row, or by a scorer of scikit-learn."""
 
     name: str
     scorer: Any  # scikit-learn's, greater is better; None for the loss of each row
@@ -412,7 +412,7 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
 
 
 def _fingerprint(thing: Any) -> str:
-    """Text that changes with the thing; its parameters in words where it cannot be pickled."""
+    """Hash of a thing; its parameters in words where it cannot be pickled."""
     try:
         return str(joblib.hash(thing))
     except (pickle.PicklingError, AttributeError, TypeError):

@@ -168,7 +168,7 @@ def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
 
 
 def _beside_mean(left_out: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
-    """Share of the average beside the mean of y, and left-out predictions of both together.
+    """Weight of the average, the rest being the mean of y; and left-out predictions of the mix.
 
     The share is 1 unless the average gains little. Then it is the one under which left-out rows
     have the least squared error; each row's prediction has the share of the others. A row that

@@ -179,7 +179,7 @@ class InputMap:
 
 
 def quantiles(values: np.ndarray, weight: np.ndarray, at: tuple[float, ...]) -> list[float]:
-    """Values below which those shares of the weight lie; a weight of 2 is two values."""
+    """Quantiles of values with weights; a weight of 2 stands for two equal values."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
     places = np.searchsorted(share, np.asarray(at) - 1e-12)
@@ -187,7 +187,7 @@ def quantiles(values: np.ndarray, weight: np.ndarray, at: tuple[float, ...]) -> 
 
 
 def fences(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Ends beyond which a value is wild: it would take nearly all of the range for itself."""
+    """Low and high end beyond which a value is wild: it alone would take most of the range."""
     low, middle, high = quantiles(values, weight, (0.1, 0.5, 0.9))
     reach = _WILD * max(high - middle, middle - low)
     if reach == 0 or weight.sum() < _FEW:
@@ -538,7 +538,7 @@ class TransformerBasis(Basis):
         return self
 
     def _copies(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Rows as often as their weights say: few transformers take weights as repetitions."""
+        """X and y with every row repeated by its weight: few transformers take weights so."""
         whole = np.round(rows.weight)
         if (whole != rows.weight).any() or whole.sum() > 10_000_000:
             raise InputError(
@@ -583,7 +583,7 @@ def _bumps(points: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray:
 
 
 def _thinned(points: np.ndarray, most: int) -> np.ndarray:
-    """The points, or that many of them, evenly spaced in their order."""
+    """At most ``most`` of the points, evenly spaced in their order."""
     if len(points) <= most:
         return points
     return points[np.linspace(0, len(points) - 1, most).astype(int)]
@@ -596,7 +596,7 @@ def _with_constant(values: np.ndarray, count: int | None = None) -> np.ndarray:
 def unfitted_bases(
     basis: Any, interval: Any, input_names: list[str], *, averaged: bool
 ) -> dict[str, Basis]:
-    """The basis of that name, a path's or a transformer's; of ``"auto"`` several, by name.
+    """Bases by name, not fitted yet: one for a name, path or transformer, several for ``"auto"``.
 
     ``"auto"`` has three families of one input, of several Legendre's polynomials with products of
     inputs and without, and for an average Gaussian kernels; each with the inputs as they are, and

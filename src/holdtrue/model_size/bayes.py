@@ -85,7 +85,7 @@ class Sample(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Of every row, from the others: its prediction, and the logarithm of its density."""
+    """Prediction of every row from the others, and the logarithm of its density."""
 
     predicted: np.ndarray
     log_density: np.ndarray

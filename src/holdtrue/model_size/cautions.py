@@ -148,7 +148,7 @@ def _between(X: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def beyond_doubt(rows: Rows, aside: np.ndarray, average: Average, others: Average) -> bool:
-    """Whether the rows that are not aside, each left out, are predicted much better without those.
+    """Whether the rows that are kept, each left out, are predicted much better without the others.
 
     A narrow peak of one row cannot be told from a slip of the pen; one of several rows can:
     without its top the others are predicted worse. ``average`` is that of all rows, ``others`` of

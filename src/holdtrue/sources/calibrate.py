@@ -27,9 +27,9 @@ _LONGEST_STEP = 4.0  # of the log slope; where the loss hardly bends, Newton's i
 def thresholds(
     decisions: np.ndarray, targets: np.ndarray, weights: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """What to take off the decisions of each target, as in `calibrated`, for each set of weights.
+    """Threshold of each target as in `calibrated`, for each of several sets of row weights.
 
-    Weights have shape (n_rows, n_targets), and what is returned (n_sets, n_targets).
+    A set of weights has shape (n_rows, n_targets), the result (n_sets, n_targets).
     """
     return np.array([[x for x, _ in _fits(decisions, targets, each)] for each in weights])
 

@@ -158,7 +158,7 @@ class CandidateDraws:
         return self._drawn[t]
 
     def steps(self, start: int, stop: int, chosen: np.ndarray) -> list[np.ndarray]:
-        """What the steps ``start`` to ``stop - 1`` can look at, if ``chosen`` are those before."""
+        """Candidates that steps ``start`` to ``stop - 1`` may look at, after those chosen."""
         beginnings = []
         is_free = np.ones(self.n_total, dtype=bool)
         is_free[chosen] = False
@@ -169,7 +169,7 @@ class CandidateDraws:
         return beginnings
 
     def _different(self, count: int) -> np.ndarray:
-        """That many different candidates in random order."""
+        """``count`` different candidates in random order."""
         if 4 * count > self.n_total:
             return self._rng.permutation(self.n_total)[:count]
         drawn = np.empty(0, dtype=np.intp)

@@ -47,7 +47,7 @@ _N_PARTS = 10
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be predicted, and how rows count."""
+    """What is to be predicted, and how much each row counts."""
 
     targets: np.ndarray  # numbers, or ±1 for each class against the rest; (n_rows, n_targets)
     weight: np.ndarray  # of each row, positive; weights are repetitions
@@ -67,7 +67,7 @@ class Task:
         return [self.class_weights(self.weight, t) for t in range(self.n_targets)]
 
     def class_weights(self, weight: np.ndarray, t: int) -> np.ndarray:
-        """Weights of the rows for target t, with the sum of those given."""
+        """Weights of the rows for target t; they have the same sum as ``weight``."""
         total = weight.sum()
         if self.row_factor is not None:
             factored = weight * self.row_factor
@@ -125,7 +125,7 @@ def make_folds(task: Task, *, in_parts: bool = False) -> list[Fold]:
 
 @dataclass(eq=False)
 class Search:
-    """What to search and how."""
+    """Columns to search, and the limits of the search."""
 
     max_selected: int
     tol: float
@@ -137,7 +137,7 @@ class Search:
     _scaled: tuple[Any, ...] = (None, None)
 
     def standardised(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`scale.standardised` columns of ``matrix``; those of the last call are kept."""
+        """`scale.standardised` of ``matrix``; the result of the last call is kept."""
         asked = weight.tobytes()
         if self._scaled[0] != asked:
             self._scaled = asked, standardised(self.matrix, weight)
@@ -152,7 +152,7 @@ def make_search(
     n_candidates: int | None,
     rng: np.random.RandomState,
 ) -> Search:
-    """What to search and how; reads the columns of all candidates where all are looked at."""
+    """The search of all candidates, whose columns are read now, or of those drawn at each step."""
     n_total = len(candidates)
     most = n_total if max_selected is None else max_selected
     everything = np.arange(n_total)
@@ -163,9 +163,9 @@ def make_search(
 
 
 def without_copies(candidates: Candidates, search: Search, weight: np.ndarray) -> Search:
-    """The search with one of those candidates that are equal, which ``candidates`` note.
+    """The same search without candidates that equal an earlier one.
 
-    Columns are standardised with ``weight``.
+    ``candidates`` keeps which equal which; columns are compared standardised with ``weight``.
     """
     if search.draws is not None:  # they are compared as they are read
         return search
@@ -178,7 +178,7 @@ def without_copies(candidates: Candidates, search: Search, weight: np.ndarray) -
 
 
 def _might_have_copies(search: Search, fit: GreedyFit, weight: np.ndarray) -> bool:
-    """Whether columns of a search among all are equal: two of the chosen, or one that had a tie."""
+    """Whether searched columns may be equal: two chosen ones are, or a step had a tie."""
     if search.draws is not None or fit.had_ties:
         return fit.had_ties
     chosen = search.standardised(weight)[0][:, fit.order]
@@ -262,7 +262,7 @@ def sampled_together(
     max_selected: int,
     tol: float,
 ) -> list[GreedyFit]:
-    """GreedyTL-59: `greedy_together` where a step looks at the candidates drawn for it alone.
+    """GreedyTL-59: as `greedy_together`, but a step looks only at the candidates drawn for it.
 
     Columns are read for a few steps at a time; those that no step draws are never read.
     """

@@ -129,7 +129,7 @@ class GreedyFit:
         return self.y_mean - float(weights @ self.mean), weights
 
     def predictions(self, Z: np.ndarray) -> np.ndarray:
-        """Of every size 0..k for rows of the chosen columns, shape (k + 1, n_rows).
+        """Predictions of every size 0..k for rows of the chosen columns, shape (k + 1, n_rows).
 
         Sums of ``q`` times the rows of ``R⁻ᵀ Zᵀ``.
         """
@@ -162,14 +162,14 @@ def _fit(
 
 
 def reached(max_selected: int, n_total: int) -> str:
-    """Why a search of that many candidates ends with its last step."""
+    """Reason of a search that has taken its last step, given the number of candidates."""
     if max_selected < n_total:
         return f"max_selected={max_selected} was reached"
     return "every candidate was chosen" if n_total else "there was no candidate"
 
 
 def _stopped(fall: float, tol: float, size: int) -> str:
-    """Why no candidate is added to ``size`` of them; empty where one is."""
+    """Reason to stop after ``size`` candidates; empty if another one is added."""
     if fall <= (_NOTHING if size else 0.0):  # departure 5
         return "no further candidate lowers the error"
     if fall < tol and size:
@@ -386,7 +386,7 @@ def searches_by_precision(
 
 
 class Searches:
-    """Searches that go on; the first axis of every array but searched, raw and Z is theirs."""
+    """Searches that still run: the first axis of every array but searched, raw and Z."""
 
     _PER_SEARCH = ("number", "weight", "root", "n", "lam", "Lam", "residual", "a", "den", "is_free",
                    "H", "U", "chosen", "order", "q", "diagonal")  # fmt: skip
@@ -405,7 +405,7 @@ class Searches:
         self.H = np.empty((n_searches, 0, 0))
 
     def look_at(self, searched: np.ndarray, raw: np.ndarray, Z: np.ndarray) -> None:
-        """Go on with these columns: candidates ``searched``, as they are and standardised."""
+        """Continue with other columns: the candidates ``searched``, raw and standardised."""
         self.searched, self.raw, self.Z = searched, raw, Z.astype(self.kind, copy=False)
         share = (self.weight / self.n[:, None]).astype(self.kind)
         variance = share @ np.square(self.Z) - np.square(share @ self.Z)
@@ -454,7 +454,7 @@ class Searches:
         return products
 
     def _columns(self, wanted: np.ndarray, search: Any = slice(None)) -> np.ndarray:
-        """Columns standardised in float64, each for its search; by default one for each."""
+        """Columns standardised in float64 with the weights of a search; by default one for each."""
         z = self.raw[:, wanted].T.astype(np.float64)
         weight, n = self.weight[search], self.n[search, None]
         z -= np.einsum("ij,ij->i", z, weight)[:, None] / n

@@ -312,7 +312,7 @@ def _may_be_written(texts: list[str | None]) -> bool:
 
 
 def _readers(texts: Any) -> list[Callable[[Any], Any]]:
-    """What reads all of these texts, null being missing; most columns are refused by the first."""
+    """Functions that read all of these texts, null being missing; none fits most columns."""
     texts = without_marks(texts).drop_null()
     first = texts[0].as_py() if len(texts) else "1"
     if re.match(_NUMBER, first):
@@ -350,7 +350,7 @@ def _are_numbers(texts: Any) -> bool:
 
 
 def _is_marked(texts: Any) -> bool:
-    """Whether one has a unit, a separator or brackets."""
+    """Whether any of the texts has a unit, a separator or brackets."""
     return bool(pc.any(pc.match_substring_regex(texts, "[^0-9.+-]"), min_count=0).as_py())
 
 

@@ -115,7 +115,7 @@ def summed(
     *,
     every_class: bool = False,
 ) -> Moments:
-    """Second pass: moments of the encoded rows; ``every_class`` has a target, also one of two."""
+    """Second pass: moments of the encoded rows; ``every_class``: two classes have two targets."""
     check_memory(domain, len(encoding.domains), len(encoding.features))
     total: Moments | None = None
     start = 0

@@ -287,7 +287,10 @@ def _array_blocks(file: TextFile) -> Iterator[Block]:
 
 
 def _element_ends(content: bytes) -> tuple[np.ndarray, int | None]:
-    """Commas between elements of an array whose inside the content is, and where the array ends."""
+    """Places of the commas between elements of an array, and of its end, None if it is not there.
+
+    The content begins inside the array.
+    """
     characters = np.frombuffer(_ESCAPED.sub(b"  ", content), dtype=np.uint8)
     quotes = np.flatnonzero(characters == ord('"'))
     places = np.flatnonzero(_STRUCTURE[characters])

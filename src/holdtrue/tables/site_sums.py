@@ -96,7 +96,7 @@ class SiteColumn(Record):
         return labels_from_json(self.levels)
 
     def summary(self, kind: str) -> ColumnSummary:
-        """The summary as a column of that kind, which is another only where it is empty."""
+        """The summary of the column read as ``kind``; an empty column can be of any kind."""
         summary = ColumnSummary(
             kind,
             n_missing=self.n_missing,
@@ -115,7 +115,7 @@ class SiteColumn(Record):
 
 @dataclass(frozen=True, eq=False)
 class Site(Record):
-    """What the sums of a site are of."""
+    """What the sums of a site describe: columns, target, domain and numbers of rows."""
 
     # target, domain: the levels of a target are its classes; a domain tells its name and kind alone
     target: SiteColumn
@@ -263,13 +263,13 @@ def _site_column(name: str, summary: ColumnSummary, n_rows: int) -> SiteColumn:
 
 
 def _with_levels(column: SiteColumn, labels: Iterable[Any], summary: ColumnSummary) -> SiteColumn:
-    """The column with these values of it, and the rows of each."""
+    """The column with these values as its levels, and the number of rows of each."""
     counts = [summary.values[label] for label in labels]
     return replace(column, levels=labels_to_json(labels), counts=counts)
 
 
 def _finer(column: SiteColumn) -> FeatureColumn:
-    """How the rows of a site are encoded."""
+    """How a site encodes a column: finer than all sites together would."""
     features = (column.name,) * column.n_features
     levels = tuple(column.labels)
     kind = CATEGORY if column.read_as == EMPTY else column.read_as

@@ -248,7 +248,7 @@ class Table:
 
 
 class _OfColumns(dict[str, Any]):
-    """Types or kinds of columns by name, and of the parts of dates where they are asked for."""
+    """Types or kinds of columns by name; those of parts of dates are found, but not listed."""
 
     def __init__(self, columns: Mapping[str, Any], with_parts: Mapping[str, Any]):
         super().__init__(columns)

@@ -122,7 +122,7 @@ def classified(texts: pa.Array, *, comma: bool = False) -> str:
 
 
 def _kind_of_few(texts: list[str | None]) -> str | None:
-    """Kind of a few texts without marks, where it is plain to see; None where it is not."""
+    """Kind of a few texts without marks, by simple rules; None where they do not decide."""
     values = [text for text in texts if text is not None]
     if not values:
         return "empty"
@@ -170,7 +170,7 @@ def values_of(texts: pa.Array, kind: str) -> pa.Array | None:
 
 
 def _sure_values(texts: pa.Array, kind: str) -> pa.Array | None:
-    """Values of the texts; None where one is of another kind, as far as the texts were trimmed."""
+    """Values of the texts as they are, not trimmed; None where one seems of another kind."""
     if not _casts(texts[:_SOME], arrow_type(kind)):
         return None
     try:
