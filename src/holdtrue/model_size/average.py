@@ -43,15 +43,12 @@ def look_elsewhere(
 ) -> dict[str, Candidate]:
     """The fitted bases with their terms at the rows, and over inputs like those to come.
 
-    A basis that repeats another is left out. The inputs are the unlabelled rows, and drawn ones if
-    they are too few. ``averaged``: predictions are an average, for which few unlabelled rows do not
-    stand for all inputs.
+    These are the unlabelled rows, and drawn ones if they are too few. ``averaged``: predictions are
+    an average, for which few unlabelled rows do not stand for all inputs.
     """
     order, n_rows = sorted_rows(rows.X, rows.y), len(rows.y)
     candidates = {}
     for name, basis in fitted.items():
-        if basis.repeats:
-            continue
         points = basis.coordinates(rows.inputs())
         C_half = None
         if basis.explains:

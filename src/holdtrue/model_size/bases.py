@@ -632,6 +632,18 @@ def unfitted_bases(
     return candidates
 
 
+def fit_bases(
+    bases: dict[str, Basis], rows: Rows, max_terms: int, *, widened: bool
+) -> dict[str, Basis]:
+    """The bases fitted to the rows, without those that repeat another.
+
+    ``widened``: an average may have more terms than the path, which has ``max_terms``.
+    """
+    for each in bases.values():
+        each.fit(rows, each.wide(rows.X.shape[1], max_terms) if widened else max_terms)
+    return {name: each for name, each in bases.items() if not each.repeats}
+
+
 def constant_basis(rows: Rows) -> Basis:
     """Fitted basis of the constant alone."""
     basis = ColumnBasis(np.arange(0), []).fit(rows, 1)

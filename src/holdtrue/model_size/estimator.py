@@ -287,10 +287,9 @@ class NestedRegressor(RegressorMixin, ShowsPath, BaseEstimator):
     ) -> None:
         averaged = vars(self)["predict"] == "average"
         names = feature_names(self)
-        fitted = bases.unfitted_bases(self.basis, self.interval, names, averaged=averaged)
-        for each in fitted.values():
-            may_widen = averaged and self.max_terms is None  # beyond the terms of the path
-            each.fit(rows, each.wide(rows.X.shape[1], max_terms) if may_widen else max_terms)
+        named = bases.unfitted_bases(self.basis, self.interval, names, averaged=averaged)
+        widened = averaged and self.max_terms is None
+        fitted = bases.fit_bases(named, rows, max_terms, widened=widened)
         candidates = look_elsewhere(fitted, rows, rng, averaged=averaged)
         average = None
         (name, *others) = candidates
