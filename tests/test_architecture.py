@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import holdtrue
@@ -178,6 +181,28 @@ except SystemExit as ended:
         timeout=1800,
     )
     assert done.stdout.strip() == "2 False"
+
+
+def test_columns_of_a_file_are_ranked_without_pandas(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 1000
+    columns = {
+        "plan": pa.array(["free", None, "paid", "free"] * (n // 4)),
+        "id": pa.array([f"u{i}" for i in range(n)]),
+        "n": pa.array(rng.integers(0, 9, n), mask=rng.random(n) < 0.1),
+        "x": pa.array(rng.normal(size=n)),
+        "is_new": pa.array(rng.random(n) < 0.5, mask=rng.random(n) < 0.1),
+        "day": pa.array(rng.integers(0, 99, n).astype("datetime64[D]")),
+        "left": pa.array([False, True] * (n // 2)),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    code = f"""import sys
+from holdtrue import rank_columns
+print(len(rank_columns({str(tmp_path / "rows.parquet")!r}, "left")), "pandas" in sys.modules)"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=1800
+    )
+    assert done.stdout.strip() == "6 False"
 
 
 def test_public_names_are_those_of_the_package():

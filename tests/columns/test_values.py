@@ -14,9 +14,11 @@ from holdtrue.columns import key_loops
 from holdtrue.columns.distinct import distinct, sorted_distinct, text_groups
 from holdtrue.columns.values import (
     array_column,
+    arrow_of,
     column_kind,
     columns_of,
     missing_objects,
+    numpy_of,
     python_values,
 )
 
@@ -227,3 +229,26 @@ def test_the_greatest_whole_number_stays_one():
     values, codes = distinct("c", column)
     assert values.equals(pa.array([2**63 - 2, 2**63 - 1, None]))
     assert codes.tolist() == [1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "float32", "float64"])
+def test_arrays_become_arrow_and_come_back(dtype):
+    numbers = np.random.default_rng(0).integers(0, 2, 35).astype(dtype)
+    missing = np.arange(35) % 3 == 0
+    for some in (numbers, numbers[::2], numbers[:0]):
+        mask = missing[: len(some)]
+        assert arrow_of(some).equals(pa.array(some))
+        assert arrow_of(some, mask).equals(pa.array(some, mask=mask))
+        for column in (pa.array(some), pa.array(some).slice(3, 9)):
+            chunked = pa.chunked_array([column, column])
+            for one in (column, chunked):
+                np.testing.assert_array_equal(numpy_of(one), np.asarray(one))
+                assert numpy_of(one).dtype == np.asarray(one).dtype
+
+
+@pytest.mark.parametrize("column", [[1.5, None], [True, None], [False], [None, None], []])
+def test_truth_values_are_two_values_beside_the_missing_one(column):
+    kind = pa.float64() if 1.5 in column else pa.bool_()
+    for some in (pa.array(column, kind), pa.chunked_array([pa.array(column, kind)])):
+        values, codes = distinct("x", some)
+        assert [python_values(values)[code] for code in codes] == column

@@ -35,6 +35,7 @@ from holdtrue.columns.values import (
     column_kind,
     columns_of,
     frame_of,
+    numpy_of,
     python_values,
 )
 from holdtrue.errors import InputError
@@ -168,7 +169,7 @@ class Cells(NamedTuple):
         self._check_type(getattr(values, "type", None))
         cells = np.full(len(values), self.n_cells - 1 if self.has_missing else -1)
         if not pa.types.is_null(values.type):
-            cells[np.asarray(values.is_valid())] = self._bins(values)
+            cells[numpy_of(values.is_valid())] = self._bins(values)
         return cells
 
     def _bins(self, values: Any) -> np.ndarray:
@@ -233,7 +234,7 @@ def in_order(values: Any) -> np.ndarray:
         return np.append(order, np.flatnonzero(missing))
     if pa.types.is_null(values.type):
         return np.arange(len(values))
-    return np.asarray(pc.array_sort_indices(values))
+    return numpy_of(pc.array_sort_indices(values))
 
 
 def _as_numbers(values: Any) -> np.ndarray:
@@ -242,7 +243,7 @@ def _as_numbers(values: Any) -> np.ndarray:
         values = values.view(f"int{values.type.bit_width}")
     elif pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
-    return values.drop_null().to_numpy(zero_copy_only=False)
+    return numpy_of(values.drop_null())
 
 
 def _comparable(dtype: Any) -> Any:

@@ -34,7 +34,7 @@ from holdtrue.columns.bins import (
 )
 from holdtrue.columns.counting import Target, table_of
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.values import ORDERED, filtered
+from holdtrue.columns.values import ORDERED, arrow_of, filtered, numpy_of
 from holdtrue.errors import InputError, shown
 from holdtrue.sums.packing import pack, refuses_damaged, unpack
 from holdtrue.sums.profile import moment_sums
@@ -232,7 +232,7 @@ def count_by_fold(name: str, kind: str, column: Any, rows: Rows) -> Counted:
         if (order != np.arange(len(order))).any():
             place = np.empty(len(order), dtype=np.intp)
             place[order] = np.arange(len(order))
-            values, codes = values.take(order), place[codes]
+            values, codes = values.take(arrow_of(order)), place[codes]
     target, group, folds = rows
     n_values, n_folds = len(values), 1 if folds is None else folds.n_folds
     cell = codes
@@ -247,10 +247,10 @@ def count_by_fold(name: str, kind: str, column: Any, rows: Rows) -> Counted:
 
 def _met(codes: np.ndarray, group: np.ndarray, rows: Rows) -> Met:
     n_groups = int(group.max()) + 1
-    keys, pair = distinct("groups", pa.array(codes.astype(np.int64) * n_groups + group))
+    keys, pair = distinct("groups", arrow_of(codes.astype(np.int64) * n_groups + group))
     table = table_of(pair, len(keys), rows.target)
     present = is_present(table)
-    key = np.asarray(keys)[present]
+    key = numpy_of(keys)[present]
     fold_of_group = np.zeros(n_groups, dtype=np.int32)
     if rows.folds is not None:
         fold_of_group[group] = rows.folds.fold

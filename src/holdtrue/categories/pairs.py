@@ -33,7 +33,7 @@ from holdtrue.columns.bins import is_present
 from holdtrue.columns.counting import Groups, Target
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.parts import LARGE
-from holdtrue.columns.values import ORDERED
+from holdtrue.columns.values import ORDERED, arrow_of
 from holdtrue.evidence import SAME
 from holdtrue.tables import Table
 
@@ -49,7 +49,7 @@ _FOLDS = 2
 
 def joint_column(first: np.ndarray, second: np.ndarray, n_second: int) -> Any:
     """Column of the pairs of cells of two columns; null where one is -1."""
-    return pa.array(first.astype(np.int64) * n_second + second, mask=(first < 0) | (second < 0))
+    return arrow_of(first.astype(np.int64) * n_second + second, (first < 0) | (second < 0))
 
 
 class Half(NamedTuple):
@@ -197,7 +197,7 @@ def _cells(table: Table, name: str, at: np.ndarray) -> Any:
     pieces, start = [], 0
     for chunk in chunks:
         inside = at[np.searchsorted(at, start) : np.searchsorted(at, start + len(chunk))]
-        pieces.append(chunk.take(pa.array(inside - start)))
+        pieces.append(chunk.take(arrow_of(inside - start)))
         start += len(chunk)
     return pa.chunked_array(pieces)
 

@@ -22,7 +22,13 @@ from holdtrue.categories.score import (
     scoring,
 )
 from holdtrue.categories.shape import best_shapes
-from holdtrue.columns.counting import Groups, Target, check_group_count, count_groups
+from holdtrue.columns.counting import (
+    Groups,
+    Target,
+    check_group_count,
+    count_groups,
+    load_loops,
+)
 from holdtrue.columns.parts import table_parts
 from holdtrue.engine import engine_of
 from holdtrue.engine.table import EngineTable
@@ -133,6 +139,8 @@ def rank_columns(
         table = open_table(data, types=types, encoding=encoding)
     elif types or encoding:
         raise InputError("a Table has its types already. Pass types and encoding to open_table.")
+    if n_jobs not in (None, 1):
+        load_loops(table.n_rows)
     names = table.names
     target, groups = _name_or_rows(target, names), _name_or_rows(groups, names)
     if isinstance(target, str):

@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.columns.values import ORDERED, filtered, is_missing, python_values
+from holdtrue.columns.values import (
+    ORDERED,
+    arrow_of,
+    filtered,
+    is_missing,
+    numpy_of,
+    python_values,
+)
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
@@ -143,7 +150,7 @@ def whole_part(kind: str, values: Any, table: np.ndarray) -> Part:
     missing = missing_rows(values, table)
     if kind in ORDERED:
         order = value_order(values)
-        in_order = values[order] if isinstance(order, slice) else values.take(pa.array(order))
+        in_order = values[order] if isinstance(order, slice) else values.take(arrow_of(order))
         return Part(table[order], missing, in_order)
     if len(missing):
         present = ~is_missing(values)
@@ -163,10 +170,10 @@ def value_order(values: Any) -> Any:
     n_present = len(values) - values.null_count
     start = values.slice(0, n_present)
     if not start.null_count:
-        numbers = np.asarray(start)
+        numbers = numpy_of(start)
         if (numbers[1:] > numbers[:-1]).all():
             return slice(0, n_present)
-    return np.asarray(pc.array_sort_indices(values))[:n_present].astype(np.intp)
+    return numpy_of(pc.array_sort_indices(values))[:n_present].astype(np.intp)
 
 
 # What is kept of a column's values beside its counts. Scores need no values, and are counted
@@ -265,7 +272,7 @@ def _taken(part: Part, places: np.ndarray) -> list[Any]:
     values = part.values
     if isinstance(values, np.ndarray):
         return values[places].tolist()
-    values = values.take(pa.array(places))
+    values = values.take(arrow_of(places))
     if part.column is not None:  # one by one: `take` would join all chunks of the column
         return [part.column[row].as_py() for row in values.to_pylist()]
     if not pa.types.is_temporal(values.type):

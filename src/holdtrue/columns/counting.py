@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,10 +31,13 @@ from holdtrue.columns.distinct import (
 )
 from holdtrue.columns.values import (
     array_column,
+    arrow_of,
     code_counts,
     filtered,
     is_missing,
+    numpy_of,
     python_values,
+    type_kind,
     valid_mask,
 )
 from holdtrue.errors import InputError, shown
@@ -66,6 +70,22 @@ def _loops_count_codes(n_rows: int) -> bool:
     return n_rows >= (1 << 16 if loaded else _WORTH_LOADING)
 
 
+def load_loops(n_rows: int) -> None:
+    """Begin to load compiled loops, if so many rows will need them, while columns are read.
+
+    Loading runs on one thread and takes half a second, most of it before the first loop.
+    """
+
+    def first_loop() -> None:
+        from holdtrue.columns.loops import count_codes
+
+        piece = np.zeros(1, dtype=np.int32), np.zeros(0, dtype=bool)
+        count_codes([piece], 0, 1, np.zeros(1, dtype=np.uint8), 1)
+
+    if n_rows >= _WORTH_LOADING and "holdtrue.columns.loops" not in sys.modules:
+        threading.Thread(target=first_loop).start()
+
+
 class Target(NamedTuple):
     """The target of every row, and how often each row counts."""
 
@@ -96,6 +116,8 @@ class Target(NamedTuple):
             rows = code_counts(codes, len(values))
         else:
             rows = np.bincount(codes, weight, minlength=len(values))
+        if hasattr(values, "type") and type_kind(values.type) == "category":
+            target_type = "classes"
         if target_type == "auto" and target_kind(values, "auto", rows).is_numeric:
             return cls(_target_numbers(column), None, weight)
         labels = python_values(values)
@@ -106,7 +128,10 @@ class Target(NamedTuple):
         in_use = in_use[label_order([labels[i] for i in in_use])]
         place = np.zeros(len(values), dtype=np.min_scalar_type(len(values)))
         place[in_use] = np.arange(len(in_use))
-        return cls(place[codes], tuple(labels[i] for i in in_use), weight)
+        # Mostly the labels are in order already, and all in use.
+        moved = place[codes] if (np.diff(in_use, prepend=-1) != 1).any() else codes
+        classes = tuple(labels[i] for i in in_use)
+        return cls(moved.astype(place.dtype, copy=False), classes, weight)
 
     @property
     def n_samples(self) -> int:
@@ -275,7 +300,7 @@ def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[
     is_long = is_long_text(column)
     keyed = text_counts(column, target) if is_long else None
     if keyed is not None:
-        return iter([Part(keyed.counts, keyed.missing, pa.array(keyed.first), column)])
+        return iter([Part(keyed.counts, keyed.missing, arrow_of(keyed.first), column)])
     counts_rows = target.classes is not None and target.weight is None
     by_class = (target.codes, len(target.classes or ())) if counts_rows else ()
     groups = text_groups(column, *by_class) if is_long else None
@@ -290,8 +315,8 @@ def _text_part(column: Any, groups: TextGroups, target: Target) -> Part:
     if target.classes is None or target.weight is not None:
         table = table_of(groups.codes, len(rows), target.at(groups.rows))
         rows, table = present_values(rows, table)
-    missing = ~np.asarray(column.is_valid())[rows] if column.null_count else None
-    return whole_part("category", pa.array(rows, mask=missing), table)._replace(column=column)
+    missing = numpy_of(column.is_null())[rows] if column.null_count else None
+    return whole_part("category", arrow_of(rows, missing), table)._replace(column=column)
 
 
 def count_groups(
@@ -499,7 +524,7 @@ def stored_numbers(values: Any) -> Any:
 
 def typed_numbers(numbers: np.ndarray, kind: Any) -> Any:
     """What `stored_numbers` made of values of an Arrow type, as those again."""
-    values = pa.array(numbers)
+    values = arrow_of(numbers)
     if pa.types.is_temporal(kind):
         return values.cast(f"int{kind.bit_width}").view(kind)
     return values.cast(pa.bool_()) if pa.types.is_boolean(kind) else values
@@ -507,12 +532,7 @@ def typed_numbers(numbers: np.ndarray, kind: Any) -> Any:
 
 def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of an Arrow array, and a mask of those that are not missing (empty if none is)."""
-    dtype = numbers.type.to_pandas_dtype()
-    if not len(numbers):
-        return np.zeros(0, dtype=dtype), np.zeros(0, dtype=bool)
-    stored = np.frombuffer(numbers.buffers()[1], dtype=dtype)
-    stored = stored[numbers.offset : numbers.offset + len(numbers)]
-    valid = valid_mask(numbers)
+    stored, valid = numpy_of(numbers), valid_mask(numbers)
     if not pa.types.is_floating(numbers.type):
         return stored, valid
     present = ~np.isnan(stored)

@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 
 from holdtrue.columns.values import (
     array_column,
+    arrow_of,
     missing_objects,
+    numpy_of,
     python_values,
     refused,
     valid_mask,
@@ -60,8 +62,9 @@ def distinct(name: Any, column: Any) -> Distinct:
     if pa.types.is_dictionary(kind):
         return _distinct_dictionary(name, column)
     if pa.types.is_boolean(kind):
-        values, codes = _distinct_integers(pc.cast(column, pa.int8()))
-        return Distinct(pc.cast(values, pa.bool_()), codes)
+        present = column.drop_null() if column.null_count else column
+        codes = numpy_of(pc.cast(present, pa.int32()))
+        return _with_missing(column, np.array([False, True]), codes)
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         values, codes = _distinct_integers(column.view(f"int{kind.bit_width}"))
         return Distinct(values.cast(f"int{kind.bit_width}").view(kind), codes)
@@ -99,7 +102,7 @@ def _distinct_hashed(column: Any) -> Distinct:
     coded = _text_codes(column)
     if coded is not None:
         codes, first = coded
-        values = column.take(pa.array(first))
+        values = column.take(arrow_of(first))
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         return Distinct(_stored(values), codes)
@@ -107,10 +110,10 @@ def _distinct_hashed(column: Any) -> Distinct:
     if isinstance(encoded, pa.ChunkedArray):
         if not encoded.num_chunks:
             return Distinct(_stored(pa.array([], column.type)), np.zeros(0, dtype=np.intp))
-        codes = np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks])
+        codes = np.concatenate([numpy_of(chunk.indices) for chunk in encoded.chunks])
         # Every chunk carries the dictionary of all of them.
         return Distinct(_stored(encoded.chunks[-1].dictionary), codes)
-    return Distinct(_stored(encoded.dictionary), np.asarray(encoded.indices))
+    return Distinct(_stored(encoded.dictionary), numpy_of(encoded.indices))
 
 
 def text_groups(column: Any, label: np.ndarray | None = None, n_classes: int = 0) -> Groups | None:
@@ -205,7 +208,7 @@ def _in_order(column: Any, groups: Groups) -> Distinct:
     place = np.cumsum(chosen, dtype=np.int32)
     codes = np.empty(len(column), dtype=np.int32)  # as the codes of the groups
     codes[groups.rows] = (place[groups.first] - 1)[groups.codes]
-    values = column.filter(pa.array(chosen))
+    values = column.filter(arrow_of(chosen))
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     return Distinct(_stored(values), codes)
@@ -227,7 +230,12 @@ def _distinct_dictionary(name: Any, column: Any) -> Distinct:
     n_given = len(dictionary)
     indices = [chunk.indices for chunk in chunks]
     codes = np.concatenate(
-        [np.asarray(part.fill_null(n_given) if part.null_count else part) for part in indices]
+        [
+            np.where(valid_mask(part), codes, codes.dtype.type(n_given))
+            if part.null_count
+            else codes
+            for part, codes in zip(indices, map(numpy_of, indices), strict=True)
+        ]
     )
     if any(part.null_count for part in indices):
         dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
@@ -244,12 +252,12 @@ def _distinct_integers(column: Any) -> Distinct:
         return Distinct(pa.nulls(1, pa.int64()), np.zeros(len(column), dtype=np.intp))
     low, high = _ends(present)
     if not _lie_close(low, high, len(present)):
-        return _with_missing(column, *sorted_distinct(np.asarray(present)))
+        return _with_missing(column, *sorted_distinct(numpy_of(present)))
     codes = np.empty(len(present), dtype=np.int32)
     start = 0
     for chunk in present.chunks if isinstance(present, pa.ChunkedArray) else [present]:
         part = codes[start : start + len(chunk)]
-        np.subtract(np.asarray(chunk), low, out=part, casting="unsafe")
+        np.subtract(numpy_of(chunk), low, out=part, casting="unsafe")
         start += len(part)
     # Not up to high + 1, which may be beyond 64 bits.
     return _with_missing(column, low + np.arange(high - low + 1), codes)
@@ -281,7 +289,7 @@ def _lie_close(low: int, high: int, n_present: int) -> bool:
 
 def _distinct_floats(column: Any) -> Distinct:
     column = pc.cast(column, pa.float64())
-    numbers = np.asarray(column.drop_null() if column.null_count else column)
+    numbers = numpy_of(column.drop_null() if column.null_count else column)
     nan = np.isnan(numbers)
     if nan.any():
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
@@ -340,10 +348,10 @@ def _in_rising_order(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _with_missing(column: Any, values: np.ndarray, codes: np.ndarray) -> Distinct:
     """Codes of all rows from those of the present ones; missing rows get one more code."""
     if not column.null_count:
-        return Distinct(pa.array(values), codes)
+        return Distinct(arrow_of(values), codes)
     all_codes = np.full(len(column), len(values), dtype=np.intp)
-    all_codes[np.asarray(column.is_valid())] = codes
-    stored = pa.array(values)
+    all_codes[numpy_of(column.is_valid())] = codes
+    stored = arrow_of(values)
     return Distinct(pa.concat_arrays([stored, pa.nulls(1, stored.type)]), all_codes)
 
 

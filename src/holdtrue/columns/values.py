@@ -240,22 +240,58 @@ def is_missing(values: Any) -> np.ndarray:
     """Mask of the missing value."""
     if isinstance(values, np.ndarray):
         return np.array([value is None for value in values], dtype=bool)
-    return np.asarray(values.is_null()) if values.null_count else np.zeros(len(values), dtype=bool)
+    return numpy_of(values.is_null()) if values.null_count else np.zeros(len(values), dtype=bool)
 
 
 def filtered(values: Any, mask: np.ndarray) -> Any:
     """Values where the mask is true."""
-    return values[mask] if isinstance(values, np.ndarray) else values.filter(pa.array(mask))
+    return values[mask] if isinstance(values, np.ndarray) else values.filter(arrow_of(mask))
+
+
+# `pa.array`, and NumPy of an Arrow array, import pandas where it is: a fifth of a second.
+
+
+def arrow_of(numbers: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
+    """Numbers or truth values as an Arrow array, null where a mask is true."""
+    kind, valid = pa.from_numpy_dtype(numbers.dtype), None
+    if missing is not None:
+        valid = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    stored = numbers if numbers.dtype != bool else np.packbits(numbers, bitorder="little")
+    content = pa.py_buffer(np.ascontiguousarray(stored))
+    return pa.Array.from_buffers(kind, len(numbers), [valid, content])
+
+
+def numpy_of(column: Any) -> np.ndarray:
+    """An Arrow column as an array, dates and times as whole numbers.
+
+    Numbers and truth values may be anything where the column is null.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [numpy_of(chunk) for chunk in column.chunks]
+        return np.concatenate(chunks) if chunks else np.asarray(column)
+    if pa.types.is_temporal(column.type) and not pa.types.is_interval(column.type):
+        column = column.view(f"int{column.type.bit_width}")
+    kind, start, n = column.type, column.offset, len(column)
+    if not n or not (pa.types.is_primitive(kind) and holds_numbers(kind)):
+        return np.asarray(column)
+    content = column.buffers()[1]
+    if not pa.types.is_boolean(kind):
+        return np.frombuffer(content, dtype=kind.to_pandas_dtype())[start : start + n]
+    return _bits(content, start, n)
+
+
+def _bits(content: Any, start: int, n: int) -> np.ndarray:
+    """Some of Arrow's truth values, which take a bit each."""
+    first, skipped = divmod(start, 8)
+    eights = np.frombuffer(content, dtype=np.uint8)[first:]
+    return np.unpackbits(eights, count=skipped + n, bitorder="little")[skipped:].view(bool)
 
 
 def valid_mask(column: pa.Array) -> np.ndarray:
     """Mask of the rows that are not missing; empty if none is."""
     if not column.null_count:
         return np.zeros(0, dtype=bool)
-    first, skipped = divmod(column.offset, 8)
-    bits = np.frombuffer(column.buffers()[0], dtype=np.uint8)[first:]
-    mask = np.unpackbits(bits, count=skipped + len(column), bitorder="little")
-    return mask[skipped:].view(bool)
+    return _bits(column.buffers()[0], column.offset, len(column))
 
 
 def code_counts(codes: np.ndarray, n_codes: int) -> np.ndarray:
