@@ -440,8 +440,15 @@ def test_a_ranking_is_drawn(people):
     pyplot.close("all")
 
 
-def test_threads_give_the_same_ranking(people):
-    assert_same(rank_columns(people, "left", n_jobs=2), rank_columns(people, "left"))
+@pytest.mark.parametrize("n_jobs", [2, 99, -1])
+def test_threads_give_the_same_ranking(people, n_jobs):
+    assert_same(rank_columns(people, "left", n_jobs=n_jobs), rank_columns(people, "left"))
+
+
+def test_an_error_in_a_thread_ends_the_ranking(people):
+    lists = people.assign(late=[[1]] * len(people))
+    with pytest.raises(TypeError, match="column 'late' holds values that cannot be counted"):
+        rank_columns(lists, "left", n_jobs=2)
 
 
 def test_types_and_encoding_are_those_of_the_file(people, tmp_path):

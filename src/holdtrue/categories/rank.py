@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from holdtrue.categories.estimate import ColumnEstimate, column_evidence, score_order
 from holdtrue.categories.pairs import same_columns
@@ -249,23 +249,27 @@ def score_table(
     if n_jobs in (None, 1):
         # One column at a time: its counts are dropped before the next is read.
         return map(score, names, kinds)
-    return _scored_in_threads(
-        Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator"),
-        [delayed(score)(name, kind) for name, kind in zip(names, kinds, strict=True)],
-        # Categories first, which take longest, so that none runs alone at the end.
-        sorted(range(len(kinds)), key=lambda j: kinds[j] != "category"),
-    )
+    # Categories first, which take longest, so that none runs alone at the end.
+    order = sorted(range(len(kinds)), key=lambda j: kinds[j] != "category")
+    return _in_threads(score, list(zip(names, kinds, strict=True)), order, n_jobs)
 
 
-def _scored_in_threads(run: Parallel, jobs: list[Any], order: list[int]) -> Iterator[Any]:
-    """Results of the jobs, which are begun in another order than theirs."""
-    done: dict[int, Any] = {}
-    n_given = 0
-    for j, result in zip(order, run(jobs[j] for j in order), strict=True):
-        done[j] = result
-        while n_given in done:
-            yield done.pop(n_given)
-            n_given += 1
+def _in_threads(
+    function: Callable[..., Any], arguments: list[Any], order: list[int], n_jobs: int
+) -> Iterator[Any]:
+    """Results of a function for some arguments, which threads take in another order than theirs."""
+    if n_jobs < 1:
+        from joblib import effective_n_jobs
+
+        n_jobs = effective_n_jobs(n_jobs)
+    with ThreadPoolExecutor(n_jobs) as pool:
+        jobs = {j: pool.submit(function, *arguments[j]) for j in order}
+        try:
+            for j in range(len(arguments)):
+                yield jobs.pop(j).result()
+        finally:
+            for job in jobs.values():
+                job.cancel()
 
 
 def column_path(
