@@ -101,6 +101,12 @@ def test_columns_with_infinite_values_are_named(as_frame):
         TGreedyRegressor().fit(frame, [1.0, 2.0, 3.0, 4.0])
 
 
+def test_objects_that_become_infinite_are_refused_without_a_column_to_name():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 5.0], "b": [1, float("inf"), 0, 2]})
+    with pytest.raises(ValueError, match=r"^(?!.*none).*contains infinity"):
+        TGreedyRegressor().fit(frame.astype(object), [1.0, 2.0, 3.0, 4.0])
+
+
 def test_a_frame_without_columns_and_groups_without_rows_are_refused_in_a_sentence():
     with pytest.raises(ValueError, match="X must have at least one column"):
         TGreedyRegressor().fit(pd.DataFrame(index=range(4)), [1.0, 2.0, 3.0, 4.0])

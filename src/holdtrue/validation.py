@@ -103,9 +103,11 @@ def _not_finite(X: Any, error: ValueError) -> InputError | None:
             missing.append(name)
         elif is_float and np.isinf(column.to_numpy()).any():
             infinite.append(name)
-    what, columns, advice = "infinite", infinite, "Replace them,"
-    if missing:
-        what, columns, advice = "missing", missing, "Fill them, for example with SimpleImputer,"
+    what, columns, advice = "missing", missing, "Fill them, for example with SimpleImputer,"
+    if not missing:
+        what, columns, advice = "infinite", infinite, "Replace them,"
+    if not columns:
+        return None
     return InputError(
         f"X has {what} values in {named(columns)}. {advice} or leave those rows or columns out."
         f"\n{error}"
