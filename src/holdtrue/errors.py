@@ -131,11 +131,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-def named(names: Iterable[Any], limit: int = 10) -> str:
-    """Names in a message: the first few, and how many more; "none" for none."""
+def named(names: Iterable[Any]) -> str:
+    """Names in a message: the first ten, and how many more; "none" for none."""
     texts = [repr(name) for name in names]
-    more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
-    return (", ".join(texts[:limit]) or "none") + more
+    more = f" and {len(texts) - 10:,} more" if len(texts) > 10 else ""
+    return (", ".join(texts[:10]) or "none") + more
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

@@ -23,11 +23,11 @@ from holdtrue.columns.counting import Target
 from holdtrue.columns.values import frame_of, missing_objects
 from holdtrue.errors import InputError, InputTypeError, speaks
 from holdtrue.tables import Table, open_table
-from holdtrue.validation import check_count
 
 __all__ = ["audit_importances", "ginger_score"]
 
 _FOLDS = 5
+_SHUFFLES = 5  # of each column
 _WORTH_ASKING = 0.01  # share of the importance
 
 
@@ -65,7 +65,7 @@ def ginger_score(X: Any, y: Any, *, criterion: str = "ginger") -> np.ndarray:
 
 
 @speaks
-def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
+def audit_importances(model: Any, X: Any, y: Any) -> Any:
     """Table of a model's importances beside each column's error on new rows.
 
     Importances of trees count the gain on the rows of the fit, which a column with many values
@@ -84,8 +84,6 @@ def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
         The columns that the model was fitted on, encoded or as they were. Those of a frame are
         found by their names where the model knows any, others by their order.
     y : array-like of shape (n_samples,)
-    n_repeats : int
-        Permutations of each column.
 
     Returns
     -------
@@ -114,12 +112,11 @@ def audit_importances(model: Any, X: Any, y: Any, *, n_repeats: int = 5) -> Any:
     >>> np.round(table["cost"], 2)
     array([-0.21,   nan])
     """
-    check_count("n_repeats", n_repeats, 1)
     table = X if isinstance(X, Table) else open_table(X)
     names = table.names
     importance = _importances(model)
     if importance is None:
-        importance = _by_permutation(model, X, y, n_repeats)
+        importance = _by_permutation(model, X, y)
     elif len(importance) != len(names):
         raise InputError(
             f"X must have the {len(importance)} columns that the model was fitted on. "
@@ -208,18 +205,18 @@ def _importances(model: Any) -> np.ndarray | None:
     return None
 
 
-def _by_permutation(model: Any, X: Any, y: Any, n_repeats: int) -> np.ndarray:
-    """Rise of the loss where a column's rows are shuffled; at least 0."""
+def _by_permutation(model: Any, X: Any, y: Any) -> np.ndarray:
+    """Mean rise of the loss where a column's rows are shuffled; at least 0."""
     target, rng = column_or_1d(y), np.random.RandomState(0)
     method = _method(model)
     loss = _losses(getattr(model, method)(X), target).mean()
     names = range(np.shape(X)[1])
     risen = np.zeros(len(names))
     for j in names:
-        for _ in range(n_repeats):
+        for _ in range(_SHUFFLES):
             shuffled = _with_rows(X, j, rng.permutation(len(target)))
             risen[j] += _losses(getattr(model, method)(shuffled), target).mean() - loss
-    return np.maximum(risen / n_repeats, 0.0)
+    return np.maximum(risen / _SHUFFLES, 0.0)
 
 
 def _costs(

@@ -363,21 +363,18 @@ def strength_scores(
 
 
 def best_readings(
-    loss: str,
-    readings: Sequence[tuple[np.ndarray, np.ndarray | None]],
-    *,
-    strengths: Sequence[float] = STRENGTHS,
+    loss: str, readings: Sequence[tuple[np.ndarray, np.ndarray | None]]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and strengths of several readings of one column, shape (n_readings,) each.
 
     Small ones are scored together: most of their time is the start of each operation.
     """
     total = column_total(*readings[0])
-    scores = _readings_scores(CHOSEN_BY[loss], readings, total, strengths)
+    scores = _readings_scores(CHOSEN_BY[loss], readings, total)
     chosen = np.array([least(row) for row in scores])
     if loss == "error":
-        scores = _readings_scores(loss, readings, total, strengths)
-    return scores[np.arange(len(chosen)), chosen], np.asarray(strengths)[chosen]
+        scores = _readings_scores(loss, readings, total)
+    return scores[np.arange(len(chosen)), chosen], np.asarray(STRENGTHS)[chosen]
 
 
 def best_reading(
@@ -398,23 +395,19 @@ def best_estimate(
 
 
 def _readings_scores(
-    loss: str,
-    readings: Sequence[tuple[np.ndarray, np.ndarray | None]],
-    total: np.ndarray,
-    strengths: Sequence[float],
+    loss: str, readings: Sequence[tuple[np.ndarray, np.ndarray | None]], total: np.ndarray
 ) -> np.ndarray:
+    """Mean left-out loss of each reading by strength, shape (n_readings, n_strengths)."""
     n_rows = [len(counts) for counts, _ in readings]
-    if sum(n_rows) * len(total) * len(strengths) > _BLOCK:
-        return np.stack(
-            [strength_scores(loss, *reading, strengths=strengths) for reading in readings]
-        )
+    if sum(n_rows) * len(total) * len(STRENGTHS) > _BLOCK:
+        return np.stack([strength_scores(loss, *reading) for reading in readings])
     repeats = [np.ones(n) if r is None else r for n, (_, r) in zip(n_rows, readings, strict=True)]
     cells = cells_of(np.concatenate([counts for counts, _ in readings]), np.concatenate(repeats))
-    losses = left_out_losses(loss, cells, total, strengths)
+    losses = left_out_losses(loss, cells, total, STRENGTHS)
     losses *= cells.weight
     starts = np.searchsorted(cells.row, np.cumsum(n_rows) - n_rows)
     sums = np.add.reduceat(losses, starts, axis=1).T
-    return _with_no_column(loss, sums / total.sum(), total, strengths)
+    return _with_no_column(loss, sums / total.sum(), total, STRENGTHS)
 
 
 def _with_no_column(
