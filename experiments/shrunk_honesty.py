@@ -194,12 +194,14 @@ def judged(problem: Problem, n_rows: int, draw: int) -> Rows:
         order = rng.permutation(len(problem.y))
         train, test = order[:n_rows], order[n_rows : n_rows + N_TEST]
     else:
-        place = rng.permutation(problem.group.max() + 1)[problem.group]
-        order = np.argsort(place, kind="stable")
-        n_train = np.searchsorted(place[order], place[order][n_rows])  # whole groups
-        train, test = order[:n_train], order[n_train:]
-        if place[order][n_rows] < MIN_GROUPS:
+        # So many groups, whatever their sizes: groups drawn until n_rows are reached would be the
+        # small ones, because a large group is the likeliest to go beyond.
+        n_all = int(problem.group.max()) + 1
+        n_groups = round(n_rows * n_all / len(problem.y))
+        if n_groups < MIN_GROUPS:
             return []
+        place = rng.permutation(n_all)[problem.group]
+        train, test = np.flatnonzero(place < n_groups), np.flatnonzero(place >= n_groups)
     n_classes = int(problem.y.max()) + 1
     rows = []
     for column, codes in problem.columns.items():
@@ -327,11 +329,14 @@ together. The strength for `error` is chosen by Brier's loss: by the share of er
 the mean difference at 500 rows was -.006, by Brier's +.001 (log loss gives the same).
 """,
     "groups": """\
-Whole groups are drawn until n rows are reached; sizes at which a table would give fewer than \
-10 groups are left out, so that lines compare different tables. Columns of a table share its \
-groups, and few draws of few groups leave much noise in these numbers: at 500 rows flights has \
-5 draws of some 10 groups, and no column at all misses by as much. The generated visits have 50 \
-draws.
+As many groups are drawn as have n rows on average, whatever their sizes; sizes that give fewer \
+than 10 groups are left out, so that lines compare different tables. Before, groups were drawn \
+until n rows were reached, and were then the small ones: the mean difference of flights at 500 \
+rows, -.03, was owed to that. Columns of a table share its groups, so that 20 draws leave much \
+noise in these numbers; the generated visits have 100. Intervals use the t quantile of the \
+effective number of groups, N²/Σn²: on 60 other draws of five columns of each table the least \
+coverage was .89, with the number of groups .80 (movielens, 13 users of very unequal numbers of \
+ratings), with the degrees of freedom of Satterthwaite, (Σn²)²/Σn⁴, .90 and up to .99 elsewhere.
 """,
 }
 

@@ -240,7 +240,16 @@ def test_losses_with_groups_are_those_of_a_refit_without_the_group(rows, loss, a
     assert result.share_wrong == pytest.approx(
         brute_force("error", v, k, group, n_classes, a).mean()
     )
-    assert result.n_units == len(np.unique(group))
+    sizes = np.unique(group, return_counts=True)[1]
+    assert result.n_units == pytest.approx(max(sizes.sum() ** 2 / (sizes**2).sum(), 2))
+
+
+def test_groups_of_unequal_sizes_count_as_fewer():
+    # sizes 1, 1, 1, 3: 6² / 12 = 3; one of 98 rows beside two of one: 1.04, and at least 2
+    assert grouped.effective_groups(np.array([1.0, 1, 1, 3])) == 3
+    assert grouped.effective_groups(np.array([98.0, 1, 0, 1])) == 2
+    assert grouped.effective_groups(np.array([5.0, 5, 5])) == 3
+    assert grouped.effective_groups(np.array([7.0])) == 1
 
 
 numbers = st.lists(

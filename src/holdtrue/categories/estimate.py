@@ -34,7 +34,8 @@ class Estimate(NamedTuple):
     # Share of rows whose likeliest class, left out, is not theirs; NaN for a numeric target
     share_wrong: float
     strength: float  # the strength taken; NaN where nothing is shrunk
-    n_units: float  # rows, or groups, that were left out one by one
+    # Rows that were left out one by one; of groups the effective number, by which quantiles go
+    n_units: float
     no_column_wrong: float = math.nan  # ``share_wrong`` without the column
     # Whether the two largest classes differ by a row at most: the class of a row left out is then
     # the rarer, and a weak column seems wrong more often than it is

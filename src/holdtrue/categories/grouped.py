@@ -19,7 +19,7 @@ sums by value and group                  `meet`
 shrunk shares                            `group_scores`, `estimate_groups`
 rules (4) and (5)                        `estimate_rule_groups`
 a numeric target                         `estimate_mean_groups`
-cluster standard error                   `cluster_error`
+cluster standard error                   `cluster_error`, with the t quantile of `effective_groups`
 =======================================  ==========================================================
 
 With a group per row every one of them is its namesake without groups. Standard errors have a part
@@ -295,7 +295,7 @@ def _estimate(
         cluster_error(base - group_losses, n_rows),
         score if share_wrong is None else share_wrong,
         float(strength),
-        float(np.count_nonzero(n_rows)),
+        effective_groups(n_rows),
         no_column if share_wrong is None else math.nan,
     )
 
@@ -311,6 +311,16 @@ def cluster_error(group_losses: np.ndarray, n_rows: np.ndarray) -> float:
     N = float(n_rows.sum())
     centred = group_losses - n_rows * (float(group_losses.sum()) / N)
     return math.sqrt(n_groups / (n_groups - 1) * float(centred @ centred)) / N
+
+
+def effective_groups(n_rows: np.ndarray) -> float:
+    """``N²/Σ_g n_g²``: groups of equal size that a mean over rows would vary with as much (Kish).
+
+    Where a few groups have most of the rows, the standard error rests on these few alone. At least
+    2, where there are as many.
+    """
+    N, n_groups = float(n_rows.sum()), np.count_nonzero(n_rows)
+    return max(N * N / float(n_rows @ n_rows), float(min(n_groups, 2)))
 
 
 # --- rules (4) and (5) --------------------------------------------------------------------------
