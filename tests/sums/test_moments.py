@@ -208,7 +208,7 @@ LOPSIDED = np.eye(3)[None] + [[[0, 0.5, 0], [0, 0, 0], [0, 0, 0]]]
         ({"scatter_yy": np.array([-1.0])}, "a variance is negative"),
         ({"scatter_xx": np.eye(3)[None] + 9 - 9 * np.eye(3)}, "covariances above their variances"),
         ({"shapes": {"mean_x": [10**9, 10**9]}}, "or not written by Moments"),
-        ({"shapes": {"mean_x": [-1, 3]}}, "an array 'n_samples' of type"),
+        ({"shapes": {"mean_x": [-1, 3]}}, "or not written by Moments"),
         ({"domains": [[1]]}, "a label cannot be read"),
         ({"domains": [["str", "a"], ["str", "b"]]}, "expected 1 distinct domains"),
         ({"names": [1, 2, 3]}, "names are not text"),

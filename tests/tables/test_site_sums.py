@@ -285,3 +285,12 @@ def test_a_table_without_a_feature_is_refused():
     frame = pa.table({"y": [1.0, 2.0], "ward": ["a", "b"], "gone": pa.nulls(2)})
     with pytest.raises(ValueError, match=r"^site_sums: no column is left to sum"):
         site_sums(open_table(frame), "y", "ward")
+
+
+def test_a_number_that_was_damaged_on_its_way_is_refused():
+    rows = pa.table({"x": np.arange(40.0), "y": np.arange(40.0) ** 2, "site": ["a", "b"] * 20})
+    content = bytearray(site_sums(open_table(rows), "y", "site").to_bytes())
+    at = content.rindex(np.float64(rows["x"].to_numpy()[::2].mean()).tobytes())
+    content[at] ^= 1
+    with pytest.raises(ValueError, match="SiteSums: the bytes are damaged"):
+        SiteSums.from_bytes(bytes(content))

@@ -324,7 +324,7 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
         is_saved = written["save"] is not None
         ask = Ask.from_options(target=options[predicted], is_saved=is_saved, **asked)
         targets = ask.targets or [options[predicted]]  # sums have a target of their own
-        if not options.get("sums") and not options.get("engine"):
+        if not any(options.get(name) for name in ("sums", "engine", "address", "master")):
             for column in (*ask.targets, options.get("groups", options.get("domain"))):
                 if column is not None:  # refused before scikit-learn is loaded
                     ask.opened.check_name(column)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
@@ -38,7 +39,8 @@ def pack(kind: str, head: dict[str, Any], arrays: dict[str, Any]) -> bytes:
     import pyarrow as pa
 
     shapes = {name: list(array.shape) for name, array in arrays.items() if _is_numpy(array)}
-    text = json.dumps({"kind": kind, "version": 1, "shapes": shapes, **head}, allow_nan=False)
+    head = {"kind": kind, "version": 1, "shapes": shapes, **head, "checksum": _checksum(arrays)}
+    text = json.dumps(head, allow_nan=False)
     columns = []
     for array in arrays.values():
         flat = pa.array(np.ascontiguousarray(array).ravel()) if _is_numpy(array) else array
@@ -78,7 +80,19 @@ def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
             if name in head["shapes"]:
                 numbers = values.to_numpy(zero_copy_only=False)
                 arrays[name] = numbers.reshape([int(size) for size in head["shapes"][name]])
+        if head.get("checksum", checksum := _checksum(arrays)) != checksum:
+            raise damaged(kind)
         return head, arrays
+
+
+def _checksum(arrays: dict[str, Any]) -> int:
+    """CRC-32 of the numbers, by which a file that was damaged on its way is told."""
+    checksum = 0
+    for array in arrays.values():
+        if _is_numpy(array):
+            numbers = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            checksum = zlib.crc32(numbers.data, checksum)
+    return checksum
 
 
 @contextmanager
