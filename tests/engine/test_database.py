@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 from holdtrue import GingerSelector, Moments, rank_columns
@@ -144,3 +145,16 @@ def test_labels_are_parameters_and_never_part_of_a_statement(
     frame = mixed_frame(120)[["zip", "x", "sold"]]
     frame["sold"] = frame["sold"].replace({"yes": "'; DROP TABLE t; --", "no": "a ? b %s"})
     assert_same_ranking(table_of(frame), frame, "sold")
+
+
+def test_whole_numbers_between_those_that_occur_are_no_values_with_groups():
+    rng = np.random.default_rng(0)
+    wind = 5 * rng.geometric(0.12, 3000).clip(2, 33)  # distinct() tables 10, 11, ..., 165
+    frame = pd.DataFrame({"wind": wind, "ship": 10 * rng.integers(0, 90, 3000)})
+    frame["left"] = wind + rng.normal(scale=4, size=3000) > 40
+    there = rank_columns(DatabaseTable(in_duckdb(frame), 'odd "name%'), "left", groups="ship")
+    here = rank_columns(frame, "left", groups="ship")
+    assert there.path.evidence.read_as == here.path.evidence.read_as
+    np.testing.assert_allclose(there.path.scores, here.path.scores, rtol=1e-12)
+    errors = [r.path.evidence.standard_errors for r in (there, here)]
+    np.testing.assert_allclose(*errors, rtol=1e-9)

@@ -114,8 +114,8 @@ class DatabaseTable(EngineTable):
             if target.groups is not None:
                 source = self._source(target, f"{value} AS k, {self._read[target.groups]} AS g")
                 rows = self._rows(self._sums(source, target, "k, g"), target)
-                values, value_of = distinct(name, pa.array([row[0] for row in rows]))
-                _, group_of = distinct(target.groups, pa.array([row[1] for row in rows]))
+                values, value_of = _occurring(name, [row[0] for row in rows])
+                _, group_of = _occurring(target.groups, [row[1] for row in rows])
                 table = _table([row[2:] for row in rows], target)
                 target.check(rows_by_class(table))
                 pairs = np.stack([value_of, group_of], axis=1)
@@ -256,6 +256,13 @@ def _between(ranks: np.ndarray, source: str) -> str:
     cases = " ".join(f"WHEN n_before < {int(rank)} THEN {i}" for i, rank in enumerate(ranks))
     ranked = f"SELECT rank() OVER (ORDER BY k) - 1 AS n_before, y FROM ({source}) AS r"
     return f"SELECT CASE {cases} ELSE {len(ranks)} END AS k, y FROM ({ranked}) AS n"
+
+
+def _occurring(name: str, labels: list[Any]) -> tuple[pa.Array, np.ndarray]:
+    """Values that occur, and the place of each label; `distinct` may have whole numbers between."""
+    values, codes = distinct(name, pa.array(labels))
+    used, places = np.unique(codes, return_inverse=True)
+    return values.take(pa.array(used)), places
 
 
 def _table(rows: list[Any], target: EngineTarget, width: int = N_MOMENTS) -> np.ndarray:
