@@ -159,7 +159,7 @@ def audit_importances(model: Any, X: Any, y: Any) -> Any:
 
 
 def _kept_words(cost: float, error: float, column: ColumnEstimate) -> str:
-    """What is said of a column that is not flagged."""
+    """Words about a column that is not flagged."""
     if math.isnan(cost):
         return column.verdict
     misses = "misses it" if cost > error else "may miss it"
@@ -192,7 +192,7 @@ def _flag_words(
 
 
 def _importances(model: Any) -> np.ndarray | None:
-    """What the model says of its columns; None where it says nothing but predicts."""
+    """The model's own importances; None for a model that has none but predicts."""
     if hasattr(model, "booster_"):  # LightGBM, whose own attribute counts splits
         return np.asarray(model.booster_.feature_importance("gain"), dtype=np.float64)
     if hasattr(model, "feature_importances_"):

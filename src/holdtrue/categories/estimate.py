@@ -53,7 +53,7 @@ class Estimate(NamedTuple):
 
     @property
     def wrong(self) -> float:
-        """Share of new rows to be told wrong: a column that says nothing predicts as none does."""
+        """Share of new rows whose class is predicted wrong; of a useless column, that of none."""
         has_none = math.isinf(self.strength) and not math.isnan(self.no_column_wrong)
         if has_none or (self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong):
             return self.no_column_wrong

@@ -284,6 +284,7 @@ def _estimate(
     share_wrong: float | None,
     strength: float,
 ) -> Estimate:
+    """Estimate from the losses of groups, with the column and without (``base``)."""
     N = float(n_rows.sum())
     score, no_column = float(group_losses.sum()) / N, float(base.sum()) / N
     return Estimate(

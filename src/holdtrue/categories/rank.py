@@ -316,7 +316,7 @@ def column_path(
 
 
 def beating_words(min_gain_se: float) -> str:
-    """What columns do that are kept."""
+    """By how much kept columns beat no column, in words."""
     if not min_gain_se:
         return "beat no column"
     plural = "" if min_gain_se == 1 else "s"

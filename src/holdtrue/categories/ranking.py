@@ -122,7 +122,7 @@ class Ranking:
         return RankingDisplay.from_path(self.path, **options)
 
     def _cells(self) -> tuple[list[str], list[list[str]], str]:
-        """Heads and rows of the table that is shown, and what is not."""
+        """Heads and rows of the table that is shown, and the note below it."""
         evidence = self._evidence
         heads = ["", "column", "score", "from", "to", "skill", "wrong", "values", "in short"]
         if not self._has_shares:
@@ -201,7 +201,10 @@ def short_verdict(evidence: ColumnEvidence, j: int) -> str:
 
 
 def like_groups(names: Sequence[str], by_name: bool = True) -> str:
-    """What is to be said of columns that look like groups; ``fit`` takes them as an array."""
+    """Advice about columns that look like groups.
+
+    ``by_name`` where groups are passed as the name of a column, not as an array.
+    """
     return (
         f"rows with the same value of {' or '.join(map(repr, names))} are almost alike in their "
         "target, as those of one person or place are: if new data are new ones, pass groups="

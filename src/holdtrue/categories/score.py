@@ -78,7 +78,7 @@ class Criterion:
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
     ) -> tuple[float, float] | None:
-        """What finer values gain, and its standard error; None where every gain counts.
+        """Gain of finer values and its standard error; None for criteria where every gain counts.
 
         ``parent`` is the coarser value that each value of the table is cut out of.
         """

@@ -267,7 +267,7 @@ class GroupProfile:
         return by_value.seen(), tables
 
     def outline_of(self, reading: int) -> Outline | None:
-        """What shows the column's values in one of its readings; None where they are not known."""
+        """Outline of the values in one of the readings; None where values were not kept."""
         if self.values is None:
             return None
         n_present = len(self.values)

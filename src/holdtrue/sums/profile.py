@@ -234,7 +234,7 @@ class Profile:
         return seen, ways
 
     def outline_of(self, reading: int) -> Outline | None:
-        """What shows the column's values in one of its readings; None where they are not known."""
+        """Outline of the values in one of the readings; None where values were not kept."""
         return self.outline
 
     @property
