@@ -464,7 +464,9 @@ def read_sample(
     in_two = estimator._cuts_numbers
     encoder = ColumnEncoder(names, by_value, int(estimator.max_bins), in_two=in_two)
     cells = encoder.fit_transform(table, weight)
-    kept, repeats = target.codes[weight > 0], weight[weight > 0]
+    kept, repeats = target.codes, weight
+    if not weight.all():
+        kept, repeats = kept[weight > 0], weight[weight > 0]
     if target.classes is not None:
         n_classes = len(target.classes)
         kept = kept.astype(np.int64)
