@@ -53,6 +53,7 @@ from holdtrue.categories.shrunk import (
     least,
     pair,
     prior,
+    together,
 )
 from holdtrue.categories.shrunk_mean import estimate_mean
 from holdtrue.columns.bins import N_MOMENTS, grouped_moments
@@ -178,6 +179,8 @@ def group_scores(
         if loss == "log_loss" and table.is_long:
             priors = priors or _Priors.of(table)
             row += _log_sums(table, finite, priors)
+        elif loss == "brier":
+            row += _brier_sums(table, finite)
         else:
             for cells in _blocks(table, len(strengths)):
                 row += _losses(loss, cells, finite) @ cells.weight
@@ -242,6 +245,25 @@ def _log_sums(table: GroupTable, strengths: Sequence[float], known: _Priors) -> 
         pairs = table.value, table.group, table.sums
         sums = log_sums(*pairs, table.by_value, near, apart, logs, *rest)
     return sums
+
+
+def _brier_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
+    """Sum of Brier losses by strength, ``n (1 + Σ_k q_k²) - 2 Σ_k c_k q_k`` for a pair (v, g)."""
+    s, t = (weight[:, None] for weight in pair(strengths))
+    rest, left = _rest(table), prior(_others(table))[table.group]
+    n, all_rest = row_sums(table.sums), row_sums(rest)
+    products = (
+        n * np.einsum("vk,vk->v", rest, rest),
+        n * np.einsum("vk,vk->v", rest, left),
+        n * np.einsum("vk,vk->v", left, left),
+        np.einsum("vk,vk->v", table.sums, rest),
+        np.einsum("vk,vk->v", table.sums, left),
+    )
+    n_rest, squares = together(all_rest, products[0])
+    cross, left_squares, hit, left_hit = (together(all_rest, each)[1] for each in products[1:])
+    d = s * n_rest + t
+    second = (s * squares + 2 * s * t * cross + t * t * left_squares) / d**2
+    return n.sum() + (second - 2 * (s * hit + t * left_hit) / d).sum(axis=1)
 
 
 def estimate_groups(
@@ -320,8 +342,8 @@ def effective_groups(n_rows: np.ndarray) -> float:
     Where a few groups have most of the rows, the standard error rests on these few alone. At least
     2, where there are as many.
     """
-    N, n_groups = float(n_rows.sum()), np.count_nonzero(n_rows)
-    return max(N * N / float(n_rows @ n_rows), float(min(n_groups, 2)))
+    N, n_groups = float(n_rows.sum()), int(np.count_nonzero(n_rows))
+    return max(N * N / float(n_rows @ n_rows), min(n_groups, 2))
 
 
 # --- rules (4) and (5) --------------------------------------------------------------------------

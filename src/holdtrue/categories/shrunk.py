@@ -354,11 +354,8 @@ def strength_scores(
     """
     total = column_total(counts, repeats)
     sums = np.zeros(len(strengths))
-    for cells in parts_of(counts, repeats, 1 if loss == "log_loss" else len(strengths)):
-        if loss == "log_loss":
-            sums += _log_sums(cells, total, strengths)
-        else:
-            sums += left_out_losses(loss, cells, total, strengths) @ cells.weight
+    for cells in parts_of(counts, repeats, len(strengths) if loss == "error" else 1):
+        sums += _SUMS[loss](cells, total, strengths)
     return _with_no_column(loss, sums / total.sum(), total, strengths)
 
 
@@ -435,6 +432,31 @@ def _log_sums(cells: ClassCells, total: np.ndarray, strengths: Sequence[float]) 
     return np.log1p(inverse * (n - 1)) @ n_weight - np.log(shares) @ weight
 
 
+def _brier_sums(cells: ClassCells, total: np.ndarray, strengths: Sequence[float]) -> np.ndarray:
+    """Sum of Brier losses by strength.
+
+    With ``o_k = (N_k + 1/K)/N``, ``M = Σ_k o_k`` and ``D = n² - Σ_k c_k²`` the rows of a value cost
+    ``(D (n + 2 M a) + a² (n (M² + Σ_k o_k²) - 2 M Σ_k c_k o_k))/(n - 1 + a)²``.
+    """
+    s, t = (weight[:, None] for weight in pair(strengths))
+    N = float(total.sum())
+    other = (total + 1 / len(total)) / N
+    M = 1 + 1 / N
+    n, first = cells.n, cells.weight * (cells.n - cells.c)  # Σ_j c_j (n - c_j) is D
+    second = cells.weight * (M * M + other @ other - 2 * M * other[cells.label])
+    codes, first = together(n, first)
+    _, second = together(n, second)
+    d = s * (codes - 1) + t
+    return ((s * codes + 2 * M * s * t) / d**2) @ first + (t * t / d**2) @ second
+
+
+def _error_sums(cells: ClassCells, total: np.ndarray, strengths: Sequence[float]) -> np.ndarray:
+    return left_out_losses("error", cells, total, strengths) @ cells.weight
+
+
+_SUMS = {"log_loss": _log_sums, "brier": _brier_sums, "error": _error_sums}
+
+
 def together(code: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes with the weights of equal small ones added; large ones stay as they are.
 
@@ -478,7 +500,7 @@ def estimate(
         parts.append(spread(cells.weight, losses, base[cells.label]))
         pairs += value_pairs(loss, cells, total, strengths[chosen])
         if loss != "error":
-            wrong += float(cells.weight @ left_out_losses("error", cells, total, strength)[0])
+            wrong += float(_error_sums(cells, total, strength)[0])
     no_column = float(total @ base / total.sum())
     result = joined(loss, parts, pairs, no_column, float(strengths[chosen]))
     if loss == "error":
