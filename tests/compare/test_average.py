@@ -4,14 +4,17 @@ from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.dummy import DummyRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from holdtrue import (
     DomainAverageClassifier,
@@ -63,10 +66,10 @@ def test_weights_and_nested_error_are_those_of_refitting_everything(data):
     model = DomainAverageRegressor(MODELS, power=3, cv=4)
     model.fit(data.X, data.y, groups=data.groups)
     parts = np.empty(len(data.y), int)
-    from holdtrue.compare.contest import held_out_parts
+    from holdtrue.compare.contest import rows_in_parts
     from holdtrue.compare.field import Rows
 
-    split = held_out_parts(Rows(None, data.y, data.groups), 4, is_classes=False, random_state=0)
+    _, split = rows_in_parts(Rows(None, data.y, data.groups), 4, is_classes=False, random_state=0)
     for k, (_, test) in enumerate(split):
         parts[test] = k
     nested, weights = brute_force(data.X, data.y, data.groups, 3, parts)
@@ -293,3 +296,58 @@ def test_columns_of_one_name_are_refused_in_a_sentence(data):
     frame = pd.DataFrame(data.X[:, :2], columns=["a", "a"])
     with pytest.raises(InputError, match=r"different names. Got some twice .* Rename them"):
         DomainAverageRegressor(["mean"]).fit(frame, data.y, groups=data.groups)
+
+
+def coins(n_rows, seed):
+    """Four cells, each with its own share of heads: new rows fall into cells that were seen."""
+    rng = np.random.default_rng(seed)
+    cell = rng.integers(0, 4, n_rows)
+    heads = rng.random(n_rows) < np.array([0.1, 0.9, 0.2, 0.7])[cell]
+    return np.c_[cell // 2, cell % 2].astype(float), heads
+
+
+def test_rows_that_come_again_are_new_rows_all_the_same():
+    # Left out with all its copies, a row would be judged by what the other class says of its cell.
+    X, y = coins(1000, 0)
+    X_new, y_new = coins(20_000, 1)
+    models = {"tree": DecisionTreeClassifier(), "none": DummyClassifier()}
+    average = DomainAverageClassifier(models).fit(X, y)
+    met = 2 * np.mean((average.predict_proba(X_new)[:, 1] - y_new) ** 2)
+    assert average.new_domain_score_ == pytest.approx(met, abs=0.04)
+    assert average.weights_["tree"] > 0.9
+    contest = compare_models(models, X, y)
+    wrong = np.mean(average.models_["tree"].predict(X_new) != y_new)
+    assert contest.mean_errors[0] == pytest.approx(wrong, abs=0.04)
+
+
+def test_a_calibration_is_judged_on_rows_that_it_has_not_seen():
+    # Ten classes: by its own 120 rows, a calibration promised half of the error that was met.
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 10, 3120)
+    X = rng.normal(size=(10, 8))[y] + rng.normal(size=(3120, 8))
+    average = DomainAverageClassifier({"ridge": RidgeClassifier()}).fit(X[:120], y[:120])
+    met = ((average.predict_proba(X[120:]) - np.eye(10)[y[120:]]) ** 2).sum(axis=1).mean()
+    assert 0.9 * met < average.new_domain_score_ < 1.5 * met
+
+
+def numbered(columns):
+    """A frame whose columns are called 0, 1, ..."""
+    return pd.DataFrame(np.column_stack(list(columns.values())))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, numbered])
+def test_frames_of_any_kind_have_the_parts_of_an_array(data, frame):
+    X = data.X[:60, :3]
+    columns = {f"x{j}": X[:, j] for j in range(3)}
+    one = DomainAverageRegressor(["mean", "steady_ridge"]).fit(X, data.y[:60])
+    other = DomainAverageRegressor(["mean", "steady_ridge"]).fit(frame(columns), data.y[:60])
+    assert one.new_domain_score_ == pytest.approx(other.new_domain_score_, rel=1e-9)
+
+
+def test_the_order_of_rows_says_nothing(data):
+    y = np.where(data.y > 0, "ill", "well")
+    at = np.random.default_rng(0).permutation(len(y))
+    for models in (["steady_ridge"], ["logistic"]):
+        one = DomainAverageClassifier(models, random_state=0).fit(data.X, y)
+        other = DomainAverageClassifier(models, random_state=0).fit(data.X[at], y[at])
+        assert one.new_domain_score_ == pytest.approx(other.new_domain_score_, rel=1e-6)

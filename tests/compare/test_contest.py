@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from holdtrue import SteadyRidgeRegressor, TGreedyRegressor, compare_models
 from holdtrue.compare.comparison import Comparison
-from holdtrue.compare.contest import held_out_parts
+from holdtrue.compare.contest import rows_in_parts
 from holdtrue.compare.field import Rows
 from holdtrue.datasets import make_domains
 
@@ -279,7 +279,7 @@ def test_later_domains_are_predicted_from_earlier_ones(years):
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(years, 4))
     y = np.array([years.index(year) for year in groups], dtype=float)
-    parts = held_out_parts(Rows(None, y, groups), "time", is_classes=False, random_state=None)
+    _, parts = rows_in_parts(Rows(None, y, groups), "time", is_classes=False, random_state=None)
     assert [sorted(set(y[test])) for _, test in parts] == [[3], [4]]
     assert all(y[train].max() < y[test].min() for train, test in parts)
     contest = compare_models(["mean"], np.zeros((20, 1)), y, groups=groups, cv="time")
@@ -290,7 +290,7 @@ def test_later_domains_are_predicted_from_earlier_ones(years):
 
 def test_many_domains_in_time_are_judged_in_twenty_parts():
     groups = np.arange(203)
-    parts = held_out_parts(
+    _, parts = rows_in_parts(
         Rows(None, groups * 1.0, groups), "time", is_classes=False, random_state=None
     )
     assert len(parts) == 20
@@ -332,14 +332,14 @@ def test_weights_are_repetitions(data, scoring):
 
 
 def test_without_groups_a_weighted_row_counts_as_often(data):
-    weight = np.random.RandomState(0).randint(0, 4, len(data.y)).astype(float)
-    contest = compare_models(MODELS, data.X, data.y, sample_weight=weight)
-    used = weight[weight > 0]
-    repeated = np.repeat(contest.errors, used.astype(int), axis=1)
-    np.testing.assert_allclose(contest.mean_errors, repeated.mean(axis=1))
-    paired = repeated - repeated[contest.names.index(contest.best)]
-    error = paired.std(axis=1, ddof=1) / np.sqrt(used.sum())
-    np.testing.assert_allclose(contest.differences[1], error)
+    weight = np.random.RandomState(0).randint(0, 4, len(data.y))
+    repeated = np.random.RandomState(1).permutation(np.repeat(np.arange(len(data.y)), weight))
+    once = compare_models(MODELS, data.X, data.y, sample_weight=weight)
+    again = compare_models(MODELS, data.X[repeated], data.y[repeated])
+    np.testing.assert_allclose(once.mean_errors, again.mean_errors)
+    np.testing.assert_allclose(once.differences, again.differences, atol=1e-12)
+    np.testing.assert_allclose(once.interval("line"), again.interval("line"))
+    assert once.no_model == pytest.approx(again.no_model)
 
 
 def test_a_search_by_domain_gets_the_groups_and_the_weights(data):
@@ -369,7 +369,7 @@ def test_a_scorer_without_weights_is_refused_with_them(data):
 
 def test_weeks_in_words_are_in_their_order():
     weeks = np.repeat([f"week {k}" for k in (1, 2, 3, 9, 10, 11)], 5)
-    parts = held_out_parts(
+    _, parts = rows_in_parts(
         Rows(None, np.arange(30.0), weeks), "time", is_classes=False, random_state=None
     )
     assert [weeks[test[0]] for _, test in parts] == ["week 9", "week 10", "week 11"]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import ElasticNetCV, RidgeCV
-from sklearn.model_selection import GroupKFold
+from sklearn.linear_model import ElasticNetCV, LogisticRegression, RidgeCV
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 
 from holdtrue.compare.field import default_models
-from holdtrue.compare.tuned import PathElasticNet, SplitRidge, _group_splits
+from holdtrue.compare.tuned import PathElasticNet, SplitLogistic, SplitRidge, _group_splits
 
 ALPHAS = np.logspace(-3, 5, 17)
 
@@ -87,3 +87,37 @@ def test_splits_by_group_are_those_of_group_k_fold():
     for ours, theirs in zip(_group_splits(groups, 5, None), expected, strict=True):
         for mine, its in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize("name", ["ridge", "elastic_net", "logistic"])
+def test_penalties_follow_neither_the_order_of_rows_nor_how_they_are_repeated(name):
+    is_classes = name == "logistic"
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 4))
+        y = X @ [1.0, 0.5, 0.0, 0.0] + 2.0 * rng.normal(size=60)
+        y = np.where(y > 0, "high", "low") if is_classes else y
+        weight = rng.integers(1, 4, 60)
+        copies = np.repeat(np.arange(60), weight)
+        model = default_models(is_classes=is_classes)[name]
+        fits = [
+            clone(model).fit(X, y, sample_weight=weight.astype(float)),
+            clone(model).fit(X[copies], y[copies]),
+            clone(model).fit(X[np.sort(copies)[::-1]], y[np.sort(copies)[::-1]]),
+        ]
+        outputs = [fit.predict_proba(X)[:, 1] if is_classes else fit.predict(X) for fit in fits]
+        for other in outputs[1:]:
+            np.testing.assert_allclose(outputs[0], other, rtol=1e-3, atol=1e-3)
+
+
+def test_logistic_regression_takes_the_penalty_of_a_grid_search():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 5))
+    y = rng.integers(0, 2, 80) + 2 * (X[:, 0] > 0)
+    penalties, splits = np.logspace(-4, 2, 7), list(StratifiedKFold(5).split(X, y))
+    ours = SplitLogistic(penalties, splits).fit(X, y)
+    search = GridSearchCV(
+        LogisticRegression(max_iter=1000), {"C": penalties}, scoring="neg_log_loss", cv=splits
+    ).fit(X, y)
+    assert search.best_params_["C"] == ours.best_estimator_.C
+    np.testing.assert_allclose(ours.predict_proba(X), search.predict_proba(X), rtol=1e-9)

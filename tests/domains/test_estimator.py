@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
@@ -616,19 +617,16 @@ def test_guarantees_of_dependent_features_count_those_that_are_not():
     assert (twice.guarantees_["regret"] >= 0).all()
 
 
-def test_holding_out_rows_needs_three_that_differ():
+def test_holding_out_rows_needs_three():
     X, y = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
-    for model, rows, weight in (
-        (TGreedyRegressor("auto"), X, [2, 2]),
-        (TGreedyRegressor(stop="held_out_domain"), X, [2, 2]),
-        (TGreedyRegressor(stop="held_out_domain"), np.ones((4, 1)), None),
-    ):
-        target = y if len(rows) == 2 else np.ones(4)
-        with pytest.raises(ValueError, match="needs at least 3 different rows"):
-            model.fit(rows, target, sample_weight=weight)
+    for model in (TGreedyRegressor("auto"), TGreedyRegressor(stop="held_out_domain")):
+        with pytest.raises(ValueError, match="needs at least 3 rows, and a weight"):
+            model.fit(X, y)
+    equal = TGreedyRegressor(stop="held_out_domain").fit(np.ones((4, 1)), np.ones(4))
+    np.testing.assert_array_equal(equal.predict(np.zeros((2, 1))), 1.0)
     with pytest.raises(ValueError, match=r"in all but the heaviest\. Got 4 .* 1\."):
         TGreedyRegressor(stop="held_out_domain").fit(
-            np.arange(4.0)[:, None], [0, 1, 0, 1], sample_weight=[3, 0.4, 0.3, 0.3]
+            np.arange(4.0)[:, None], [0, 1, 0, 1], sample_weight=[1, 0.4, 0.3, 0.3]
         )
 
 
@@ -673,3 +671,18 @@ def test_unlabelled_sums_must_be_of_the_same_columns(data):
         TGreedyRegressor().fit_statistics(sums, unlabeled=other)
     with pytest.raises(ValueError, match=r"unlabeled must be Moments\. Got ndarray"):
         TGreedyRegressor().fit_statistics(sums, unlabeled=data.X)
+
+
+def test_weighted_rows_are_held_out_as_repeated_ones_are():
+    model = TGreedyRegressor("auto", domain_weight="auto", stop="held_out_domain_1se")
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = np.exp(2 * rng.normal(size=(30, 4)))
+        y = X[:, 0] + rng.standard_t(2, size=30)
+        weight = rng.integers(0, 4, 30)
+        copies = rng.permutation(np.repeat(np.arange(30), weight))
+        once = clone(model).fit(X, y, sample_weight=weight)
+        again = clone(model).fit(X[copies], y[copies])
+        assert once.path_.chosen_size == again.path_.chosen_size
+        np.testing.assert_allclose(once.path_.scores, again.path_.scores)
+        np.testing.assert_allclose(once.coef_, again.coef_)

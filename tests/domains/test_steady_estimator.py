@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
 from holdtrue import Moments, SteadyRidgeClassifier, SteadyRidgeRegressor
@@ -329,3 +330,17 @@ def test_a_class_missing_from_a_domain_is_said():
         alone = np.append(groups, "alone")
         rows, codes = np.vstack([X, X[:1]]), np.append(classes_of(y), "low")
         SteadyRidgeClassifier().fit(rows, codes, groups=alone)
+
+
+def test_rows_that_come_again_choose_the_penalty_as_new_rows_do():
+    # Two cells: without all copies of a row, the other class alone would speak for its cell.
+    cell = np.repeat([0.0, 1.0], 100)
+    y = np.r_[np.repeat([0, 1], [80, 20]), np.repeat([0, 1], [30, 70])]
+    model = SteadyRidgeClassifier().fit(cell[:, None], y)
+    expected = LinearRegression().fit(cell[:, None], np.where(y, 1.0, -1.0)).coef_
+    np.testing.assert_allclose(model.coef_.ravel(), expected, rtol=0.05)
+    weighted = SteadyRidgeClassifier().fit(
+        [[0.0], [0.0], [1.0], [1.0]], [0, 1, 0, 1], sample_weight=[80, 20, 30, 70]
+    )
+    np.testing.assert_allclose(weighted.coef_, model.coef_, rtol=1e-9)
+    np.testing.assert_allclose(weighted.path_.scores, model.path_.scores, rtol=1e-9)

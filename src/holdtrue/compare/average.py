@@ -22,7 +22,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.compare.comparison import Comparison
-from holdtrue.compare.contest import held_out_parts
+from holdtrue.compare.contest import rows_in_parts
 from holdtrue.compare.field import NULL, Rows, features_used, named_models, null_model
 from holdtrue.compare.left_out import (
     Judge,
@@ -42,7 +42,6 @@ from holdtrue.validation import (
     check_level,
     check_number,
     class_codes,
-    is_number,
     mixed_rows,
     numeric_rows,
     target_rows,
@@ -146,9 +145,12 @@ class _DomainAverage(BaseEstimator):
         X, y = self._rows(X, y, reset=True)
         labels = None if groups is None else check_groups(groups, len(y))
         every = Rows(X, y, labels, sample_weight)
-        rows = every.of_positive_weight()
-        if len(rows.y) < 2:
-            raise InputError(f"needs at least 2 rows. Got {len(rows.y)} sample.")
+        used = every.of_positive_weight().y
+        if len(used) < 2:
+            raise InputError(f"needs at least 2 rows. Got {len(used)} sample.")
+        if self._is_classes:
+            class_codes(used)  # refused before parts are drawn by class
+        rows, part_of_row = self._parts(every)
         rows = replace(rows, unit=judged_units(rows))
         # What the models' outputs are compared with: y, or one column of 0 and 1 per class.
         classes = None
@@ -161,7 +163,6 @@ class _DomainAverage(BaseEstimator):
         if _AVERAGE in field:
             raise InputError(f"{_AVERAGE!r} is the name of the average itself. Rename that model.")
         field = {**field, NULL: null_model(is_classes=self._is_classes)}
-        part_of_row = self._parts(every, rows)
         each = range(int(part_of_row.max()) + 1)
         left_out: list[tuple[int, ...]] = [(), *((k,) for k in each)]
         if len(each) > 2:  # of two parts nothing would be left
@@ -180,13 +181,14 @@ class _DomainAverage(BaseEstimator):
         predicted, errors, inner = {}, {}, np.empty((len(each), len(field)))
         for m, name in enumerate(field):
             held_out = left_out_outputs(fits, name, part_of_row)
-            calibration = self._calibrations[name] = judge.calibration(held_out)
-            predicted[name] = calibrated(held_out, calibration)
+            self._calibrations[name] = judge.calibration(held_out)
+            predicted[name] = judge.left_out_shares(held_out, part_of_row)
             errors[name] = judge.unit_errors(predicted[name])
             for k in each:
+                others = part_of_row != k
                 outputs = left_out_outputs(fits, name, part_of_row, without=k)
-                without_k = judge.unit_errors(calibrated(outputs, calibration), part_of_row != k)
-                inner[k, m] = judge.mean(without_k)
+                shares = judge.left_out_shares(outputs, part_of_row[others], others)
+                inner[k, m] = judge.mean(judge.unit_errors(shares, others))
         weights = self._weights([judge.mean(errors[name]) for name in names])
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         nested = np.zeros_like(targets)
@@ -200,19 +202,16 @@ class _DomainAverage(BaseEstimator):
         self._keep_scores(errors, fits, names, judge, len(each))
         return self
 
-    def _parts(self, every: Rows, rows: Rows) -> np.ndarray:
-        """Part of each row, shape (n_rows,): whole domains, or distinct rows, in five parts.
-
-        ``every`` has the rows of weight 0 too, which a splitter counts.
-        """
-        _, first, units = np.unique(rows.unit, return_index=True, return_inverse=True)
-        wanted = min(_N_PARTS, len(first)) if self.cv is None else self.cv
-        draw = 0 if self.random_state is None else self.random_state
-        by_number = rows.groups is None and (is_number(wanted) and not isinstance(wanted, bool))
-        # A number of parts splits the distinct rows, so that equal ones leave together.
-        split = rows.take(first) if by_number else every
-        parts = held_out_parts(split, wanted, is_classes=self._is_classes, random_state=draw)
-        n = len(first) if by_number else len(rows.y)
+    def _parts(self, every: Rows) -> tuple[Rows, np.ndarray]:
+        """The rows of positive weight, and the part of each: whole domains, or rows."""
+        rows, parts = rows_in_parts(
+            every,
+            self.cv,
+            is_classes=self._is_classes,
+            random_state=0 if self.random_state is None else self.random_state,
+            n_parts=_N_PARTS,
+        )
+        n = len(rows.y)
         if len(parts) < 2:
             raise InputError(f"cv must leave out at least 2 parts. Got {len(parts)}.")
         times = np.bincount(np.concatenate([test for _, test in parts]), minlength=n)
@@ -222,10 +221,10 @@ class _DomainAverage(BaseEstimator):
                 f"cv must leave out every row exactly once. Got row {row} left out {times[row]} "
                 "times. Pass a number of parts, or a splitter such as KFold or GroupKFold."
             )
-        part_of = np.empty(n, dtype=np.intp)
+        part_of_row = np.empty(n, dtype=np.intp)
         for k, (_, test) in enumerate(parts):
-            part_of[test] = k
-        return part_of[units] if by_number else part_of
+            part_of_row[test] = k
+        return rows, part_of_row
 
     def _weights(self, errors: Any) -> np.ndarray:
         """Weights of the models from their errors, summing to 1; a perfect model takes all."""

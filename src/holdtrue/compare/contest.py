@@ -29,7 +29,8 @@ from holdtrue.compare.field import (
     null_model,
     timed_fit,
 )
-from holdtrue.domains.base import SINGLE_ROWS
+from holdtrue.compare.parts import sorted_copies
+from holdtrue.domains.base import SINGLE_ROWS, dealt_rows
 from holdtrue.errors import (
     InputError,
     InputTypeError,
@@ -52,7 +53,7 @@ from holdtrue.validation import (
     target_rows,
 )
 
-__all__ = ["compare_models", "held_out_parts"]
+__all__ = ["compare_models", "rows_in_parts"]
 
 _MAX_PARTS = 20  # parts of domains that are held out in turn
 _ROW_PARTS = 10  # parts of rows, without groups
@@ -143,16 +144,19 @@ def compare_models(
     labels = None if groups is None else check_groups(groups, n_rows)
     every = Rows(X, y, labels, sample_weight)
     rows = every.of_positive_weight()
-    X, y, labels, weight, n_rows = rows.X, rows.y, rows.groups, rows.weight, len(rows.y)
-    kind = target_kind(y, target_type, weight)
-    if not kind.is_numeric and y.dtype.kind == "f" and (y % 1).any():
-        y = y.astype(str)  # scikit-learn's classifiers refuse 0.5 and 1.5
-    classes = None if kind.is_numeric else class_codes(y)[0]
+    labels = rows.groups
+    kind = target_kind(rows.y, target_type, rows.weight)
+    classes = None if kind.is_numeric else class_codes(rows.y)[0]
     if labels is not None and 2 < len(labels) == len(np.unique(labels)):
         caution(f"compare_models: {SINGLE_ROWS}")
     check_level("level", level)
     field = named_models(models, is_classes=classes is not None)
-    parts = held_out_parts(every, cv, is_classes=classes is not None, random_state=random_state)
+    rows, parts = rows_in_parts(
+        every, cv, is_classes=classes is not None, random_state=random_state
+    )
+    X, y, weight, n_rows = rows.X, rows.y, rows.weight, len(rows.y)
+    if classes is not None and y.dtype.kind == "f" and (y % 1).any():
+        y = y.astype(str)  # scikit-learn's classifiers refuse 0.5 and 1.5
     loss = Loss.of(scoring, classes)
     by_row = labels is None and scoring is None
     unit_of_row, units = _units(labels, parts, n_rows, by_row=by_row)
@@ -186,13 +190,38 @@ def compare_models(
     )
 
 
-def held_out_parts(
-    every: Rows, cv: Any, *, is_classes: bool, random_state: Any
+def rows_in_parts(
+    every: Rows, cv: Any, *, is_classes: bool, random_state: Any, n_parts: int | None = None
+) -> tuple[Rows, list[tuple[np.ndarray, np.ndarray]]]:
+    """The rows of positive weight; those to fit on and to judge, for each part that is left out.
+
+    Without groups copies of a weighted row may be in several parts, each as a row of its own.
+    ``cv=None``: ``n_parts``, or as `_held_out_parts` says.
+    """
+    rows, by_splitter = every.of_positive_weight(), hasattr(cv, "split") or np.iterable(cv)
+    if every.groups is not None or by_splitter:
+        return rows, _held_out_parts(every, cv, n_parts, is_classes, random_state)
+    copies = sorted_copies(rows.X, rows.y, rows.weight)
+    dealt = Rows(None, rows.y[copies], None)
+    part_of_copy = np.empty(len(copies), dtype=np.intp)
+    splits = _held_out_parts(dealt, cv, n_parts, is_classes, random_state)
+    for k, (_, test) in enumerate(splits):
+        part_of_copy[test] = k
+    at, part, weight = dealt_rows(copies, part_of_copy, rows.weight)
+    if weight is not None:
+        rows = replace(rows.take(at), weight=weight)
+    return rows, [
+        (np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(len(splits))
+    ]
+
+
+def _held_out_parts(
+    every: Rows, cv: Any, most: int | None, is_classes: bool, random_state: Any
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Rows to fit on and rows to judge, for each part that is left out; domains stay together.
 
     Of rows with weight 0 only a splitter knows; indices are those of the other rows. ``cv=None``:
-    domain by domain, at most 20 parts; 10 parts of rows without groups.
+    domain by domain, at most 20 parts; 10 parts of rows without groups; or at most ``most``.
     """
     used = every.used
     y, groups = every.y[used], None if every.groups is None else every.groups[used]
@@ -200,7 +229,8 @@ def held_out_parts(
     if isinstance(cv, str) and cv == "time":
         return _later_parts(groups)
     if cv is None or is_number(cv) or isinstance(cv, bool | str):
-        wanted = cv if cv is not None else _ROW_PARTS if groups is None else _MAX_PARTS
+        default = most or (_ROW_PARTS if groups is None else _MAX_PARTS)
+        wanted = default if cv is None else cv
         n_units = len(y) if groups is None else len(np.unique(groups))
         what = "rows" if groups is None else "domains"
         if groups is not None and n_units < 2:

@@ -16,7 +16,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.compare.tuned import GroupTuned, PathElasticNet, SplitRidge, taken_by
+from holdtrue.compare.tuned import (
+    GroupTuned,
+    PathElasticNet,
+    SplitLogistic,
+    SplitRidge,
+    taken_by,
+)
 from holdtrue.domains.base import DomainEstimator
 from holdtrue.errors import InputError, InputTypeError, did_you_mean, first_line, named, speaks
 from holdtrue.validation import check_weights
@@ -54,19 +60,16 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         RandomForestClassifier,
         RandomForestRegressor,
     )
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     from holdtrue import domains
 
     if is_classes:
-        penalties = {"C": np.logspace(-4, 2, 7)}
-        search = GridSearchCV(LogisticRegression(max_iter=1000), penalties, scoring=log_share)
+        logistic = make_pipeline(StandardScaler(), SplitLogistic(np.logspace(-4, 2, 7)))
         return {
             "majority": null_model(is_classes=True),
-            "logistic": GroupTuned(make_pipeline(StandardScaler(), search), "gridsearchcv__cv"),
+            "logistic": GroupTuned(logistic, "splitlogistic__cv"),
             "boosting": HistGradientBoostingClassifier(**_BOOSTING),
             "forest": RandomForestClassifier(**_FOREST),
             "t_greedy": domains.TGreedyClassifier(),
@@ -83,17 +86,6 @@ def default_models(*, is_classes: bool) -> dict[str, Any]:
         "t_greedy": domains.TGreedyRegressor(),
         "steady_ridge": domains.SteadyRidgeRegressor(),
     }
-
-
-def log_share(model: Any, X: Any, y: np.ndarray) -> float:
-    """Mean logarithm of the true classes' shares, over rows of classes that the model has seen.
-
-    scikit-learn's ``"neg_log_loss"`` is nan for every penalty where a group lacks a class.
-    """
-    place = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
-    seen = np.flatnonzero(model.classes_[place] == y)
-    shares = model.predict_proba(X)[seen, place[seen]]
-    return float(np.log(np.maximum(shares, np.finfo(np.float64).tiny)).sum()) / len(y)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from holdtrue.compare.field import Rows, timed_fit
-from holdtrue.domains.base import distinct_rows
+
+# Penalties of calibrations: of two classes, and of more, which have a slope for every pair.
+_LOOSE, _TIGHT = 100.0, 10.0
 
 
 class Fit(NamedTuple):
@@ -125,23 +128,49 @@ class Judge:
         known = ~np.isnan(errors)
         return float(np.average(errors[known], weights=self.unit_weights[known]))
 
-    def calibration(self, held_out: np.ndarray) -> Any:
-        """Logistic regression of left-out decisions; None if they are shares, or numbers.
+    def calibration(self, decisions: np.ndarray, at: Any = slice(None)) -> Any:
+        """Logistic regression of the classes of the rows ``at`` on their left-out decisions.
 
-        Where each domain has one class, a fit without the domain leans to the others: decisions
-        rank the wrong way at left-out domains only. The shares of the classes are all that is kept.
+        None if they are shares, or numbers. Where each domain has one class, a fit without the
+        domain leans to the others: decisions rank the wrong way at left-out domains only. The
+        shares of the classes are all that is kept.
         """
-        n_outputs = self.targets.shape[1]
-        if n_outputs == 1 or (
-            held_out.shape[1] == n_outputs and np.allclose(held_out.sum(axis=1), 1)
-        ):
+        if not self._are_decisions(decisions):
             return None
-        logistic = LogisticRegression(C=100.0, max_iter=1000)
-        codes, weight = self.targets.argmax(axis=1), self.rows.weight
-        logistic.fit(held_out, codes, sample_weight=weight)
-        if np.trace(logistic.coef_) <= 0:
-            logistic.fit(np.zeros_like(held_out), codes, sample_weight=weight)
+        codes = self.targets[at].argmax(axis=1)
+        weight = None if self.rows.weight is None else self.rows.weight[at]
+        if (codes == codes[0]).all():  # which logistic regression does not fit
+            return DummyClassifier().fit(decisions, codes)
+        logistic = LogisticRegression(C=_LOOSE if self.targets.shape[1] == 2 else _TIGHT)
+        logistic.set_params(max_iter=1000).fit(decisions, codes, sample_weight=weight)
+        slopes = logistic.coef_ if decisions.shape[1] == 1 else logistic.coef_[:, logistic.classes_]
+        if np.trace(slopes) <= 0:
+            logistic.fit(np.zeros_like(decisions), codes, sample_weight=weight)
         return logistic
+
+    def left_out_shares(
+        self, outputs: np.ndarray, part: np.ndarray, at: Any = slice(None)
+    ) -> np.ndarray:
+        """Outputs for the rows ``at``; decisions as shares, calibrated by the other parts' rows.
+
+        By its own rows a calibration looks better than it is.
+        """
+        if not self._are_decisions(outputs):
+            return outputs
+        parts, rows = np.unique(part), np.arange(len(self.targets))[at]
+        shares = np.zeros((len(outputs), self.targets.shape[1]))
+        for k in parts:
+            others = part != k if len(parts) > 1 else part == k
+            calibration = self.calibration(outputs[others], rows[others])
+            judged = np.ix_(part == k, calibration.classes_)
+            shares[judged] = calibration.predict_proba(outputs[part == k])
+        return shares
+
+    def _are_decisions(self, outputs: np.ndarray) -> bool:
+        """Whether these are neither numbers nor shares of the classes."""
+        n_outputs = self.targets.shape[1]
+        are_shares = outputs.shape[1] == n_outputs and np.allclose(outputs.sum(axis=1), 1)
+        return n_outputs > 1 and not are_shares
 
 
 def calibrated(output: np.ndarray, calibration: Any) -> np.ndarray:
@@ -150,15 +179,7 @@ def calibrated(output: np.ndarray, calibration: Any) -> np.ndarray:
 
 
 def judged_units(rows: Rows) -> np.ndarray:
-    """Domain of each row, from 0; without groups each distinct row."""
-    if rows.groups is not None:
-        return np.unique(rows.groups, return_inverse=True)[1]
-    X, is_frame = rows.X, hasattr(rows.X, "columns")
-    columns = [rows.y, *([np.asarray(X[name]) for name in X.columns] if is_frame else X.T)]
-    numbers = [
-        column
-        if column.dtype.kind in "fiub"
-        else np.unique(column.astype(str), return_inverse=True)[1]
-        for column in columns
-    ]
-    return distinct_rows(*numbers)
+    """Domain of each row, from 0; without groups each row."""
+    if rows.groups is None:
+        return np.arange(len(rows.y))
+    return np.unique(rows.groups, return_inverse=True)[1]

@@ -10,12 +10,16 @@ import inspect
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.linear_model import ElasticNetCV, Ridge, RidgeCV, enet_path
-from sklearn.model_selection import check_cv
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.linear_model import ElasticNetCV, LogisticRegression, Ridge, RidgeCV, enet_path
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from holdtrue.compare.parts import sorted_copies
+from holdtrue.domains.base import dealt_rows
 
 _TUNING_PARTS = 5
 
@@ -36,14 +40,18 @@ class GroupTuned(BaseEstimator):
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> GroupTuned:
         """Fit the model on splits by group."""
-        n_parts = _TUNING_PARTS if groups is None else min(_TUNING_PARTS, len(np.unique(groups)))
-        if groups is None and is_classifier(self.estimator):  # stratified: as the largest class has
-            n_parts = max(2, min(n_parts, int(np.unique(y, return_counts=True)[1].max())))
-        splits: Any = n_parts
-        if groups is not None and n_parts >= 2:
+        y, of_classes = np.asarray(y), is_classifier(self.estimator)
+        splits: Any = None
+        if groups is not None and len(np.unique(groups)) > 1:
+            n_parts = min(_TUNING_PARTS, len(np.unique(groups)))
             splits = _group_splits(np.asarray(groups), n_parts, sample_weight)
-            if is_classifier(self.estimator):  # one class alone cannot be fitted
-                splits = [s for s in splits if (y[s[0]] != y[s[0][0]]).any()] or n_parts
+            if of_classes:  # one class alone cannot be fitted
+                splits = [s for s in splits if (y[s[0]] != y[s[0][0]]).any()]
+        if not splits:
+            weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+            at, splits, weight = _row_splits(X, y, weight, of_classes=of_classes)
+            if weight is not None:
+                X, y, sample_weight = _safe_indexing(X, at), y[at], weight
         self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
         self.estimator_.fit(X, y, **taken_by(self.estimator_, sample_weight=sample_weight))
         self.estimator_.set_params(**{self.cv_parameter: None})  # splits name rows of the fit
@@ -63,6 +71,25 @@ class GroupTuned(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
+
+
+def _row_splits(
+    X: Any, y: np.ndarray, weight: np.ndarray | None, *, of_classes: bool
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]], np.ndarray | None]:
+    """Rows, the splits of them and their weights, as `holdtrue.compare.parts` deals them out."""
+    copies = sorted_copies(X, y, weight)
+    n_parts = min(_TUNING_PARTS, len(copies))
+    splitter: Any = KFold(n_parts, shuffle=True, random_state=0)
+    if of_classes:  # in as many parts as the largest class has rows
+        largest = int(np.unique(y[copies], return_counts=True)[1].max())
+        n_parts = max(2, min(n_parts, largest))
+        splitter = StratifiedKFold(n_parts, shuffle=True, random_state=0)
+    part = np.empty(len(copies), dtype=np.intp)
+    for k, (_, test) in enumerate(splitter.split(copies[:, None], y[copies])):
+        part[test] = k
+    rows, parts, weight = dealt_rows(copies, part, weight)
+    splits = [(np.flatnonzero(parts != k), np.flatnonzero(parts == k)) for k in range(n_parts)]
+    return rows, splits, weight
 
 
 def _group_splits(
@@ -119,6 +146,58 @@ def _ridge_predictions(
     values, directions = np.linalg.eigh(gram)
     along = (directions.T @ moments)[:, None] / (np.maximum(values, 0.0)[:, None] + alphas)
     return mean + (new @ directions) @ along
+
+
+class SplitLogistic(ClassifierMixin, BaseEstimator):
+    """Logistic regression whose penalty has the least log loss on the splits' test rows.
+
+    `GridSearchCV` does not weigh its test rows.
+
+    Parameters
+    ----------
+    penalties : sequence of float
+        Values of ``C`` to choose from.
+    cv : splits, optional
+    """
+
+    def __init__(self, penalties: Any = (1.0,), cv: Any = None):
+        self.penalties = penalties
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SplitLogistic:
+        """Choose the penalty, and fit; weights are repetitions in fits and in losses."""
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        models = [LogisticRegression(C=C, max_iter=1000) for C in self.penalties]
+        scores = np.zeros(len(models))
+        for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
+            for c, model in enumerate(models):
+                model.fit(X[train], y[train], sample_weight=weight[train])
+                scores[c] += _log_share(model, X[test], y[test], weight[test])
+        best = models[int(np.argmax(scores))]
+        self.best_estimator_ = best.fit(X, y, sample_weight=sample_weight)
+        self.classes_ = best.classes_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Classes by the tuned model."""
+        return self.best_estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Shares of the classes by the tuned model."""
+        return self.best_estimator_.predict_proba(X)
+
+
+def _log_share(model: Any, X: Any, y: np.ndarray, weight: np.ndarray) -> float:
+    """Mean logarithm of the true classes' shares, over rows of classes that the model has seen.
+
+    scikit-learn's ``"neg_log_loss"`` is nan for every penalty where a group lacks a class.
+    """
+    place = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
+    seen = np.flatnonzero(model.classes_[place] == y)
+    shares = model.predict_proba(X)[seen, place[seen]]
+    return float(
+        weight[seen] @ np.log(np.maximum(shares, np.finfo(np.float64).tiny)) / weight.sum()
+    )
 
 
 class PathElasticNet(ElasticNetCV):

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from holdtrue.compare.tuned import GroupTuned
+from holdtrue.compare.tuned import GroupTuned, SplitLogistic
 from holdtrue.errors import InputError
 
 # Attributes of our estimators that `predict` and `transform` read.
@@ -32,7 +32,7 @@ def slim(estimator: Any) -> Any:
     """A fitted estimator that predicts the same, without what explains the fit."""
     if isinstance(estimator, GroupTuned):
         return slim(estimator.estimator_)
-    if isinstance(estimator, GridSearchCV):
+    if isinstance(estimator, (GridSearchCV, SplitLogistic)):
         return slim(estimator.best_estimator_)
     twin = copy.copy(estimator)
     if isinstance(twin, Pipeline):

@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from holdtrue.domains.base import distinct_rows
+from holdtrue.domains.base import dealt_rows, row_copies
+from holdtrue.domains.choose import held_out_parts
 from holdtrue.domains.kernel import Domains, Position, StoredColumns, effects, strengths
 from holdtrue.errors import InputError, counted
 from holdtrue.sums import Moments
@@ -348,13 +349,13 @@ def check_row_count(weight: np.ndarray) -> None:
 
 
 def check_can_be_held_out(weight: np.ndarray) -> None:
-    """Refuse different rows, of these weights, where leaving one out leaves too few."""
+    """Refuse parts, of these weights, where leaving one out leaves too few."""
     left = float(weight.sum() - weight.max())
     if len(weight) < 3 or not left > 1:
         raise InputError(
             f"without groups, holding rows out needs at least 3 "
-            "different rows, and a weight above 1 in all but the heaviest. Got "
-            f"{len(weight)} different rows, and {left:g}. Pass stop='bonferroni' or "
+            "rows, and a weight above 1 in all but the heaviest. Got "
+            f"{len(weight)} rows, and {left:g}. Pass stop='bonferroni' or "
             "stop='max_steps' with a rule other than 'auto', or more rows."
         )
 
@@ -362,10 +363,14 @@ def check_can_be_held_out(weight: np.ndarray) -> None:
 def rows_as_domains(X: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, held_out: bool) -> Domains:
     """What a walk needs where every row is its own domain, without any spread within.
 
-    A row of weight w counts as w domains. Where rows are held out, equal ones are one unit.
+    A row of weight w counts as w domains, which may be held out in different parts.
     """
+    units = np.arange(len(X))
+    if held_out:
+        copies = row_copies([*Y.T, *X.T], weight)
+        rows, units, weight = dealt_rows(copies, held_out_parts(len(copies)), weight)
+        X, Y = X[rows], Y[rows]
     zeros = np.broadcast_to(0.0, (Y.shape[1], *X.shape))
-    units = distinct_rows(Y, X) if held_out else np.arange(len(X))
     return Domains(X, zeros[0], Y.T, zeros, zeros[:, :, 0], None, weight, weight, units)
 
 

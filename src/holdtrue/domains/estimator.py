@@ -267,7 +267,7 @@ class TGreedyBase(WalksDomains, DomainEstimator):
             dense = dense_rows(X, working_memory())
             sums = covariances.rows_as_domains(dense, Y, weight, held_out=held_out)
             if held_out:
-                covariances.check_can_be_held_out(np.bincount(sums.units, weight))
+                covariances.check_can_be_held_out(np.bincount(sums.units, sums.copies))
             return self._fit_sums(sums, None, classes, unlabelled, nested=nested)
         names, domain_of_row = np.unique(labels, return_inverse=True)
         check_domain_count(names)

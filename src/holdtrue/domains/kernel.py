@@ -159,7 +159,7 @@ class Domains:
     copies : ndarray of shape (n_domains,)
         How many domains an entry stands for: 1, or the weight of a row that is its own domain.
     units : ndarray of int, shape (n_domains,)
-        Entries of one number are held out together, such as equal rows.
+        Entries of one number are held out together.
     """
 
     mean_x: np.ndarray

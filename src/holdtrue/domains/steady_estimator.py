@@ -21,9 +21,10 @@ from holdtrue.domains.base import (
     check_moments,
     class_shares,
     coded_targets,
+    dealt_rows,
     dense_rows,
-    distinct_rows,
     missing_classes,
+    row_copies,
     working_memory,
 )
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
@@ -152,21 +153,22 @@ class SteadyRidgeBase(DomainEstimator):
         classes, targets = coded_targets(y, numeric=numeric)
         if numeric:
             check_magnitude("y", targets, power=4)  # intervals square the error
-        if labels is None:
-            _check_memory(N_PARTS, X.shape[1])
-        else:
+        grouped, single, part = labels is not None, False, labels
+        if labels is not None:
             domains = np.unique(labels)
             check_domain_count(domains)
             _check_memory(len(domains), X.shape[1])
+            single = len(domains) == len(y)
+        else:
+            _check_memory(N_PARTS, X.shape[1])
+            X, targets, weight, part = _dealt(X, targets, weight)
         moments = Moments.from_arrays(
             X,
             targets,
-            groups=_row_parts(X, targets) if labels is None else labels,
+            groups=part,
             sample_weight=weight,
             feature_names=getattr(self, "feature_names_in_", None),
         )
-        single = labels is not None and len(domains) == len(labels)
-        grouped = labels is not None
         return self._fit_sums(moments, classes, grouped=grouped, single_rows=single, nested=nested)
 
     @fits_whole
@@ -412,12 +414,20 @@ def _check_memory(n_domains: int, n_features: int) -> None:
         )
 
 
-def _row_parts(X: Any, targets: np.ndarray) -> np.ndarray:
-    """Part of each row; equal rows are in one part."""
-    units = distinct_rows(targets, dense_rows(X, working_memory()))
-    if not units.any():
+def _dealt(
+    X: Any, targets: np.ndarray, weight: np.ndarray
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, targets, weights and parts: without groups, copies of a row are held out by turns."""
+    values = np.column_stack([targets, dense_rows(X, working_memory())])
+    if (values == values[0]).all():
         raise InputError(
             f"without groups some rows are held out, which needs at least 2 different "
-            f"rows. Got {len(units)} equal rows."
+            f"rows. Got {len(values)} equal rows."
         )
-    return held_out_parts(int(units.max()) + 1)[units]
+    copies = row_copies(values.T, weight)
+    rows, part, weights = dealt_rows(copies, held_out_parts(len(copies)), weight)
+    return (
+        (X, targets, weights, part)
+        if len(rows) == len(values)
+        else (X[rows], targets[rows], weights, part)
+    )
