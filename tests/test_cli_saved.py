@@ -358,6 +358,7 @@ def test_a_model_of_ones_own_reads_the_columns_that_it_was_fitted_on(asked, comm
         lines = summary["reproduce"]["python"].replace("customers.csv", f"{folder}/customers.csv")
         exec(compile(lines, "compare", "exec"), {})
     assert "every_column" in printed.getvalue()
+    assert lines.count("cv=StratifiedKFold(n_splits=10") == 4  # all leave out the same rows
 
     renamed = rows.rename(columns={"spend": "spent"})
     renamed.to_csv(tmp_path / "renamed.csv", index=False)

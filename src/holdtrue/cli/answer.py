@@ -34,6 +34,7 @@ _NAMES = {
     "holdtrue.compare.field": ["named_models"],
     "holdtrue.files": ["load_skops"],
     "holdtrue.tables": ["moments_of", "open_table", "rows_of"],
+    "sklearn.model_selection": ["KFold", "StratifiedKFold"],
 }
 
 

@@ -29,6 +29,7 @@ from holdtrue.cli.ask import Ask, Data
 from holdtrue.cli.write import without_folders
 from holdtrue.compare import Comparison, compare_models
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR
+from holdtrue.compare.contest import row_splitter
 from holdtrue.compare.field import fit_with_groups, named_models
 from holdtrue.deployed import Promise, SavedModel
 from holdtrue.deployed.contents import on_needed_columns, slim
@@ -79,6 +80,9 @@ def answer(
                 raw[name] = columns
             else:
                 field[name] = mine
+        if raw and rows.groups is None:  # by default parts follow the columns that models read
+            is_classes = not data.kind.is_numeric
+            options["cv"] = row_splitter(rows.y, is_classes=is_classes, random_state=ask.seed)
         judged = {"groups": rows.groups, "target_type": data.kind.target_type, **options}
         contest = compare_models(field, rows.X, rows.y, checkpoint=checkpoint, **judged)
         for name, columns in raw.items():

@@ -248,10 +248,8 @@ def _held_out_parts(
         if groups is not None:
             shuffled = GroupKFold(n_parts, shuffle=True, random_state=_seed(random_state))
             splitter: Any = GroupKFold(n_parts) if n_parts == n_units else shuffled
-        elif is_classes and np.unique(y, return_counts=True)[1].min() >= n_parts:
-            splitter = StratifiedKFold(n_parts, shuffle=True, random_state=_seed(random_state))
         else:
-            splitter = KFold(n_parts, shuffle=True, random_state=_seed(random_state))
+            splitter = row_splitter(y, n_parts, is_classes=is_classes, random_state=random_state)
     else:
         splits = check_cv(cv, every.y, classifier=is_classes).split(
             np.zeros((len(used), 1)), every.y, every.groups
@@ -260,6 +258,16 @@ def _held_out_parts(
         kept = ([place[at[used[at]]] for at in map(np.asarray, split)] for split in splits)
         return [(train, test) for train, test in kept if len(test)]
     return list(splitter.split(rows, y, groups))
+
+
+def row_splitter(
+    y: np.ndarray, n_parts: int = _ROW_PARTS, *, is_classes: bool, random_state: Any
+) -> KFold | StratifiedKFold:
+    """Splitter of rows at random; by class where every class has a row for every part."""
+    n_parts = min(n_parts, len(y))
+    by_class = is_classes and np.unique(y, return_counts=True)[1].min() >= n_parts
+    kind = StratifiedKFold if by_class else KFold
+    return kind(n_parts, shuffle=True, random_state=_seed(random_state))
 
 
 def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
