@@ -275,9 +275,11 @@ def numpy_of(column: Any) -> np.ndarray:
     if not n or not (pa.types.is_primitive(kind) and holds_numbers(kind)):
         return np.asarray(column)
     content = column.buffers()[1]
-    if not pa.types.is_boolean(kind):
-        return np.frombuffer(content, dtype=kind.to_pandas_dtype())[start : start + n]
-    return _bits(content, start, n)
+    if pa.types.is_boolean(kind):
+        return _bits(content, start, n)
+    letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
+    dtype = f"{letter}{kind.bit_width // 8}"  # to_pandas_dtype may import pandas
+    return np.frombuffer(content, dtype=dtype)[start : start + n]
 
 
 def _bits(content: Any, start: int, n: int) -> np.ndarray:
