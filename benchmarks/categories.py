@@ -539,10 +539,10 @@ def report(folder: Path) -> None:
             "The same files; the others count with two threads. The machine has two cores, and"
             f" this many processes wanted them meanwhile: {min(loads):.1f} to {max(loads):.1f}."
             " The aim is 2.5 times our wall time with two threads: reached against DuckDB on the"
-            " even file alone. Two earlier runs had 2.2× and 3.2× (DuckDB) and 1.8× and 2.4× (Polars)"
-            " there, 1.6× and 2.2×, 1.6× and 1.9× on the skewed file: the machine's memory, which"
-            " all share, decides. About half of our time is Arrow's decoding, and the last column"
-            " leaves one thread waiting for a tenth of the time or more.\n",
+            " even file alone. Two earlier runs had 2.2× and 3.2× (DuckDB), 1.8× and 2.4×"
+            " (Polars) there, and 1.6× and 2.2×, 1.6× and 1.9× on the skewed file. About half of"
+            " our time is Arrow's decoding, and the last column leaves one thread waiting for a"
+            " tenth of the time or more.\n",
             markdown_table(["file", "way", "wall s", "times two", "CPU s", "peak MB"], table)
             + "\n",
         ]
