@@ -306,15 +306,9 @@ def report(out: Path) -> None:
     text += [
         "Made by `python -m benchmarks.scale`; the CSV files say with which versions.",
         about,
-        "Medians of the turns in the CSV files. At 5M × 20 all ways but Spark ran twice, alone on",
-        "the two cores. Spark there, 20M × 10 and the growth are older than the code and ran",
-        "once, beside other work: Spark's multiple of one core mixes the two.",
-        "Java and its workers are among the others of Spark.",
-        "All are older than a ranking that imports neither pandas nor joblib and loads compiled",
-        "loops while columns are read. Of that, 5M × 20 in seconds by the clock, seven turns:",
-        "one core 5.1, 4.5, 7.0, 5.6, 6.6, 5.1, 5.2; two cores 3.5, 5.1, 6.0, 4.2, 4.1, 6.0, 5.8.",
-        "In the second, third and last two turns two threads had 1.0 to 1.3 CPU seconds a second,",
-        "in the others 1.7.",
+        "Medians of the turns in the CSV files, taken one after the other with nothing else on the",
+        "two cores: at 5M × 20 seven of one core and two cores, two of Dask, DuckDB, Polars, one",
+        "of Spark; at 20M × 10 one of each. Java and its workers are among the others of Spark.",
         "",
     ]
     head = ["way", "wall s", "CPU s", "of one core", "CPU s with start", "driver MB"]
