@@ -24,7 +24,7 @@ LAYERS = [
     ["tables", "datasets"],
     ["engine", "columns", "sums"],
     ["path"],
-    ["charts", "evidence", "files", "progress", "targets", "validation"],
+    ["charts", "evidence", "files", "progress", "row_copies", "targets", "validation"],
     ["errors", "records"],
 ]
 WIDTH, GAP, LAYER_GAP = 1080, 18, 46

@@ -32,7 +32,7 @@ from experiments.records import asked_options, markdown_table, progress
 from scipy.optimize import nnls
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
-from holdtrue.compare.contest import held_out_parts
+from holdtrue.compare.contest import rows_in_parts
 from holdtrue.compare.field import Rows, default_models, fit_with_groups
 
 DEVELOPED = contest.SETS[::2]
@@ -99,7 +99,7 @@ def products(draw: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Mean products of residuals: (n_domains, m, m) of left-out rows, and (m, m) at the new one."""
     X, y, groups, X_new, y_new = draw
     n_parts = min(N_PARTS, len(np.unique(groups)))
-    parts = held_out_parts(Rows(X, y, groups), n_parts, is_classes=False, random_state=0)
+    _, parts = rows_in_parts(Rows(X, y, groups), n_parts, is_classes=False, random_state=0)
     models = members()
     left, new = np.empty((len(models), len(y))), np.empty((len(models), len(y_new)))
     for m, model in enumerate(models.values()):

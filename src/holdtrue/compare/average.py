@@ -32,6 +32,7 @@ from holdtrue.compare.left_out import (
     left_out_outputs,
     raw_output,
 )
+from holdtrue.compare.parts import parts_of
 from holdtrue.domains.base import ONE_SIDED_ERRORS, SINGLE_ROWS, missing_classes
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.errors import InputError, caution, shown, speaks
@@ -221,10 +222,7 @@ class _DomainAverage(BaseEstimator):
                 f"cv must leave out every row exactly once. Got row {row} left out {times[row]} "
                 "times. Pass a number of parts, or a splitter such as KFold or GroupKFold."
             )
-        part_of_row = np.empty(n, dtype=np.intp)
-        for k, (_, test) in enumerate(parts):
-            part_of_row[test] = k
-        return rows, part_of_row
+        return rows, parts_of(parts, n)
 
     def _weights(self, errors: Any) -> np.ndarray:
         """Weights of the models from their errors, summing to 1; a perfect model takes all."""

@@ -29,8 +29,8 @@ from holdtrue.compare.field import (
     null_model,
     timed_fit,
 )
-from holdtrue.compare.parts import sorted_copies
-from holdtrue.domains.base import SINGLE_ROWS, dealt_rows
+from holdtrue.compare.parts import Splits, dealt_splits, parts_of, sorted_copies
+from holdtrue.domains.base import SINGLE_ROWS
 from holdtrue.errors import (
     InputError,
     InputTypeError,
@@ -192,7 +192,7 @@ def compare_models(
 
 def rows_in_parts(
     every: Rows, cv: Any, *, is_classes: bool, random_state: Any, n_parts: int | None = None
-) -> tuple[Rows, list[tuple[np.ndarray, np.ndarray]]]:
+) -> tuple[Rows, Splits]:
     """The rows of positive weight; those to fit on and to judge, for each part that is left out.
 
     Without groups copies of a weighted row may be in several parts, each as a row of its own.
@@ -203,25 +203,21 @@ def rows_in_parts(
         return rows, _held_out_parts(every, cv, n_parts, is_classes, random_state)
     copies = sorted_copies(rows.X, rows.y, rows.weight)
     dealt = Rows(None, rows.y[copies], None)
-    part_of_copy = np.empty(len(copies), dtype=np.intp)
     splits = _held_out_parts(dealt, cv, n_parts, is_classes, random_state)
-    for k, (_, test) in enumerate(splits):
-        part_of_copy[test] = k
-    at, part, weight = dealt_rows(copies, part_of_copy, rows.weight)
+    at, splits, weight = dealt_splits(copies, splits, rows.weight)
     if weight is not None:
         rows = replace(rows.take(at), weight=weight)
-    return rows, [
-        (np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(len(splits))
-    ]
+    return rows, splits
 
 
 def _held_out_parts(
     every: Rows, cv: Any, most: int | None, is_classes: bool, random_state: Any
-) -> list[tuple[np.ndarray, np.ndarray]]:
+) -> Splits:
     """Rows to fit on and rows to judge, for each part that is left out; domains stay together.
 
-    Of rows with weight 0 only a splitter knows; indices are those of the other rows. ``cv=None``:
-    domain by domain, at most 20 parts; 10 parts of rows without groups; or at most ``most``.
+    A splitter sees rows of weight 0 too; the indices returned count the other rows only.
+    ``cv=None``: domain by domain, at most 20 parts; 10 parts of rows without groups; or at most
+    ``most``.
     """
     used = every.used
     y, groups = every.y[used], None if every.groups is None else every.groups[used]
@@ -270,7 +266,7 @@ def row_splitter(
     return kind(n_parts, shuffle=True, random_state=_seed(random_state))
 
 
-def _later_parts(groups: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+def _later_parts(groups: np.ndarray | None) -> Splits:
     """Rows of all earlier domains, and of the next part of them; at most 20 parts are judged."""
     if groups is None:
         raise InputError('cv="time" needs groups: the year, or another time, of each row.')
@@ -304,10 +300,7 @@ def _units(
     if groups is not None:
         units, codes = np.unique(groups, return_inverse=True)
         return codes, units
-    codes = np.arange(n_rows)
-    if not by_row:
-        for k, (_, test) in enumerate(parts):
-            codes[test] = k
+    codes = np.arange(n_rows) if by_row else parts_of(parts, n_rows)
     return codes, np.arange(codes.max() + 1)
 
 

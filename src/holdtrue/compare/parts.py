@@ -1,23 +1,45 @@
 """Rows in parts that are left out in turn, where new data are new rows.
 
-Rows are dealt out in order of their values, a row of weight w as w rows: parts depend neither on
-the order of storage nor on whether rows are repeated or weighted. Equal rows may part company, for
-a new row may equal one that was seen.
+Equal rows may be in different parts, for a new row may equal one that was seen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from holdtrue.domains.base import row_copies
+from holdtrue.row_copies import dealt_rows, row_copies
+
+Splits = list[tuple[np.ndarray, np.ndarray]]  # rows to fit on, and rows to judge
 
 
 def sorted_copies(X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """`row_copies` by y, then by the columns of X, where it has any."""
     return row_copies([_sortable(column) for column in (y, *_columns(X))], weight)
+
+
+def dealt_splits(
+    copies: np.ndarray, splits: Splits, weight: np.ndarray | None
+) -> tuple[np.ndarray, Splits, Any]:
+    """Rows, splits of them and their weights, from splits of `sorted_copies`."""
+    rows, part, weight = dealt_rows(copies, parts_of(splits, len(copies)), weight)
+    return rows, splits_by(part), weight
+
+
+def parts_of(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int) -> np.ndarray:
+    """Part of each row, shape (n_rows,): the split that judges it, 0 if none does."""
+    part = np.zeros(n_rows, dtype=np.intp)
+    for k, (_, test) in enumerate(splits):
+        part[test] = k
+    return part
+
+
+def splits_by(part: np.ndarray) -> Splits:
+    """Splits that leave out one part after another."""
+    return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(part.max() + 1)]
 
 
 def _columns(X: Any) -> list[np.ndarray]:

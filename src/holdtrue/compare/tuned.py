@@ -7,6 +7,7 @@ fits for single penalties.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdtrue.compare.parts import sorted_copies
-from holdtrue.domains.base import dealt_rows
+from holdtrue.compare.parts import Splits, dealt_splits, sorted_copies, splits_by
 
 _TUNING_PARTS = 5
+
+_Arrays = tuple[Any, np.ndarray, np.ndarray]  # X, y and weights of some rows
 
 
 class GroupTuned(BaseEstimator):
@@ -75,8 +77,8 @@ class GroupTuned(BaseEstimator):
 
 def _row_splits(
     X: Any, y: np.ndarray, weight: np.ndarray | None, *, of_classes: bool
-) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]], np.ndarray | None]:
-    """Rows, the splits of them and their weights, as `holdtrue.compare.parts` deals them out."""
+) -> tuple[np.ndarray, Splits, np.ndarray | None]:
+    """Rows, splits of them and their weights, from `dealt_splits`."""
     copies = sorted_copies(X, y, weight)
     n_parts = min(_TUNING_PARTS, len(copies))
     splitter: Any = KFold(n_parts, shuffle=True, random_state=0)
@@ -84,20 +86,13 @@ def _row_splits(
         largest = int(np.unique(y[copies], return_counts=True)[1].max())
         n_parts = max(2, min(n_parts, largest))
         splitter = StratifiedKFold(n_parts, shuffle=True, random_state=0)
-    part = np.empty(len(copies), dtype=np.intp)
-    for k, (_, test) in enumerate(splitter.split(copies[:, None], y[copies])):
-        part[test] = k
-    rows, parts, weight = dealt_rows(copies, part, weight)
-    splits = [(np.flatnonzero(parts != k), np.flatnonzero(parts == k)) for k in range(n_parts)]
-    return rows, splits, weight
+    return dealt_splits(copies, list(splitter.split(copies[:, None], y[copies])), weight)
 
 
-def _group_splits(
-    groups: np.ndarray, n_parts: int, weight: Any
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit on and to judge of `GroupKFold`, for which a weight is so many rows.
+def _group_splits(groups: np.ndarray, n_parts: int, weight: Any) -> Splits:
+    """Splits of `GroupKFold`, with weights as repetitions of rows.
 
-    The heaviest group goes to the lightest part, and so on.
+    Groups are dealt out from the heaviest, each to the part that is lightest so far.
     """
     _, codes = np.unique(groups, return_inverse=True)
     sizes = np.bincount(codes, weight)
@@ -105,10 +100,7 @@ def _group_splits(
     for group in np.argsort(sizes)[::-1]:
         part_of[group] = np.argmin(totals)
         totals[part_of[group]] += sizes[group]
-    part_of_row = part_of[codes]
-    return [
-        (np.flatnonzero(part_of_row != k), np.flatnonzero(part_of_row == k)) for k in range(n_parts)
-    ]
+    return splits_by(part_of[codes])
 
 
 class SplitRidge(RidgeCV):
@@ -117,18 +109,41 @@ class SplitRidge(RidgeCV):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SplitRidge:
         """Choose the penalty with the largest mean R² on the splits' test rows, and fit."""
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-        alphas = np.asarray(self.alphas, dtype=np.float64)
-        scores = np.zeros(len(alphas))
-        for train, test in check_cv(self.cv).split(X, y):
-            predicted = _ridge_predictions(X[train], y[train], weight[train], alphas, X[test])
-            total = weight[test] @ (y[test] - np.average(y[test], weights=weight[test])) ** 2
-            if total > 0:  # else no penalty explains more than another
-                scores -= weight[test] @ (y[test, None] - predicted) ** 2 / total
-        self.alpha_ = float(alphas[np.argmax(scores)])
+        splits = check_cv(self.cv).split(X, y)
+        self.alpha_ = float(_best_penalty(_ridge_scores, self.alphas, splits, X, y, sample_weight))
         ridge = Ridge(self.alpha_).fit(X, y, sample_weight)
         self.coef_, self.intercept_ = ridge.coef_, ridge.intercept_
         return self
+
+
+def _best_penalty(
+    scores_of: Callable[[np.ndarray, _Arrays, _Arrays], np.ndarray],
+    penalties: Any,
+    splits: Iterable[tuple[np.ndarray, np.ndarray]],
+    X: Any,
+    y: np.ndarray,
+    sample_weight: Any,
+) -> Any:
+    """The penalty with the largest mean score over the splits.
+
+    ``scores_of(penalties, train, test)`` fits a model with each penalty to the training rows and
+    returns its score on the test rows; both are given as (X, y, weight).
+    """
+    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+    penalties = np.asarray(penalties, dtype=np.float64)
+    total = sum(
+        scores_of(penalties, *((X[at], y[at], weight[at]) for at in split)) for split in splits
+    )
+    return penalties[np.argmax(total)]
+
+
+def _ridge_scores(alphas: np.ndarray, train: _Arrays, test: _Arrays) -> np.ndarray:
+    """R² - 1 of ridge regressions; 0 where y does not vary and all penalties explain the same."""
+    X, y, weight = test
+    total = weight @ (y - np.average(y, weights=weight)) ** 2
+    if not total > 0:
+        return np.zeros(len(alphas))
+    return -(weight @ (y[:, None] - _ridge_predictions(*train, alphas, X)) ** 2) / total
 
 
 def _ridge_predictions(
@@ -166,16 +181,10 @@ class SplitLogistic(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SplitLogistic:
         """Choose the penalty, and fit; weights are repetitions in fits and in losses."""
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-        models = [LogisticRegression(C=C, max_iter=1000) for C in self.penalties]
-        scores = np.zeros(len(models))
-        for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
-            for c, model in enumerate(models):
-                model.fit(X[train], y[train], sample_weight=weight[train])
-                scores[c] += _log_share(model, X[test], y[test], weight[test])
-        best = models[int(np.argmax(scores))]
-        self.best_estimator_ = best.fit(X, y, sample_weight=sample_weight)
-        self.classes_ = best.classes_
+        splits = check_cv(self.cv, y, classifier=True).split(X, y)
+        C = _best_penalty(_logistic_scores, self.penalties, splits, X, y, sample_weight)
+        self.best_estimator_ = _logistic(C, X, y, sample_weight)
+        self.classes_ = self.best_estimator_.classes_
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -185,6 +194,14 @@ class SplitLogistic(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Shares of the classes by the tuned model."""
         return self.best_estimator_.predict_proba(X)
+
+
+def _logistic(C: float, X: Any, y: np.ndarray, weight: Any) -> LogisticRegression:
+    return LogisticRegression(C=C, max_iter=1000).fit(X, y, sample_weight=weight)
+
+
+def _logistic_scores(penalties: np.ndarray, train: _Arrays, test: _Arrays) -> np.ndarray:
+    return np.array([_log_share(_logistic(C, *train), *test) for C in penalties])
 
 
 def _log_share(model: Any, X: Any, y: np.ndarray, weight: np.ndarray) -> float:

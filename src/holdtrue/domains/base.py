@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,10 +38,6 @@ ONE_SIDED_ERRORS = (
     "be too low for a domain with every class. If new domains have every class, leave it out or "
     "merge it with another."
 )
-
-
-# Copies of rows that are dealt out one by one; of more, some stand for several.
-_MOST_COPIES = 1_000_000
 
 
 class DomainEstimator(ShowsPath, BaseEstimator):
@@ -182,40 +178,6 @@ def _contiguous(X: Any) -> Any:
 def coded_targets(y: np.ndarray, *, numeric: bool) -> tuple[np.ndarray | None, np.ndarray]:
     """Classes, None for a number, and the targets of least squares, shape (n_rows, n_targets)."""
     return (None, y.astype(np.float64)[:, None]) if numeric else class_signs(y)
-
-
-def row_copies(columns: Iterable[np.ndarray], weight: np.ndarray | None) -> np.ndarray:
-    """Numbers of the rows in order of their values, each as often as its weight says.
-
-    What is drawn from these follows neither storage nor whether rows are repeated or weighted.
-    """
-    order = np.lexsort(tuple(columns)[::-1])
-    if weight is None:
-        return order
-    times = np.ceil(weight * min(1.0, _MOST_COPIES / float(weight.sum())))
-    return np.repeat(order, times[order].astype(np.intp))
-
-
-def dealt_rows(
-    copies: np.ndarray, part: np.ndarray, weight: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Row, part and weight of what was dealt out; copies of a row in one part are one row again.
-
-    Parameters
-    ----------
-    copies : ndarray of int
-        From `row_copies`.
-    part : ndarray of int
-        Part of each copy.
-    weight : ndarray of shape (n_rows,) or None
-        Without weights there is one entry for each row, in their order.
-    """
-    n_parts = int(part.max()) + 1
-    entries, times = np.unique(copies * n_parts + part, return_counts=True)
-    rows, parts = np.divmod(entries, n_parts)
-    if weight is None:
-        return rows, parts, None
-    return rows, parts, times * (weight / np.bincount(copies))[rows]
 
 
 def named_classes(classes: Any, n_targets: int) -> np.ndarray:

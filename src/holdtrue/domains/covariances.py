@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from holdtrue.domains.base import dealt_rows, row_copies
 from holdtrue.domains.choose import held_out_parts
 from holdtrue.domains.kernel import Domains, Position, StoredColumns, effects, strengths
 from holdtrue.errors import InputError, counted
+from holdtrue.row_copies import dealt_rows, row_copies
 from holdtrue.sums import Moments
 from holdtrue.sums.moments import moments_by_code, without_rounding
 from holdtrue.validation import check_magnitude

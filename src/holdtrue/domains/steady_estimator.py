@@ -21,10 +21,8 @@ from holdtrue.domains.base import (
     check_moments,
     class_shares,
     coded_targets,
-    dealt_rows,
     dense_rows,
     missing_classes,
-    row_copies,
     working_memory,
 )
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
@@ -33,6 +31,7 @@ from holdtrue.domains.steady import PENALTIES
 from holdtrue.errors import InputError, caution, counted, shown
 from holdtrue.evidence import PenaltyEvidence
 from holdtrue.path import SelectionPath, fits_whole
+from holdtrue.row_copies import dealt_rows, row_copies
 from holdtrue.sums import Moments
 from holdtrue.validation import check_level, check_magnitude
 
