@@ -56,7 +56,7 @@ class Shape(Record):
     low: np.ndarray
     high: np.ndarray
     n_rows: np.ndarray  # shape (n_labels,)
-    reference: float  # the same of all rows
+    reference: float  # share or mean over all rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ class GingerSelector(SelectorMixin, ShowsPath, BaseEstimator):
         ``min_gain_se`` standard errors, or with ``mode="forward"`` as many as clearly lower the
         estimate.
     min_features : int
-        The best so many columns are kept in any case. With 0, a fit that keeps nothing warns.
+        At least this many columns, the best, are kept. With 0, a fit that keeps nothing warns.
     mode : {"each", "forward"}
         Score columns one by one, or given those already chosen: by the score of their joint
         column, while one lowers it by more than ``sqrt(2 ln p)`` standard errors, p being the

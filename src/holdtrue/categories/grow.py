@@ -488,7 +488,7 @@ class Leaves:
     def _sum_terms(
         self, counts: np.ndarray, at: np.ndarray, n_splits: int, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same, from the sums of children, some of them empty, and the split of each."""
+        """What `score` gives, from the sums of children, some empty, and the split of each."""
         used = self.terms.rows(counts) > 0
         counts, at = counts[used], at[used]
         terms = np.bincount(at, self.terms.terms(counts, state), minlength=n_splits)

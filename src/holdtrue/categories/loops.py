@@ -30,7 +30,7 @@ from holdtrue.categories.value_loops import N_PAIRS, score_values
 from holdtrue.columns.loops import compiled
 
 _COARSE = 2.0**-16  # `tree.COARSE`
-_SORTED = 32  # rows are sorted where a column has so many times as many values
+_SORTED = 32  # rows are sorted where a column has this many times as many values
 _START, _STOP, _DEPTH, _BORN, _CELL = range(5)  # whole numbers kept of a node
 
 

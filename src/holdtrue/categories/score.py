@@ -231,9 +231,9 @@ def criterion_for(name: str, classes: tuple[Any, ...] | None) -> Criterion:
 # --- scoring ------------------------------------------------------------------------------------
 
 DEFAULT_MIN_SKILL = 0.005  # with many rows less is found that no model gains by
-# A column looks like a group if it has at least so many values, of so many rows on average, none
-# of them in more than this share of the rows, and rows of one value differ in their target by less
-# than this share of what any two rows do.
+# A column looks like a group if it has at least FEWEST_GROUPS values with FEWEST_ROWS rows on
+# average, no value has more than _LARGEST_GROUP of the rows, and the targets of rows with one value
+# differ by less than _ALIKE times what those of any two rows do.
 FEWEST_GROUPS = 20
 FEWEST_ROWS = 3
 _LARGEST_GROUP = 0.1

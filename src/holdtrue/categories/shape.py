@@ -148,7 +148,7 @@ def texts(values: Sequence[Any]) -> list[str]:
 
 
 def _digits(value: float, digits: int) -> str:
-    """A number to so many digits, without an exponent where it is of a usual size."""
+    """A number rounded to that many digits, without an exponent unless very large or small."""
     if abs(value) < 1e9 and value == round(value):
         return f"{value:.0f}"
     if not 1e-4 < abs(value) < 1e9:

@@ -24,7 +24,7 @@ from holdtrue.columns.values import (
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
-# Values without an order of which it is shown what they say.
+# Values without an order whose effects are shown.
 MOST_VALUES = 8
 _BLOCK = 1 << 16  # values whose rows stay in the cache
 
@@ -70,7 +70,7 @@ def present_values(values: Any, table: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def sum_between(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Sums of the rows of a table from after one end up to the next, shape (n_ends, width).
+    """Sums of the table's rows between successive ends, shape (n_ends, width).
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class Outline:
         self._at: list[np.ndarray] = []
 
     def add(self, part: Part, ends: np.ndarray | None) -> None:
-        """Keep what is wanted of the next values.
+        """Add the next values.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[R
 
 
 def bin_numbers(n_values: int, max_bins: int) -> list[int]:
-    """Numbers of bins that are tried for a column of so many values: 2, 4, 8, ... max_bins."""
+    """Numbers of bins to try: 2, 4, 8, ... up to ``max_bins``, or until every value has one."""
     sizes = [2]
     while sizes[-1] < min(max_bins, n_values):
         sizes.append(min(2 * sizes[-1], max_bins))

@@ -60,18 +60,18 @@ _WORTH_LOADING = 1 << 21
 
 
 def loops_pay(n_rows: int) -> bool:
-    """Whether compiled loops over so many rows repay the time of loading them, if still needed."""
+    """Whether compiled loops over this number of rows save more time than loading them takes."""
     return n_rows >= (_SHORT if "holdtrue.columns.loops" in sys.modules else LONG)
 
 
 def _loops_count_codes(n_rows: int) -> bool:
-    """The same of loops that count codes, which NumPy can do too."""
+    """`loops_pay` for loops that count codes, which NumPy can do too."""
     loaded = "holdtrue.columns.loops" in sys.modules
     return n_rows >= (1 << 16 if loaded else _WORTH_LOADING)
 
 
 def load_loops(n_rows: int) -> None:
-    """Begin to load compiled loops, if so many rows will need them, while columns are read.
+    """Begin to load compiled loops on a thread, if this number of rows will need them.
 
     Loading runs on one thread and takes half a second, most of it before the first loop.
     """
@@ -101,7 +101,7 @@ class Target(NamedTuple):
 
     @classmethod
     def by_rule(cls, y: Any, target_type: str, sample_weight: Any = None) -> Target:
-        """The same, read as `holdtrue.targets` says."""
+        """Target of a column, read as classes or a number by the rule of `holdtrue.targets`."""
         column = y if hasattr(y, "type") else array_column(np.asarray(y))
         if not len(column):
             raise InputError("expected at least one row. Got a target without rows.")
@@ -181,7 +181,7 @@ class Groups(NamedTuple):
 
 
 def check_group_count(labels: Any) -> None:
-    """Refuse groups of which none can be left out."""
+    """Refuse fewer than two groups: none could be left out."""
     if len(labels) < 2:
         given = [f"1, {shown(label)} in every row" for label in python_values(labels)]
         raise InputError(
@@ -278,7 +278,7 @@ def count_column(name: str, column: Any, target: Target) -> tuple[Any, np.ndarra
 
 
 def count_by_code(name: str, column: Any, target: Target) -> tuple[Any, np.ndarray]:
-    """The same where `number_counts` gives None."""
+    """`count_column` for columns that `number_counts` does not count: by a code for each row."""
     if not isinstance(column, np.ndarray) and pa.types.is_dictionary(column.type):
         column = with_one_dictionary(column)
         is_encoded = pa.types.is_dictionary(column.type)
@@ -322,7 +322,7 @@ def _text_part(column: Any, groups: TextGroups, target: Target) -> Part:
 def count_groups(
     name: str, column: Any, target: Target, groups: Groups
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Distinct values of one column, the pairs of value and group that meet, and their table.
+    """Distinct values of one column, the pairs of value and group that occur, and their table.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def count_groups(
 
 
 def present_pairs(values: Any, keys: np.ndarray, n_groups: int) -> tuple[Any, np.ndarray]:
-    """Values that some key names, and the keys as pairs of value and group.
+    """Values that occur in some key, and the keys as pairs of value and group.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def present_pairs(values: Any, keys: np.ndarray, n_groups: int) -> tuple[Any, np
 
 
 def distinct_keys(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    """Different keys in order, and the place of each key among them.
+    """Distinct keys in order, and the index of each key among them.
 
     Parameters
     ----------
@@ -413,7 +413,7 @@ def _check_length(column: Any, target: Target) -> None:
 
 
 def _loops_count(column: Any, target: Target) -> bool:
-    """Whether compiled loops count a column, if its type allows it, without a code per row."""
+    """Whether compiled loops count a column without a code per row, if its type allows it."""
     return (
         not isinstance(column, np.ndarray)
         and len(column) >= LONG
@@ -480,7 +480,7 @@ def number_counts(
 def dense_counts(
     pieces: Iterable[tuple[np.ndarray, np.ndarray]], low: int, high: int, target: Target
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whole numbers between two in order, their class counts, and those of missing rows.
+    """Whole numbers from low to high that occur, their class counts, and those of missing rows.
 
     Parameters
     ----------
@@ -523,7 +523,7 @@ def stored_numbers(values: Any) -> Any:
 
 
 def typed_numbers(numbers: np.ndarray, kind: Any) -> Any:
-    """What `stored_numbers` made of values of an Arrow type, as those again."""
+    """Inverse of `stored_numbers`: the numbers in their Arrow type again."""
     values = arrow_of(numbers)
     if pa.types.is_temporal(kind):
         return values.cast(f"int{kind.bit_width}").view(kind)
@@ -545,7 +545,7 @@ def number_buffers(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
 def within(
     low: Any, high: Any, numbers: np.ndarray, valid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers above one end and up to the other, None being none, with the mask of these."""
+    """The numbers, and a mask of those in (low, high]; None leaves that side open."""
     if low is None and high is None:
         return numbers, valid
     inside = np.ones(len(numbers), dtype=bool) if low is None else numbers > low

@@ -76,7 +76,7 @@ def distinct(name: Any, column: Any) -> Distinct:
 
 
 def with_one_dictionary(column: Any) -> Any:
-    """A dictionary column whose chunks have the same dictionary, or its values where it cannot."""
+    """A dictionary column with one dictionary in all chunks; its values where that fails."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     try:
@@ -192,7 +192,7 @@ def text_buffers(text: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def text_hashes(text: Any) -> np.ndarray:
-    """A whole number of 64 bits for each text, none of which is missing; the same everywhere."""
+    """A 64-bit hash of each text, the same on every machine; no text may be missing."""
     from holdtrue.columns.key_loops import hash_texts, words_of
 
     offsets, bytes_, _ = text_buffers(text)
@@ -310,7 +310,7 @@ def sorted_distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _in_rising_order(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices that sort whole numbers, or floats that are not NaN, of 64 bits; and them sorted.
+    """Indices that sort 64-bit integers, or floats without NaN, and the sorted numbers.
 
     The leading bits of a number, without those that all numbers share, and its index are sorted as
     one whole number, several times faster than indices are; then the few whose leading bits are
@@ -381,7 +381,7 @@ def _distinct_objects(name: Any, column: np.ndarray) -> Distinct:
 
 
 def joined(name: Any, parts: list[Any]) -> Distinct:
-    """Distinct values of several arrays of values, and each one's place, part after part."""
+    """Distinct values of several arrays, and the index of every value among them, in order."""
     types = {part.type for part in parts if not isinstance(part, np.ndarray)}
     types -= {pa.null()}
     # Python's equality: 1 is 1.0. Above 2⁵³ neighbours would become equal as floats.

@@ -1,4 +1,4 @@
-"""Counting texts that mostly differ, of which only a hash of each row stays in memory.
+"""Counting texts that mostly differ, with only a hash of each row in memory.
 
 Texts of different hashes differ: a text whose hash no other row has occurs once. The other rows are
 read again, and each text is compared with the first of its hash.
@@ -150,7 +150,7 @@ def _texts_of(batches: Batches, hashes: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def _others(batches: Batches, hashes: np.ndarray) -> tuple[Any, np.ndarray]:
-    """A few texts of other hashes than a few, and their rows."""
+    """A few texts with hashes other than those given, and their rows."""
     pieces, rows, start, n_left = [], [], 0, MOST_VALUES
     for texts in batches():
         chosen = ~np.isin(text_hashes(texts), hashes)

@@ -357,7 +357,7 @@ def count_keys(
     n_left: int,
     words: tuple[int, ...],
 ) -> Any:
-    """Add the keys to the counts of those seen before; where there is no room, leave them over.
+    """Count the keys; rows whose key finds no room in the table are left for later.
 
     Rows are looked up some at a time: slots, then keys, then counts. Only the last step branches,
     so the loads of the others do not wait for one another. A key and its counts lie in one line of
@@ -636,7 +636,7 @@ def grouped(
 
 
 def words_of(text: np.ndarray) -> np.ndarray:
-    """The eight bytes from each place of some bytes on, as whole numbers; nothing is copied."""
+    """The eight bytes that start at each byte, as integers; a view, nothing is copied."""
     return np.ndarray(max(len(text) - 7, 0), dtype="<u8", buffer=text.data, strides=1)
 
 

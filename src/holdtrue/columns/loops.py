@@ -123,7 +123,7 @@ def count_small_rows(
     ----------
     counts : ndarray of int64, shape (n_values, n_classes)
     n_bits : int
-        Counts below ``2**n_bits`` are small, and make so many bits of the key.
+        Counts below ``2**n_bits`` are small; each takes ``n_bits`` bits of the key.
     times : ndarray of int64, shape (2**(n_bits n_classes),)
     is_large : ndarray of bool, shape (n_values,)
     """
@@ -145,7 +145,7 @@ def merge_counts(
     values: np.ndarray,
     counts: np.ndarray,
 ) -> Any:
-    """Number of distinct numbers; they are written in order, and how often each class has each.
+    """Number of distinct numbers, which are written in order with their counts by class.
 
     Parameters
     ----------

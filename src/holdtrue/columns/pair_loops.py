@@ -252,7 +252,7 @@ def sums_of_pairs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np
 def pair_counts(
     codes: np.ndarray, group: np.ndarray, label: np.ndarray, sizes: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of value and group that meet, in the order of the values, and their class counts.
+    """Pairs of value and group that occur, in the order of the values, and their class counts.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def pair_counts(
 def joined_counts(
     joined: np.ndarray, value: np.ndarray, group: np.ndarray, counts: np.ndarray, n_groups: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for joined values; parameters as in `join_pairs`."""
+    """`pair_counts` for joined values; parameters as in `join_pairs`."""
     pairs, into = room(2, len(value), np.int32), room(len(value), counts.shape[1], np.int32)
     latest = np.full(n_groups, -1, dtype=np.int32)
     n_pairs = join_pairs(joined, value, group, counts, latest, pairs, into)

@@ -31,7 +31,7 @@ from holdtrue.columns.hashed_texts import hashed_counts
 # Rows from which a column is counted in parts. Below, one table of all values takes less time, and
 # for five million rows less than a gigabyte.
 LARGE = 1 << 23
-# Rows of numbers that are sorted at a time, and every so many that show where to cut.
+# Rows of numbers that are sorted at a time, and the step of the sample that says where to cut.
 RANGE = 1 << 23
 _SAMPLED = 64
 # Cells of a table of integers that lie close together.
@@ -115,7 +115,7 @@ def _sorted_tables(source: ColumnSource, name: str, target: Target) -> Iterator[
 def _missing_and_ends(
     source: ColumnSource, name: str, target: Target
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Missing rows by class, and the ends of ranges of about `RANGE` rows but for the last."""
+    """Missing rows by class, and the upper ends of ranges of about `RANGE` rows, but the last."""
     missing = np.zeros(len(target.classes or ()), dtype=np.int64)
     samples, start = [], 0
     for numbers, valid in _numbers(source, name):
@@ -132,7 +132,7 @@ def _missing_and_ends(
 def _dense_tables(
     source: ColumnSource, name: str, target: Target, low: int, high: int
 ) -> Iterator[Part]:
-    """The one part of a column of whole numbers between two that are not far apart."""
+    """The one part of a column of whole numbers in a narrow range."""
     numbers, table, missing = dense_counts(_numbers(source, name), low, high, target)
     yield Part(table, missing, typed_numbers(numbers, source.types[name]))
 

@@ -62,7 +62,7 @@ def frame_of(data: Any) -> Any:
 
 
 def same_names(names: Iterable[Any]) -> ValueError:
-    """Error for columns of which some have one name."""
+    """Error for columns that share a name."""
     seen = Counter(map(str, names))
     twice = ", ".join(repr(name) for name, n_times in seen.items() if n_times > 1)
     return InputError(
@@ -125,12 +125,12 @@ def _objects_column(values: np.ndarray, missing: np.ndarray) -> Any:
 
 
 def _unit(times: np.ndarray, part: str) -> str:
-    """Unit that holds times or spans: Python's, or that of pandas if it says more."""
+    """Unit that holds times or spans: microseconds as in Python, or nanoseconds as in pandas."""
     return "ns" if any(getattr(value, part, 0) for value in times) else "us"
 
 
 def _are_floats(types: set[type], values: np.ndarray) -> bool:
-    """Whether all are numbers that a float holds: above 2⁵³ neighbours would become equal."""
+    """Whether floats hold all the numbers: above 2⁵³ neighbouring integers would become equal."""
     return all(one is Decimal or np.dtype(one).kind in "iuf" for one in types) and all(
         isinstance(value, (float, np.floating, Decimal)) or abs(int(value)) <= 2**53
         for value in values
@@ -237,7 +237,7 @@ def python_values(values: Any) -> list[Any]:
 
 
 def is_missing(values: Any) -> np.ndarray:
-    """Mask of the missing value."""
+    """Mask of missing values."""
     if isinstance(values, np.ndarray):
         return np.array([value is None for value in values], dtype=bool)
     return numpy_of(values.is_null()) if values.null_count else np.zeros(len(values), dtype=bool)
@@ -283,21 +283,21 @@ def numpy_of(column: Any) -> np.ndarray:
 
 
 def _bits(content: Any, start: int, n: int) -> np.ndarray:
-    """Some of Arrow's truth values, which take a bit each."""
+    """``n`` of Arrow's truth values from ``start`` on, as bool; Arrow stores a bit for each."""
     first, skipped = divmod(start, 8)
     eights = np.frombuffer(content, dtype=np.uint8)[first:]
     return np.unpackbits(eights, count=skipped + n, bitorder="little")[skipped:].view(bool)
 
 
 def valid_mask(column: pa.Array) -> np.ndarray:
-    """Mask of the rows that are not missing; empty if none is."""
+    """Mask of the rows that are not missing; empty if no row is missing."""
     if not column.null_count:
         return np.zeros(0, dtype=bool)
     return _bits(column.buffers()[0], column.offset, len(column))
 
 
 def code_counts(codes: np.ndarray, n_codes: int) -> np.ndarray:
-    """Rows of each code, in blocks: NumPy makes eight bytes of each code that it counts."""
+    """Rows of each code; counted in blocks, as NumPy copies the codes to eight bytes each."""
     if n_codes <= 4:
         return np.array([np.count_nonzero(codes == code) for code in range(n_codes)])
     total = np.zeros(n_codes, dtype=np.int64)

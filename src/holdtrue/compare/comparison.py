@@ -36,7 +36,7 @@ class Comparison:
         Error of each model in each unit: a domain, a row, or a part of the rows with a scorer that
         judges many rows at once. Lower is better.
     null : ndarray of shape (n_units,)
-        The same of predicting the mean, or the most frequent class.
+        Error in each unit of predicting the mean, or the most frequent class.
     units : tuple of str
         The domains; empty where units are rows or parts of them.
     n_features : ndarray of shape (n_models,)

@@ -443,7 +443,7 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
 
 
 def _fingerprint(thing: Any) -> str:
-    """Hash of a thing; its parameters in words where it cannot be pickled."""
+    """Hash of an object, or of its parameters as text where it cannot be pickled."""
     try:
         return str(joblib.hash(thing))
     except (pickle.PicklingError, AttributeError, TypeError):

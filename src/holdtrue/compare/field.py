@@ -107,7 +107,7 @@ class Rows:
 
     @property
     def n_columns(self) -> int:
-        """Columns of X; 1 where rows are texts or other things."""
+        """Number of columns of X; 1 where X has a single dimension, such as texts."""
         shape = np.shape(self.X)
         return shape[1] if len(shape) > 1 else 1
 
@@ -189,7 +189,7 @@ def fit_with_groups(
     """A fresh copy of the model, fitted; groups and weights go to the steps that take them.
 
     Weights are refused where the model, or the last step of a pipeline, does not take them. Errors
-    call the model by its ``name``, or its type. Not ``scored``: it need only predict.
+    call the model by its ``name``, or its type. ``scored=False``: the fit need only predict.
     """
     model = clone(model)
     # Where parts are left out of two or three domains, one may be left: its rows are all there is.
@@ -223,7 +223,7 @@ def timed_fit(
 ) -> tuple[Any, float]:
     """A fresh copy of the model fitted to the rows, and the seconds that took.
 
-    Of one class, which few models fit, it is the null model: that class is all there is to predict.
+    Where all rows are of one class, which few models can fit, the null model is fitted instead.
     """
     if is_classes and (rows.y == rows.y[0]).all():
         model = null_model(is_classes=True)
@@ -250,7 +250,7 @@ def _text_in(X: Any) -> str:
 
 
 def features_used(model: Any, n_columns: int) -> int:
-    """Features on which a fitted model's predictions depend; all columns where it does not tell."""
+    """Number of features that a fitted model uses; all columns where the model does not say."""
     for part in ("estimator_", "best_estimator_"):
         if _is_fitted(getattr(model, part, None)):
             return features_used(getattr(model, part), n_columns)

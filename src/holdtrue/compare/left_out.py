@@ -1,4 +1,4 @@
-"""Models fitted without parts of the rows: what they predict for these, and their errors there."""
+"""Models fitted without parts of the rows: their predictions and errors on those parts."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def raw_output(
 ) -> np.ndarray:
     """Predictions of shape (n_rows, 1); shares (n_rows, n_classes); or decisions.
 
-    Decisions have a column for each class, but one alone for two classes. ``as_shares`` says which
-    of both is wanted; by default what the model has.
+    Decisions have a column for each class, but a single one for two classes. ``as_shares`` asks for
+    shares or for decisions; by default for what the model has.
     """
     if classes is None:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(-1, 1)
@@ -61,9 +61,9 @@ def raw_output(
 def _placed(
     output: np.ndarray, seen: np.ndarray, classes: np.ndarray, has_shares: bool
 ) -> np.ndarray:
-    """Output for the classes that a model has seen as one for all classes.
+    """Output with a column for every class, from that for the classes a model has seen.
 
-    Others have share 0, or the decision -1 that least squares gives the rest.
+    Classes not seen have share 0, or the decision -1 that least squares gives the rest.
     """
     if len(seen) == len(classes):
         return output
@@ -79,7 +79,7 @@ def left_out_outputs(
 ) -> np.ndarray:
     """Outputs of rows by the fit without their part, shape (n_rows, n_outputs).
 
-    ``without`` a part: of the other rows, by fits that have not seen that part either.
+    With ``without``, a part: outputs of the other rows by fits that have not seen that part either.
     """
     parts = part_of_row if without is None else part_of_row[part_of_row != without]
     outputs = {}
@@ -153,7 +153,7 @@ class Judge:
     ) -> np.ndarray:
         """Outputs for the rows ``at``; decisions as shares, calibrated by the other parts' rows.
 
-        By its own rows a calibration looks better than it is.
+        Judged on the rows it was fitted to, a calibration looks better than it is.
         """
         if not self._are_decisions(outputs):
             return outputs

@@ -345,7 +345,7 @@ class PairColumns:
         self.eps = second.eps
 
     def combined(self, M: np.ndarray, Q: np.ndarray) -> np.ndarray:
-        """The same of any M and Q of shape (..., n_features)."""
+        """The combination for any M and Q of shape (..., n_features)."""
         among, with_itself, itself = self._factors.astype(M.dtype)[:, :, None]
         row = M[self._plural] if len(M) > len(self._plural) else M
         result = among * (self._kept.astype(M.dtype) @ M)

@@ -47,7 +47,7 @@ _SHOWN = 1 << 12
 # Rows, of the whole table and for each range, that show where ranges of numbers should end.
 _SAMPLE = 1 << 12
 _SAMPLE_PER_RANGE = 16
-# Sums are added up in so many places before they come here.
+# Number of places at which sums are added up before they come here.
 _PLACES = 4
 
 

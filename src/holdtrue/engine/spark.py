@@ -59,7 +59,7 @@ class SparkEngine:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Spark's warnings of versions of pandas, of which nothing here depends."""
+    """Silence Spark's warnings about pandas versions; nothing here depends on those."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         yield

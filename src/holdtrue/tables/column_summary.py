@@ -122,7 +122,7 @@ def feature_columns(table: Table, max_levels: int = MAX_LEVELS) -> tuple[Feature
 def _summaries(
     table: Table, names: Iterable[str], counted: tuple[str, ...] = ()
 ) -> dict[str, ColumnSummary]:
-    """What each column holds; of those in ``counted``, different numbers are counted too."""
+    """Summary of each column; in those of ``counted``, distinct numbers are counted too."""
     needed = [*counted, *names]
     summaries = {
         name: ColumnSummary(stored_kind(table.types[name]), name in counted) for name in needed
@@ -216,7 +216,7 @@ class ColumnSummary:
         self._add_values(dict(zip(python_values(values), counts.to_pylist(), strict=True)))
 
     def merge(self, other: ColumnSummary) -> None:
-        """Add the rows that another summary is of; it is of the same kind."""
+        """Add the rows of another summary of the same kind."""
         self.n_missing += other.n_missing
         if other.n_numbers:
             self._add_numbers(other.n_numbers, other.mean - self.mean, other.low, other.high)

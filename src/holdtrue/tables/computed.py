@@ -37,7 +37,7 @@ class Computed(NamedTuple):
 
 
 class ComputedColumns:
-    """Columns of a source, of which some are computed: converted, or parts of dates."""
+    """Columns of a source, some of them computed: converted, or parts of dates."""
 
     def __init__(self, source: Source, computed: Mapping[str, Computed]):
         self._source, self._computed, self.n_rows = source, computed, source.n_rows
@@ -103,7 +103,7 @@ def wanted_columns(
 
 
 def _type(stored: Any, wanted: str) -> Any:
-    """Arrow type of a column that is wanted as such; the stored one if that fits."""
+    """Arrow type for a wanted kind; the stored type if it is of that kind."""
     stored = value_type(stored)
     if wanted == "duration":
         return pa.duration(stored.unit)
@@ -201,7 +201,7 @@ class DatePart(NamedTuple):
 
 
 def date_parts(types: Mapping[str, Any]) -> dict[str, DatePart]:
-    """Parts of all columns of dates by name; a column that is called so comes first."""
+    """Parts of all columns of dates by name; a stored column of the same name wins."""
     parts_by_name: dict[str, DatePart] = {}
     for name, kind in types.items():
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -297,7 +297,7 @@ def as_written(source: Source, wanted: Mapping[str, str]) -> tuple[Source, dict[
 
 
 def _meant(read: Callable[[Any], Any], kind: Any, texts: Any, n_before: int = 0) -> Any:
-    """Values that the texts stand for."""
+    """Values that the texts represent."""
     if pa.types.is_dictionary(texts.type):
         return _meant(read, kind, texts.dictionary).take(texts.indices)
     return widened(read(without_marks(texts)), kind)

@@ -302,7 +302,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     See Also
     --------
     GingerEncoder : One number for each column, from what its values say about the target.
-    holdtrue.tables.moments_of : The same of a file larger than memory, as sums.
+    holdtrue.tables.moments_of : The same encoding of a file larger than memory, as sums.
 
     Examples
     --------

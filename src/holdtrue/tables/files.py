@@ -1,4 +1,4 @@
-"""Files that a name stands for, their format, and how much may be unpacked from them.
+"""Files behind a name, their format, and how much may be unpacked from them.
 
 A name is a path, a pattern such as ``data/*.parquet``, or ``-`` for standard input. What comes from
 a pipe is copied to a file first: readers go over a table more than once.
@@ -64,7 +64,7 @@ class TemporaryFolder:
 
 
 def found_files(source: Path) -> Files:
-    """Files that a path or pattern stands for."""
+    """Files that a path or pattern matches."""
     if str(source) == STANDARD_INPUT:
         return _copied(source, sys.stdin.fileno(), "standard input")
     if not source.exists():

@@ -1,4 +1,4 @@
-"""Files of several tables, of which ``table=`` names one: DuckDB (by plain SQL) and Excel."""
+"""Files with several tables, one of them named by ``table=``: DuckDB (plain SQL) and Excel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of each site's rows, and added up the fit on the rows of all sites.
+"""Sums of each site's rows; added up, they give the fit on the rows of all sites.
 
 A site cannot know how the others' rows are encoded: which values a category has there, and what
 the mean over all rows is. `site_sums` therefore sums finer features: one for each value that the
@@ -241,7 +241,7 @@ def site_sums(
 
 
 def _site_column(name: str, summary: ColumnSummary, n_rows: int) -> SiteColumn:
-    """What is told of a column, before the floor."""
+    """What a site tells of a column, before the floor is applied."""
     if summary.n_missing == n_rows:
         return SiteColumn(name, EMPTY, n_rows)
     if summary.looks_like_an_id(n_rows, MAX_LEVELS):
@@ -553,7 +553,7 @@ def _check_alike(sites: Mapping[str, SiteSums], left_out: set[str]) -> None:
 
 
 def _contents(site: Site, left_out: set[str]) -> dict[str, str]:
-    """What target, domain and columns of a site hold, in words; nothing where one is empty."""
+    """Kinds of a site's target, domain and columns, in words; none for an empty one."""
     target, domain = site.target, site.domain
     kind = "a number" if site.is_numeric else f"classes ({NOTES[target.read_as]})"
     columns = [column for column in site.columns if column.name not in left_out]

@@ -8,7 +8,7 @@ texts, so that it does not depend on where a file is cut into blocks::
     empty < marked < date < timestamp < precise < text    ISO 8601; precise: beyond microseconds
     empty < marked < zoned                      < text    ISO 8601 with Z or an offset
 
-Marked are columns of missing values and marks of them alone: a mark in a column of text is text.
+A marked column holds only missing values and marks for them; a mark among texts is a text.
 Where fields are parted by semicolons a comma may be decimal. "1.5" beside "1,5" is text, and so is
 "1.234,5"::
 
@@ -71,7 +71,7 @@ _YES, _NO = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
 
 def wider(a: str, b: str) -> str:
-    """The least kind that holds the texts of both."""
+    """The least kind that holds all texts of two kinds."""
     for chain in _CHAINS:
         if a in chain and b in chain:
             return chain[max(chain.index(a), chain.index(b))]
@@ -220,7 +220,7 @@ def without_marks(texts: pa.Array) -> pa.Array:
 
 
 def first_unfit(values: pa.Array, check: Callable[[pa.Array], object]) -> int:
-    """Place of the first value at which ``check`` raises pyarrow.ArrowInvalid; there is one."""
+    """Index of the first value at which ``check`` raises pyarrow.ArrowInvalid; one must exist."""
     start, stop = 0, len(values)
     while stop - start > 1:  # the first that does not fit lies in values[start:stop]
         middle = (start + stop) // 2
@@ -242,7 +242,7 @@ def _are_truths(texts: pa.Array) -> bool:
 
 
 def _fits_nanoseconds(texts: pa.Array) -> bool:
-    """Whether all years are from 1700 to 2199; older versions of Arrow turn others over."""
+    """Whether all years are from 1700 to 2199; older versions of Arrow overflow on others."""
     fits = pc.match_substring_regex(texts, "^(1[7-9]|2[01])[0-9][0-9]-")
     return bool(pc.all(fits, min_count=0).as_py())
 
