@@ -25,33 +25,14 @@ from holdtrue.columns.values import (
 TEXTS = st.one_of(st.none(), st.text(alphabet="ab\0é𝄞", max_size=9))
 
 
-def seen_in_texts(monkeypatch, column):
-    """Distinct values by compiled groups, after a look that these were asked for."""
-    monkeypatch.setattr("holdtrue.columns.distinct._SAMPLE", 0)
-    assert text_groups(column) is not None
-    return distinct("c", column)
-
-
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
 @given(texts=st.lists(TEXTS, min_size=1, max_size=30))
-def test_grouped_texts_are_those_that_arrow_finds(kind, texts):
+def test_texts_have_the_codes_that_arrow_gives(kind, texts):
     array = pa.array(["zz", *texts, None]).cast(kind)
     column = pa.chunked_array([array.slice(1, 1), array.slice(2)])
     hashed = distinct("c", column)
     with pytest.MonkeyPatch.context() as patch:
-        found = seen_in_texts(patch, column)
-    assert found.values.equals(hashed.values)
-    np.testing.assert_array_equal(found.codes, hashed.codes)
-
-
-@given(texts=st.lists(TEXTS, min_size=1, max_size=30))
-def test_texts_that_repeat_have_the_codes_that_arrow_gives(texts):
-    array = pa.array(["zz", *texts, None])
-    column = pa.chunked_array([array.slice(1, 1), array.slice(2)])
-    hashed = distinct("c", column)
-    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("holdtrue.columns.distinct._SAMPLE", 0)
-        patch.setattr("holdtrue.columns.distinct.mostly_differ", lambda column, share: False)
         patch.setattr(key_loops, "_FEW_KEYS", 2)  # the table grows
         found = distinct("c", column)
     assert found.values.equals(hashed.values)

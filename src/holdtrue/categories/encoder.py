@@ -419,10 +419,11 @@ class GingerEncoder(ShowsPath, TransformerMixin, BaseEstimator):
             self._kept.append(j)
             if out is None:
                 continue
-            numbers, codes = encoding.numbers[-1:], np.zeros_like(counted.cell)
-            if not encoding.is_useless:
-                numbers, codes = encode_out_of_fold(counted, settings), counted.cell
-            _fill(columns, numbers, codes)
+            if encoding.is_useless:
+                for number, place in zip(encoding.numbers[-1], columns, strict=False):
+                    place.fill(number)
+            else:
+                _fill(columns, encode_out_of_fold(counted, settings), counted.cell)
         self.pairs_ = best_pairs(halves, rows, settings, int(self.pairs))
         for i, j in self.pairs_:
             counted = count_pair(halves[i], halves[j], rows)

@@ -96,9 +96,6 @@ def is_text(kind: Any) -> bool:
 
 
 def _distinct_hashed(column: Any) -> Distinct:
-    groups = text_groups(column)
-    if groups is not None:
-        return _in_order(column, groups)
     coded = _text_codes(column)
     if coded is not None:
         codes, first = coded
@@ -136,7 +133,7 @@ def text_groups(column: Any, label: np.ndarray | None = None, n_classes: int = 0
 
 
 def _text_codes(column: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Codes of a long column of short texts with many repeats, and the first row of each."""
+    """Codes of a long column of short texts, and the first row of each; None for other columns."""
     texts = text_pieces(column) if is_long_text(column) else None
     if texts is None:
         return None
@@ -199,19 +196,6 @@ def text_hashes(text: Any) -> np.ndarray:
     hashes = np.empty(len(text), dtype=np.uint64)
     hash_texts(offsets, bytes_, words_of(bytes_), hashes)
     return hashes
-
-
-def _in_order(column: Any, groups: Groups) -> Distinct:
-    """Values in the order of their first rows, and the codes in the order of the rows."""
-    chosen = np.zeros(len(column), dtype=bool)
-    chosen[groups.first] = True
-    place = np.cumsum(chosen, dtype=np.int32)
-    codes = np.empty(len(column), dtype=np.int32)  # as the codes of the groups
-    codes[groups.rows] = (place[groups.first] - 1)[groups.codes]
-    values = column.filter(arrow_of(chosen))
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    return Distinct(_stored(values), codes)
 
 
 def _stored(values: pa.Array) -> pa.Array:

@@ -142,18 +142,17 @@ def count_sorted(
         From `pack_rows`, the keys sorted.
     pairs : ndarray of int32, shape (2, n_rows)
     counts : ndarray of int32, shape (n_rows, n_classes)
+        All 0; overwritten.
     """
     in_group, in_label = (1 << group_bits) - 1, (1 << label_bits) - 1
     n_pairs, latest = 0, np.int64(-1)
     for i in range(len(keys)):
+        # A pair is written again for each of its rows: a branch would be slower.
         pair = np.int64(keys[i]) >> label_bits
-        if pair != latest:
-            pairs[0, n_pairs], pairs[1, n_pairs] = pair >> group_bits, pair & in_group
-            for k in range(counts.shape[1]):
-                counts[n_pairs, k] = 0
-            latest = pair
-            n_pairs += 1
-        counts[n_pairs - 1, np.uint64(keys[i] & in_label)] += 1
+        n_pairs += pair != latest
+        latest, at = pair, np.uint64(n_pairs - 1)
+        pairs[0, at], pairs[1, at] = pair >> group_bits, pair & in_group
+        counts[at, np.uint64(keys[i] & in_label)] += 1
     return n_pairs
 
 
@@ -169,10 +168,9 @@ def number_values(value: np.ndarray, used: np.ndarray) -> Any:
     """
     n_values, latest = 0, -1
     for i in range(len(value)):
-        if value[i] != latest:
-            latest = value[i]
-            used[latest] = True
-            n_values += 1
+        n_values += value[i] != latest
+        latest = value[i]
+        used[np.uint64(latest)] = True
         value[i] = n_values - 1
     return n_values
 
@@ -282,6 +280,7 @@ def pair_counts(
     keys = room(len(codes), 1, np.int32 if is_short else np.int64)[:, 0]
     pack_rows(codes, group, label, group_bits, label_bits, keys)
     keys.sort()  # faster than a place for each row by its value, which is at random
+    counts.fill(0)
     n_pairs = count_sorted(keys, group_bits, label_bits, pairs, counts)
     return pairs[:, :n_pairs], counts[:n_pairs]
 
