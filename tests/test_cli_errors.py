@@ -174,6 +174,12 @@ def test_a_target_without_any_value_is_refused(command, ask):
     assert "'y' has no value in any row" in ask(command, "\n".join(empty))
 
 
+def test_weights_that_are_all_0_are_named_so(ask):
+    head, *lines = GOOD.splitlines()
+    table = "\n".join([f"{head},w", *(f"{line},0" for line in lines)])
+    assert "column 'w' has no weight but 0 in any row" in ask("rank", table, "--weights", "w")
+
+
 @pytest.mark.parametrize("command", ["rank", "select", "transfer"])
 @pytest.mark.parametrize("kind", ["text", "integer"])
 def test_more_than_a_hundred_classes_are_refused_and_the_option_is_named(command, kind, ask):

@@ -4,10 +4,14 @@ import csv
 import errno
 import importlib.util
 import json
+import subprocess
+import sys
 from contextlib import chdir, redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -105,6 +109,19 @@ def test_the_python_lines_read_the_file_as_the_command_did(command_line, tmp_pat
     assert printed.getvalue().splitlines()[-2].startswith("[0 1 0 1")
 
 
+@pytest.mark.parametrize("command", ["predict", "check"])
+def test_a_mistake_in_a_table_from_a_pipe_is_told_as_that_of_a_file_is(command, asked):
+    # A pipe can be read once: that columns are missing was said of a file only.
+    folder, _ = asked
+    table = (folder / "customers.csv").read_text("utf-8").replace("plan", "plam", 1)
+    ended = subprocess.run(
+        [Path(sys.executable).parent / "holdtrue", command, folder / "rank.skops", "-"],
+        input=table, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert "Missing: 'plan' Did you mean 'plam'?" in ended.stderr
+
+
 def test_the_whole_way_from_a_file_to_a_promise_that_is_checked(asked, command_line, tmp_path):
     """rank, select and compare have chosen; predict and check see twenty other hospitals."""
     folder, summaries = asked
@@ -164,6 +181,33 @@ def test_a_ranking_is_saved_as_an_encoder_of_the_columns_that_predict(asked):
     assert model.predict_proba(pa.table(values)).shape == (2, 2)
 
 
+def test_models_of_a_shelf_read_their_columns_by_name(command_line, tmp_path):
+    import pyarrow as pa
+    import skops.io
+    from pyarrow import csv as arrow_csv
+    from sklearn.linear_model import Ridge
+
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(30, 4)), columns=["a", "<b>", "ü", "other"])
+    (tmp_path / "shelf").mkdir()
+    names = ["ü", "a", "<b>"]
+    source = Ridge().fit(rows[names], rows["ü"] - 2 * rows["a"])
+    skops.io.dump(source, tmp_path / "shelf" / "old.skops")
+    rows["y"] = 3 * source.predict(rows[names]) + 1 + 0.1 * rng.normal(size=30)
+    line = "transfer task.csv -t y -s shelf --lam 1e-6 --max-selected 1 --save new.skops --force"
+    promises = []
+    for order in (list(rows), list(rows)[::-1]):
+        arrow_csv.write_csv(pa.Table.from_pandas(rows[order]), tmp_path / "task.csv")
+        ended = command_line(tmp_path)(*line.split())
+        assert ended.code == 0, ended
+        assert "feature names" not in ended.out + ended.err
+        model = load_model(tmp_path / "new.skops")
+        promises.append(model.promise.error)
+        assert np.mean((model.predict(rows) - rows["y"]) ** 2) < 0.1
+    assert promises == pytest.approx([promises[0]] * 2)
+    assert promises[0] < 0.1
+
+
 def test_the_models_of_a_shelf_go_with_the_model(asked, tmp_path):
     folder, _ = asked
     content = (folder / "transfer.skops").read_bytes()
@@ -213,6 +257,22 @@ def test_parts_of_dates_and_written_numbers_are_read_again(holdtrue, tmp_path):
     assert holdtrue("rank", "a.csv", "--target", "y", "--save", "m.skops", "--quiet").code == 0
     assert "day.weekday" in load_model(tmp_path / "m.skops").names
     assert "The promise was kept" in holdtrue("check", "m.skops", "b.csv").out
+
+
+def test_a_date_of_which_a_part_is_used_may_be_missing_and_is_named_where_it_is_none(
+    holdtrue, tmp_path
+):
+    days = np.datetime64("2024-01-01") + np.arange(210)
+    lines = [f"{day},{k % 7 > 4}" for k, day in enumerate(days)]
+    texts = {"a": lines, "missing": [",True"], "none": [lines[0], "soon,True"]}
+    for name, part in texts.items():
+        (tmp_path / f"{name}.csv").write_text("day,y\n" + "\n".join(part) + "\n", "utf-8")
+    assert holdtrue("rank", "a.csv", "--target", "y", "--save", "m.skops", "--quiet").code == 0
+    assert load_model(tmp_path / "m.skops").names == ["day.weekday"]
+    assert len(holdtrue("predict", "m.skops", "missing.csv").out.splitlines()) == 2
+    ended = holdtrue("predict", "m.skops", "none.csv")
+    assert ended.code == 2
+    assert "column 'day' of none.csv cannot be read as 'date'. Got 'soon' in line 3" in ended.err
 
 
 def test_predictions_as_parquet(asked, command_line, tmp_path):

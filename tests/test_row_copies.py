@@ -4,9 +4,10 @@ from holdtrue.row_copies import dealt_rows, row_copies
 
 
 def test_copies_are_in_order_of_the_values_and_as_many_as_the_weights_say():
-    first, second = np.array([1.0, 0.0, 1.0]), np.array([5.0, 9.0, 2.0])
-    assert row_copies([first, second], None).tolist() == [1, 2, 0]
-    assert row_copies([first, second], np.array([1.0, 2.0, 3.0])).tolist() == [1, 1, 2, 2, 2, 0]
+    y, X = np.array([1.0, 0.0, 1.0]), np.array([[5.0], [9.0], [2.0]])
+    assert row_copies(X, y, None).tolist() == [1, 2, 0]
+    assert row_copies(X, y, np.array([1.0, 2.0, 3.0])).tolist() == [1, 1, 2, 2, 2, 0]
+    assert row_copies(X[:, :0], np.column_stack([y, X]), None).tolist() == [1, 2, 0]
 
 
 def test_copies_of_a_row_in_one_part_become_one_row_that_has_their_weight():

@@ -1,7 +1,8 @@
 """Rows dealt out into parts, where a row of weight w is w copies of a row.
 
 Copies are in the order of their rows' values, so that parts depend neither on the order of storage
-nor on whether rows are repeated or weighted.
+nor on whether rows are repeated or weighted. Copies may be in different parts, for a new row may
+equal one that was seen.
 """
 
 from __future__ import annotations
@@ -11,13 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from holdtrue.validation import eager_frame
+
+Splits = list[tuple[np.ndarray, np.ndarray]]  # rows to fit on, and rows to judge
+
 # At most about this many copies; with larger weights, a copy stands for several.
 _MOST_COPIES = 1_000_000
 
 
-def row_copies(columns: Iterable[np.ndarray], weight: np.ndarray | None) -> np.ndarray:
-    """Indices of the rows in order of their values, each as often as its weight says."""
-    order = np.lexsort(tuple(columns)[::-1])
+def row_copies(X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Indices of the rows in order of y, then of the columns of X; each as often as its weight.
+
+    y has shape (n_rows,) or (n_rows, n_targets). X is an array or a frame; anything else has no
+    columns.
+    """
+    keys = [_sortable(column) for column in (*np.atleast_2d(y.T), *_columns(X))]
+    order = np.lexsort(keys[::-1])
     if weight is None:
         return order
     times = np.ceil(weight * min(1.0, _MOST_COPIES / float(weight.sum())))
@@ -44,3 +54,37 @@ def dealt_rows(
     if weight is None:
         return rows, parts, None
     return rows, parts, times * (weight / np.bincount(copies))[rows]
+
+
+def dealt_splits(
+    copies: np.ndarray, splits: Splits, weight: np.ndarray | None
+) -> tuple[np.ndarray, Splits, Any]:
+    """Rows, splits of them and their weights, from splits of `row_copies`."""
+    rows, part, weight = dealt_rows(copies, parts_of(splits, len(copies)), weight)
+    return rows, splits_by(part), weight
+
+
+def parts_of(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int) -> np.ndarray:
+    """Part of each row, shape (n_rows,): the split that judges it, 0 if none does."""
+    part = np.zeros(n_rows, dtype=np.intp)
+    for k, (_, test) in enumerate(splits):
+        part[test] = k
+    return part
+
+
+def splits_by(part: np.ndarray) -> Splits:
+    """Splits that leave out one part after another."""
+    return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(part.max() + 1)]
+
+
+def _columns(X: Any) -> list[np.ndarray]:
+    if isinstance(X, np.ndarray):
+        return list(X.T) if X.ndim == 2 else []
+    frame = eager_frame(X)
+    return [] if frame is None else [column.to_numpy() for column in frame.iter_columns()]
+
+
+def _sortable(column: np.ndarray) -> np.ndarray:
+    if column.dtype.kind in "fiub":
+        return column
+    return np.unique(column.astype(str), return_inverse=True)[1]

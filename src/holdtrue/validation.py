@@ -85,16 +85,23 @@ def readable_names(X: Any) -> Any:
 
     It reads them by a protocol that newer Polars has dropped.
     """
-    if hasattr(X, "__dataframe__"):
-        return X
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame.to_arrow() if isinstance(frame, nw.DataFrame) else X
+    frame = None if hasattr(X, "__dataframe__") else eager_frame(X)
+    return X if frame is None else frame.to_arrow()
+
+
+def eager_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """X as a frame of narwhals, if it is a frame in memory whose columns differ in their names."""
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        return None
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def _not_finite(X: Any, error: ValueError) -> InputError | None:
     """scikit-learn's error about NaN or infinity, with the columns of a frame named."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if "X contains" not in str(error) or not isinstance(frame, nw.DataFrame):
+    frame = eager_frame(X) if "X contains" in str(error) else None
+    if frame is None:
         return None
     missing, infinite = [], []
     for name, dtype in frame.schema.items():

@@ -193,6 +193,16 @@ def test_weights_are_repetitions(people):
         assert weighted[name]["score"] == row["score"]
 
 
+@pytest.mark.parametrize("label", ["aa", "z"])
+def test_a_class_of_weight_0_changes_nothing_wherever_its_rows_are(label):
+    # The last class, on a row with the last value, was counted beyond the end of the table.
+    X = pd.DataFrame({"x": ["u", "v", "w", "w", "u", "v"]})
+    y, weight = np.array(["a", "b", "a", label, "b", "a"]), np.array([1, 2, 1, 0, 1, 1])
+    used = weight > 0
+    rest = rank_columns(X[used], y[used], sample_weight=weight[used])
+    assert list(rank_columns(X, y, sample_weight=weight)) == list(rest)
+
+
 def test_what_cannot_be_ranked_is_refused(people, tmp_path):
     with pytest.raises(ValueError, match=r"rank_columns: no column 'lft'. Did you mean 'left'"):
         rank_columns(people, "lft")

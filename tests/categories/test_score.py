@@ -63,10 +63,27 @@ def test_types_say_how_a_column_is_read(name):
     found, values, table = one_column(column, [0, 1, 0, 1])
     assert found == kind
     bins = [reading.n_bins for reading in readings(kind, values, table, 64)]
-    expected = {"category": [0], "empty": [0], "integer": [0, 2, 4], "number": [2, 4]}[kind]
-    if name == "number":  # three values: 2 bins, then each its own
-        expected = [2, 3]
-    assert bins == expected
+    # Four rows are too few for more than 2 bins.
+    assert bins == {"category": [0], "empty": [0], "integer": [0, 2], "number": [2]}[kind]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_values", "expected"),
+    [
+        (31, 31, [2]),
+        (32, 32, [2, 4]),
+        (500, 500, [2, 4, 8, 16, 32]),
+        (10_000, 10_000, [2, 4, 8, 16, 32, 64]),
+        (20, 5, [2, 5]),  # few values, four rows each: every value is a bin too
+        (19, 5, [2]),
+        (24, 2, [2]),
+    ],
+)
+def test_bins_have_eight_rows_or_more(n_rows, n_values, expected):
+    _, values, table = one_column(np.arange(n_rows) % n_values + 0.5, np.arange(n_rows) % 2)
+    ways = readings("number", values, table, 64)
+    assert [reading.n_bins for reading in ways] == expected
+    assert all(len(reading.table) == reading.n_bins for reading in ways)
 
 
 def test_bins_by_hand():

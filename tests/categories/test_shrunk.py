@@ -18,7 +18,7 @@ from holdtrue.categories import (
 from holdtrue.categories.estimate import LARGEST
 from holdtrue.categories.grouped import group_scores
 from holdtrue.categories.shrunk import LOSSES, STRENGTHS
-from holdtrue.sums.group_profile import GroupGrid, GroupTable
+from holdtrue.sums.group_profile import GroupGrid, GroupTable, meet
 from holdtrue.sums.profile import moment_sums
 
 INF = math.inf
@@ -228,7 +228,7 @@ def test_losses_are_those_of_a_refit_without_the_row(counts, loss, a):
 def test_losses_with_groups_are_those_of_a_refit_without_the_group(rows, loss, a):
     v, group, k, n_classes = rows
     losses = brute_force(loss, v, k, group, n_classes, a)
-    met = grouped.meet(v, group, one_hot(k, n_classes))
+    met = meet(v, group, one_hot(k, n_classes))
     result = grouped.estimate_groups(loss, met, strengths=[a])
     assert result.score == pytest.approx(losses.mean(), rel=1e-12, abs=1e-14)
     assert result.row_error == pytest.approx(clustered(losses, group), rel=1e-9, abs=1e-12)
@@ -282,7 +282,7 @@ def test_squared_errors_with_groups_are_those_of_a_refit_without_the_group(rows,
     assume(len(np.unique(group)) >= 2)
     losses = brute_force_mean(v, y.astype(float), group, a)
     alone = moments_alone(y + offset)
-    result = grouped.estimate_mean_groups(grouped.meet(v, group, alone), strengths=[a])
+    result = grouped.estimate_mean_groups(meet(v, group, alone), strengths=[a])
     assert result.score == pytest.approx(losses.mean(), rel=1e-8, abs=1e-6)
     assert result.row_error == pytest.approx(clustered(losses, group), rel=1e-8, abs=1e-6)
     without = brute_force_mean(v, y.astype(float), group, INF)
@@ -335,7 +335,7 @@ def test_rules_4_and_5_have_the_standard_error_of_their_rows(counts, criterion, 
 def test_rules_4_and_5_leave_groups_out(rows, criterion, unseen):
     v, group, k, n_classes = rows
     losses = rule_brute_force(criterion, v, k, group, n_classes, unseen)
-    met = grouped.meet(v, group, one_hot(k, n_classes))
+    met = meet(v, group, one_hot(k, n_classes))
     result = grouped.estimate_rule_groups(criterion, met, unseen=unseen)
     assert result.score == pytest.approx(losses.mean(), abs=1e-14)
     assert result.row_error == pytest.approx(clustered(losses, group), abs=1e-12)
@@ -368,7 +368,7 @@ def test_repeats_are_repetitions_for_rules_4_and_5_too(counts, criterion):
 def test_a_group_per_row_is_no_groups(counts, loss):
     assume(counts.sum() >= 2)
     v, k = rows_of(counts)
-    met = grouped.meet(v, np.arange(len(v)), one_hot(k, counts.shape[1]))
+    met = meet(v, np.arange(len(v)), one_hot(k, counts.shape[1]))
     same(grouped.estimate_groups(loss, met), shrunk.estimate(loss, counts))
 
 
@@ -376,7 +376,7 @@ def test_a_group_per_row_is_no_groups(counts, loss):
 def test_a_group_per_row_is_no_groups_for_rules_4_and_5(counts, criterion, unseen):
     assume(counts.sum() >= 2)
     v, k = rows_of(counts)
-    met = grouped.meet(v, np.arange(len(v)), one_hot(k, counts.shape[1]))
+    met = meet(v, np.arange(len(v)), one_hot(k, counts.shape[1]))
     same(
         grouped.estimate_rule_groups(criterion, met, unseen=unseen),
         shrunk.estimate_rule(criterion, counts, unseen=unseen),
@@ -387,7 +387,7 @@ def test_a_group_per_row_is_no_groups_for_rules_4_and_5(counts, criterion, unsee
 def test_a_group_per_row_is_no_groups_for_numbers(rows):
     v, _, y = np.array(rows).T
     alone = moments_alone(y)
-    met = grouped.meet(v, np.arange(len(v)), alone)
+    met = meet(v, np.arange(len(v)), alone)
     sums = moment_sums(moments_of(v, y.astype(float)))[:2]
     same(
         grouped.estimate_mean_groups(met)._replace(strength=0),
@@ -400,10 +400,10 @@ def test_a_group_per_row_is_no_groups_for_numbers(rows):
 def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
     v, group, k, n_classes = rows
     counts = one_hot(k, n_classes)
-    whole = grouped.meet(v, group, counts)
+    whole = meet(v, group, counts)
     order = np.array(random.sample(range(len(v)), len(v)))
-    shuffled = grouped.meet(v[order], group[order], counts[order])
-    again = grouped.meet(whole.value, whole.group, whole.sums)
+    shuffled = meet(v[order], group[order], counts[order])
+    again = meet(whole.value, whole.group, whole.sums)
     for other in (shuffled, again):
         for field in ("value", "group", "sums"):
             np.testing.assert_array_equal(getattr(whole, field), getattr(other, field))
@@ -438,7 +438,7 @@ def test_rows_taken_together_lose_what_they_lose_one_by_one(n_groups, n_classes,
 def test_moments_of_a_value_and_group_add(rows):
     v, group, y = np.array(rows).T
     alone = moments_alone(y)
-    met = grouped.meet(v, group, alone)
+    met = meet(v, group, alone)
     for value, code, (n, mean, squares, *_) in zip(met.value, met.group, met.sums, strict=True):
         part = y[(v == value) & (group == code)]
         assert (n, mean) == pytest.approx((len(part), part.mean()))
@@ -521,7 +521,7 @@ def test_a_pair_of_coin_tosses_has_variance_one_by_rules_4_and_5():
 @given(grouped_rows(), st.sampled_from(["log_loss", "brier", "ginger"]), strengths_)
 def test_pairs_of_groups_are_summed_over_all_pairs(rows, loss, a):
     v, group, k, n_classes = rows
-    table = grouped.meet(v, group, one_hot(k, n_classes))
+    table = meet(v, group, one_hot(k, n_classes))
     value, group, counts = table.value, table.group, table.sums
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(n_classes), size=v.max() + 2)
@@ -566,7 +566,7 @@ def test_with_groups_the_standard_error_is_the_spread_of_estimate_minus_new_loss
     for _ in range(200):
         v, group, k = draw(80)
         counts = table(v, k, 20, 2)
-        met = grouped.meet(v, group, one_hot(k, 2))
+        met = meet(v, group, one_hot(k, 2))
         if criterion in ("ginger", "majority"):
             result = grouped.estimate_rule_groups(criterion, met)
         else:
@@ -632,10 +632,10 @@ def test_an_id_ties_with_no_column_for_numbers_and_with_groups():
     result = shrunk_mean.estimate_mean(*moment_sums(moments_of(v, y))[:2])
     assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
     group = v // 3
-    met = grouped.meet(group, group, moments_of(v, y))
+    met = meet(group, group, moments_of(v, y))
     result = grouped.estimate_mean_groups(met)
     assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
-    met = grouped.meet(group, group, one_hot((y > 0).astype(int), 2))
+    met = meet(group, group, one_hot((y > 0).astype(int), 2))
     for loss in LOSSES:
         result = grouped.estimate_groups(loss, met)
         assert (result.score, result.strength, result.gain) == (result.no_column, INF, 0)
@@ -666,6 +666,20 @@ def test_intervals_of_rules_4_and_5_stay_in_range(counts, criterion):
     result = shrunk.estimate_rule(criterion, counts)
     low, high = result.interval()
     assert 0 <= low <= result.score <= high <= 1
+
+
+def test_an_interval_is_that_of_the_logarithm_of_the_loss():
+    known = shrunk.estimate("log_loss", np.array([[6, 2], [1, 7]]))
+    # With five units t is 2.776: 0.4 exp(± 2.776 * 0.1/0.4).
+    five = known._replace(score=0.4, row_error=0.06, pair_error=0.08, n_units=5)
+    assert five.interval() == pytest.approx(
+        (0.4 * math.exp(-0.694), 0.4 * math.exp(0.694)), abs=1e-4
+    )
+    assert five._replace(loss="error", score=0.9).interval()[1] == 1.0
+    # Where the error is above the score the exponential goes on in a straight line: e times 0.2776.
+    perfect = five._replace(score=0.0)
+    assert perfect.interval() == pytest.approx((0, 0.7547), abs=1e-4)
+    assert five._replace(score=0.2777).interval()[1] == pytest.approx(0.7547, abs=1e-3)
 
 
 @given(tables, losses_, st.randoms(use_true_random=False))
@@ -738,7 +752,7 @@ def test_the_spread_of_equal_losses_is_zero_at_twenty_million_rows():
 
 
 def test_one_group_has_no_standard_error():
-    met = grouped.meet(np.array([0, 1]), np.array([0, 0]), np.array([[1, 0], [0, 1]]))
+    met = meet(np.array([0, 1]), np.array([0, 0]), np.array([[1, 0], [0, 1]]))
     assert math.isnan(grouped.estimate_groups("log_loss", met).standard_error)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from holdtrue.columns import counting, distinct, key_loops, pair_loops
-from holdtrue.columns.counting import Groups, Target, count_column, count_groups, text_counts
+from holdtrue.columns.counting import Groups, Target, column_parts, count_column, count_groups
 
 small = settings(max_examples=40)
 
@@ -56,25 +56,27 @@ def test_numbers_are_counted_alike(data, share, kind, element, monkeypatch):
     np.testing.assert_array_equal(found[1], expected[1])
 
 
+@pytest.mark.parametrize("differ", [False, True], ids=["coded", "grouped"])
 @small
 @given(
-    st.lists(
+    rows=st.lists(
         st.tuples(st.one_of(st.none(), st.text(max_size=9)), st.integers(0, 2)),
         min_size=2,
         max_size=30,
     )
 )
-def test_texts_are_counted_alike(monkeypatch, rows):
-    monkeypatch.setattr(distinct, "_SAMPLE", 0)
-    monkeypatch.setattr(counting, "mostly_differ", lambda column, _: False)
-    column = pa.array([row[0] for row in rows], pa.string())
+def test_texts_are_counted_alike(monkeypatch, rows, differ):
+    texts = pa.array([row[0] for row in rows], pa.string())
+    column = pa.chunked_array([texts.slice(0, 1), texts.slice(1)])
     target = Target.from_column(np.array([row[1] for row in rows]), False)
-    monkeypatch.setattr(counting, "LONG", 1 << 62)
+    monkeypatch.setattr(distinct, "_SAMPLE", 1 << 62)
     expected = count_column("x", column, target)
-    monkeypatch.setattr(counting, "LONG", 0)
-    found = text_counts(column, target)
-    texts = column.take(pa.array(found.first)).to_pylist() + [None] * len(found.missing)
-    table = found.counts.tolist() + found.missing.tolist()
+    monkeypatch.setattr(distinct, "_SAMPLE", 0)
+    monkeypatch.setattr(distinct, "mostly_differ", lambda column, _: differ)
+    [part] = column_parts("category", "x", column, target)
+    texts = (column.take(part.values) if differ else part.values).to_pylist()
+    texts += [None] * len(part.missing)
+    table = part.table.tolist() + part.missing.tolist()
     wanted = dict(zip(expected[0].to_pylist(), expected[1].tolist(), strict=True))
     assert dict(zip(texts, table, strict=True)) == wanted
 
@@ -97,15 +99,12 @@ def test_codes_of_dictionaries_are_counted_alike(data, monkeypatch):
     assert rows[0] == rows[1]
 
 
-def test_a_table_of_keys_grows_and_gives_up(monkeypatch):
+def test_a_table_of_keys_grows(monkeypatch):
     monkeypatch.setattr(key_loops, "_FEW_KEYS", 4)
-    monkeypatch.setattr(key_loops, "_MAX_WORDS", 1 << 10)
     monkeypatch.setattr(counting, "mostly_differ", lambda column, _: False)
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 5000)
-    # The second does not fit: rows are left over and counted by parts, or all are sorted.
-    for n_values, most_left in ((900, 0), (3000, 1 << 13), (3000, 10)):
-        monkeypatch.setattr(key_loops, "_MAX_LEFT", most_left)
+    for n_values in (900, 3000):
         column = pa.array(rng.integers(-(2**63), 2**63, n_values)[rng.integers(0, n_values, 5000)])
         expected, found = both_ways(monkeypatch, column, label)
         assert found[0].equals(expected[0])

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GroupShuffleSplit
@@ -184,6 +184,46 @@ def test_a_few_domains_are_enough_for_the_whole_linear_field(n_domains):
     assert model.new_domain_score_ < model.comparison_.null.mean()
 
 
+class Says(RegressorMixin, BaseEstimator):
+    """Predicts 0, or ``answer`` where the first column is above 2."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        if self.answer is None and (X[:, 0] > 2).any():
+            raise ValueError("found unknown categories")
+        return np.where(X[:, 0] > 2, self.answer, 0.0)
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (np.nan, "'odd' predicts a number that is not finite"),
+        (None, "'odd' cannot predict rows that it has not seen: found unknown categories"),
+        (np.zeros((3, 1)), r"'odd' must predict \d+ rows, shape \(\d+,\). Got shape \(3, "),
+    ],
+)
+def test_a_model_that_does_not_predict_a_left_out_domain_is_named(data, answer, message):
+    X = data.X.copy()
+    X[:, 0] = np.where(data.groups == data.groups[0], 3.0, 0.0)  # one domain is unlike the others
+    models = {"odd": Says(answer), "mean": DummyRegressor()}
+    with pytest.raises(ValueError, match=message):
+        DomainAverageRegressor(models).fit(X, data.y, groups=data.groups)
+
+
+def test_predictions_may_be_a_column(data):
+    class Column(LinearRegression):
+        def predict(self, X):
+            return super().predict(X)[:, None]
+
+    contest = compare_models({"a": Column(), "b": LinearRegression()}, data.X, data.y)
+    np.testing.assert_array_equal(*contest.errors)
+
+
 def test_domains_of_one_row_are_said(data):
     few = slice(None, None, 5)
     with pytest.warns(UserWarning, match="every domain has a single row"):
@@ -351,3 +391,14 @@ def test_the_order_of_rows_says_nothing(data):
         one = DomainAverageClassifier(models, random_state=0).fit(data.X, y)
         other = DomainAverageClassifier(models, random_state=0).fit(data.X[at], y[at])
         assert one.new_domain_score_ == pytest.approx(other.new_domain_score_, rel=1e-6)
+
+
+@pytest.mark.parametrize("is_grouped", [True, False])
+def test_the_contest_has_the_interval_of_the_average(is_grouped):
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(40, 3)), np.repeat(range(4), 10) if is_grouped else None
+    y = X[:, 0] + 0.5 * rng.normal(size=4).repeat(10) > 0
+    model = DomainAverageClassifier({"logistic": LogisticRegression()}).fit(X, y, groups=groups)
+    assert model.comparison_.interval("average") == pytest.approx(model.new_domain_interval_)
+    assert 0 < model.new_domain_interval_[0] < model.new_domain_score_
+    assert model.new_domain_score_ < model.new_domain_interval_[1] <= 2  # no squared error is more

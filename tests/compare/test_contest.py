@@ -6,12 +6,22 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.feature_selection import RFE, SelectKBest
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut
+from sklearn.metrics import make_scorer, precision_score, recall_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -120,6 +130,14 @@ def comparison(errors, n_features=(5, 1), seconds=(1.0, 1.0), units=("a", "b", "
     )
 
 
+@pytest.mark.parametrize("cv", [RepeatedKFold(n_splits=4, n_repeats=2), ShuffleSplit(6)])
+def test_a_scorer_judges_each_part_as_a_whole_where_rows_are_in_several(data, cv):
+    cv.random_state = 0
+    contest = compare_models(MODELS, data.X, data.y, cv=cv, scoring="r2")
+    scores = cross_val_score(LinearRegression(), data.X, data.y, cv=cv, scoring="r2")
+    np.testing.assert_allclose(contest.errors[0], -scores, rtol=1e-10)
+
+
 def test_the_simplest_within_one_standard_error_is_recommended():
     # Differences to m0: 1, -1, 1, 1: mean ½, standard error ½ (deviations ½, -3/2, ½, ½; s = 1).
     near = comparison([[1, 2, 1, 1], [2, 1, 2, 2]])
@@ -182,6 +200,24 @@ def test_an_interrupted_contest_goes_on_where_it_stopped(data, tmp_path):
     place.write_text(json.dumps({"format": "else"}))
     with pytest.raises(ValueError, match="belongs to another comparison"):
         compare_models(models, data.X, data.y, **given)
+
+
+def test_a_checkpoint_answers_the_same_question_only(data, tmp_path):
+    place, y = tmp_path / "contest.jsonl", data.y > 0
+    given = {"cv": list(KFold(4).split(y)), "groups": data.groups}
+    given["scoring"] = make_scorer(recall_score)
+    models = {"logistic": LogisticRegression()}
+    compare_models(models, data.X, y, checkpoint=place, **given)
+    others = (
+        {"groups": data.groups[::-1].copy()},
+        {"scoring": make_scorer(precision_score)},
+        {"scoring": lambda model, X, y: 0.0},
+    )
+    for other in others:
+        with pytest.raises(ValueError, match="belongs to another comparison"):
+            compare_models(models, data.X, y, checkpoint=place, **{**given, **other})
+    with pytest.raises(ValueError, match="must be a file"):
+        compare_models(models, data.X, y, checkpoint=tmp_path, **given)
 
 
 def test_frames_reach_the_models_as_they_are(data):
@@ -316,6 +352,33 @@ def test_no_row_wrong_is_not_never_wrong():
     assert high == pytest.approx(1.959964**2 / (50 + 1.959964**2))
 
 
+def of_rows(errors, scoring):
+    errors = np.atleast_2d(errors)
+    return Comparison(("a",), errors, errors[0], (), np.ones(1), np.zeros(1), scoring)
+
+
+@pytest.mark.parametrize("n_rows", [20, 60])
+def test_few_rows_rarely_promise_too_small_a_squared_error(n_rows):
+    rng = np.random.default_rng(0)
+    highs = [
+        of_rows(rng.chisquare(1, n_rows), "mean squared error").interval("a")[1] for _ in range(600)
+    ]
+    assert np.mean(np.array(highs) < 1) < 0.065  # .11 with 20 rows if it were symmetric
+
+
+def test_squared_errors_of_rows_have_an_interval_of_the_logarithm():
+    # Mean 2, standard error 1/sqrt(3), Student's quantile 4.3027 on 2 degrees: 2 exp(± 1.2421).
+    interval = of_rows([1.0, 2.0, 3.0], "mean squared error").interval("a")
+    assert interval == pytest.approx((2 * np.exp(-1.2421), 2 * np.exp(1.2421)), rel=1e-4)
+    assert of_rows(np.zeros(5), "mean squared error").interval("a") == (0, 0)
+
+
+def test_few_parts_judged_by_a_scorer_have_an_interval_of_student():
+    # Mean 2, standard error 1/sqrt(3), Student's quantile 4.3027 on 2 degrees: 2 ± 2.4841.
+    interval = of_rows([1.0, 2.0, 3.0], "mean absolute error").interval("a")
+    assert interval == pytest.approx((2 - 2.4841, 2 + 2.4841), rel=1e-4)
+
+
 @pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
 def test_weights_are_repetitions(data, scoring):
     weight = np.random.RandomState(0).randint(0, 4, len(data.y))
@@ -350,6 +413,27 @@ def test_a_search_by_domain_gets_the_groups_and_the_weights(data):
         {"ridge": search}, data.X, data.y, groups=data.groups, sample_weight=weight
     )
     np.testing.assert_allclose(alone.errors, weighted.errors, rtol=1e-9)
+
+
+def test_metadata_routing_changes_nothing(data):
+    nested = make_pipeline(StandardScaler(), make_pipeline(SteadyRidgeRegressor()))
+    models = {"pipeline": make_pipeline(StandardScaler(), TGreedyRegressor()), "nested": nested}
+    weight = np.random.RandomState(0).randint(0, 3, len(data.y))
+    given = {"groups": data.groups, "sample_weight": weight}
+    for field in (models, ["ridge", "elastic_net"]):
+        one = compare_models(field, data.X, data.y, **given)
+        with config_context(enable_metadata_routing=True):
+            other = compare_models(field, data.X, data.y, **given)
+        np.testing.assert_array_equal(one.errors, other.errors)
+
+
+def test_workers_hand_on_the_groups_as_the_caller_asks(data):
+    with config_context(enable_metadata_routing=True):
+        asks = SteadyRidgeRegressor().set_fit_request(groups=True)
+        search = GridSearchCV(asks, {"fit_intercept": [True]}, cv=GroupKFold(3))
+        models = {"search": search, "alone": SteadyRidgeRegressor()}
+        contest = compare_models(models, data.X, data.y, groups=data.groups, n_jobs=2)
+    np.testing.assert_array_equal(*contest.errors)
 
 
 def test_a_scorer_without_weights_is_refused_with_them(data):

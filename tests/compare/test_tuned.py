@@ -48,16 +48,29 @@ def test_a_constant_test_part_says_nothing_about_the_penalty():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_elastic_net_is_that_of_elastic_net_cv(weighted):
+def test_elastic_net_is_that_of_elastic_net_cv_for_y_of_deviation_1(weighted):
     for n_features in (2, 30, 90):
         X, y, splits, weight = rows(60, n_features, n_features)
         given = {"sample_weight": weight} if weighted else {}
+        share = weight if weighted else np.ones(60)
+        y /= np.sqrt(np.cov(y, aweights=share, ddof=0))
         settings = {"l1_ratio": [0.2, 0.8], "cv": splits, "max_iter": 5000}
         ours = PathElasticNet(**settings).fit(X, y, **given)
         theirs = ElasticNetCV(**settings).fit(X, y, **given)
-        assert (ours.alpha_, ours.l1_ratio_) == (theirs.alpha_, theirs.l1_ratio_)
-        np.testing.assert_array_equal(ours.coef_, theirs.coef_)
-        assert np.ptp(ours.mse_path_ - theirs.mse_path_) == 0
+        assert ours.alpha_ == pytest.approx(theirs.alpha_, rel=1e-9)
+        assert ours.l1_ratio_ == theirs.l1_ratio_
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(ours.mse_path_, theirs.mse_path_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ridge", "elastic_net"])
+def test_the_unit_of_y_changes_nothing(name):
+    X, y, _, weight = rows(60, 5, 0)
+    model = default_models(is_classes=False)[name]
+    given = {"groups": np.arange(60) % 6, "sample_weight": weight}
+    one = model.fit(X, y, **given).predict(X)
+    other = model.fit(X, 1e5 * y, **given).predict(X)
+    np.testing.assert_allclose(other, 1e5 * one, rtol=1e-6, atol=1e-3)
 
 
 def test_classes_of_few_rows_each_are_tuned_in_as_many_parts():
@@ -121,3 +134,16 @@ def test_logistic_regression_takes_the_penalty_of_a_grid_search():
     ).fit(X, y)
     assert search.best_params_["C"] == ours.best_estimator_.C
     np.testing.assert_allclose(ours.predict_proba(X), search.predict_proba(X), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+@pytest.mark.parametrize("n_rare", [1, 2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_logistic_regression_is_tuned_where_a_class_has_few_rows(n_rare, weighted):
+    X, _, _, weight = rows(30, 3, 0)
+    y = np.array(["common"] * (30 - n_rare) + ["rare"] * n_rare)
+    model = default_models(is_classes=True)["logistic"]
+    model.fit(X, y, sample_weight=weight if weighted else None)
+    assert model.predict_proba(X).shape == (30, 2)
+    two = default_models(is_classes=True)["logistic"].fit(X[-4 - n_rare :], y[-4 - n_rare :])
+    assert len(two.classes_) == 2

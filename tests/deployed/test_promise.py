@@ -89,6 +89,21 @@ def test_an_honest_share_is_rarely_said_to_be_broken(n_rows, share):
     assert n_broken <= 20  # one of 40 is the level; Wilson's interval is not exact
 
 
+@pytest.mark.parametrize("n_rows", [20, 60])
+@pytest.mark.parametrize("n_new", [20, 3000])
+def test_an_honest_squared_error_is_rarely_said_to_be_broken(n_rows, n_new):
+    rng = np.random.default_rng(0)
+    n_broken = 0
+    for _ in range(400):
+        errors = rng.chisquare(1, (1, n_rows))
+        contest = Comparison(
+            ("a",), errors, errors[0], (), np.ones(1), np.zeros(1), "mean squared error", 0.95
+        )
+        promise = Promise.from_contest(contest, "a", None)
+        n_broken += not promise.of_rows(rng.chisquare(1, n_new)).kept
+    assert n_broken <= 28  # up to 45 with an interval that is symmetric
+
+
 @pytest.mark.parametrize("n_left_out", [12, 40])
 @pytest.mark.parametrize("n_new", [5, 500])
 def test_an_honest_promise_about_groups_is_rarely_said_to_be_broken(n_left_out, n_new):
@@ -131,3 +146,13 @@ def test_a_contest_makes_the_promise():
     assert (promise.error, promise.without, promise.n_left_out) == (2.0, 4.0, 3)
     assert promise.standard_error == pytest.approx(3**-0.5)
     assert (promise.low, promise.high) == contest.interval("ridge")
+
+
+def test_weights_of_a_contest_are_repetitions():
+    errors, weight = np.array([[1.0, 2.0, 6.0]]), np.array([3.0, 1.0, 2.0])
+    settings = {"n_features": np.ones(1), "seconds": np.zeros(1), "scoring": "mean squared error"}
+    once = Comparison(("a",), errors, 2 * errors[0], (), unit_weights=weight, **settings)
+    repeated = np.repeat(errors, weight.astype(int), axis=1)
+    again = Comparison(("a",), repeated, 2 * repeated[0], (), **settings)
+    promises = [vars(Promise.from_contest(contest, "a", None)) for contest in (once, again)]
+    assert promises[0] == pytest.approx(promises[1])

@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
-from holdtrue import Moments, SteadyRidgeClassifier, SteadyRidgeRegressor
+from holdtrue import Moments, SteadyRidgeClassifier, SteadyRidgeRegressor, TGreedyRegressor
 from holdtrue.domains import steady
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 
@@ -268,13 +268,17 @@ def test_the_interval_holds_the_error_at_a_new_domain():
         ({"groups": ["A"] * 3}, r"one value per row, shape \(120,\)"),
         ({"sample_weight": -np.ones(120)}, "finite and not negative"),
         ({"sample_weight": [1.0] + [0.0] * 119}, r"needs at least 2 rows\. Got 1 sample\."),
+        ({"sample_weight": 1 / 120}, "sums to 1: weights are repetitions, so do not scale them"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused_in_a_sentence(arguments, message):
-    X, y, _ = rows_of()
+    X, y, groups = rows_of()
     for model, target in [(SteadyRidgeRegressor(), y), (SteadyRidgeClassifier(), classes_of(y))]:
         with pytest.raises(ValueError, match=f"^{type(model).__name__}.*{message}"):
             model.fit(X, target, **arguments)
+    if "sample_weight" in arguments:
+        with pytest.raises(ValueError, match=f"^TGreedyRegressor.*{message}"):
+            TGreedyRegressor().fit(X, y, groups=groups, **arguments)
 
 
 def test_bad_values_are_refused_in_a_sentence():

@@ -357,16 +357,6 @@ def test_skill_stands_beside_every_score():
     assert [(row["error"], row["skill"]) for row in rows] == [(0.5, 0.5), (None, None)]
 
 
-def test_columns_of_an_array_get_their_names():
-    task = make_sources(n_samples=20, n_sources=20, random_state=0)
-    model = GreedyTLClassifier(SourcePool(task.sources), max_selected=3).fit(task.X, task.y)
-    columns = [f"column {j}" for j in range(task.X.shape[1])]
-    summary = transfer_summary(model.path_, "label", columns=columns)
-    known = {*columns, *model.source_names_}
-    assert {row["name"] for row in summary.table.rows} <= known
-    assert set(summary.path.names) <= known
-
-
 def test_a_size_at_the_limit_is_pointed_out():
     assert "The largest size was chosen" in notes(sized(max_terms=2)[0])
 

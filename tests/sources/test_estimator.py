@@ -242,6 +242,17 @@ def test_groups_are_left_out_whole_and_the_reason_says_so():
         GreedyTLRegressor().fit(X, y, groups=["a"] * 40)
 
 
+def test_a_constant_column_does_not_change_the_error_on_left_out_rows():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(60, 3))
+    y, groups = X[:, 0] + rng.normal(size=60), np.repeat(np.arange(6), 10)
+    constant = np.column_stack([X, np.full(60, 7.0)])
+    for given in ({"groups": groups}, {}):
+        alone = GreedyTLRegressor(tol=0).fit(X, y, **given).loo_errors_["without_sources"]
+        beside = GreedyTLRegressor(tol=0).fit(constant, y, **given).loo_errors_["without_sources"]
+        assert beside == pytest.approx(alone, rel=1e-9)
+
+
 def test_the_penalty_can_be_chosen_by_left_out_rows(task):
     S = np.column_stack([source(task.X) for _, source in task.sources])
     model = GreedyTLClassifier(lam="loo", max_selected=5).fit(S, task.y)
@@ -328,20 +339,23 @@ def test_balanced_weights_move_the_threshold_between_unequal_classes():
     np.testing.assert_allclose(by_hand.coef_, balanced.coef_)
 
 
+@pytest.mark.parametrize("most", [None, "loo"])
 @pytest.mark.parametrize("n_rows, total", [(14, 17), (10, 50)])
-def test_weights_are_repetitions(n_rows, total):
+def test_weights_are_repetitions(n_rows, total, most):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 6))
     y = X[:, 0] + rng.normal(size=n_rows)
     weight = np.bincount(rng.integers(n_rows, size=total), minlength=n_rows)
     copies = np.repeat(np.arange(n_rows), weight)
     sources = [("s", lambda X: X[:, 0] - X[:, 1])]
-    for model, target in ((GreedyTLRegressor(sources), y), (GreedyTLClassifier(sources), y > 0)):
+    for kind, target in ((GreedyTLRegressor, y), (GreedyTLClassifier, y > 0)):
+        model = kind(sources, max_selected=most)
         weighted = clone(model).fit(X, target, sample_weight=weight)
         repeated = clone(model).fit(X[copies], target[copies])
         np.testing.assert_allclose(weighted.path_.scores, repeated.path_.scores)
         assert weighted.selected_ == repeated.selected_
         np.testing.assert_allclose(weighted._decisions(X), repeated._decisions(X))
+        assert weighted.loo_errors_ == pytest.approx(repeated.loo_errors_)
 
 
 def test_the_error_of_many_rows_or_many_copies_is_honest():

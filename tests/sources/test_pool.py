@@ -8,6 +8,8 @@ import time
 import joblib
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -201,6 +203,15 @@ def test_other_options_are_refused(on_error):
         SourcePool([], allow_pickle="yes")
 
 
+def damaged(**attributes):
+    """A fitted model without its solver, as a changed file can hold, or with other attributes."""
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    vars(model).update(attributes)
+    if not attributes:
+        del model.solver
+    return model
+
+
 BROKEN = [
     (LinearSVC(), r"source 1 \('bad'\) \(LinearSVC\) is not fitted"),
     (Counting(error=RuntimeError("no GPU")), r"source 1 \('bad'\) failed: RuntimeError: no GPU"),
@@ -208,6 +219,8 @@ BROKEN = [
     (lambda X: np.zeros(3), r"returned shape \(3,\), expected \(200,\)"),
     (lambda X: np.full(len(X), np.nan), "returned 200 scores that are NaN or infinite"),
     (lambda X: ["a"] * len(X), r"source 1 \('bad'\) failed: ValueError"),
+    (damaged(), r"source 1 \('bad'\) \(LogisticRegression\) is damaged or incomplete: Attribute"),
+    (damaged(classes_=3), r"\(LogisticRegression\) is damaged or incomplete: TypeError: .*len"),
 ]
 
 
@@ -586,6 +599,22 @@ def test_a_folder_without_models_is_refused(tmp_path):
 
 
 # --- what users pass ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [20, 10_001])
+@pytest.mark.parametrize("backend", [pl.from_pandas, pa.Table.from_pandas])
+def test_named_columns_are_read_from_frames_of_polars_and_arrow(backend, n_rows):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(n_rows, 4)), columns=list("abcd"))
+    y = frame["b"] > 0
+    model = LogisticRegression().fit(frame[["d", "b"]], y)
+    pool = SourcePool([("model", model)])
+    expected = model.decision_function(frame[["d", "b"]])
+    np.testing.assert_allclose(pool.scores(backend(frame))[:, 0], expected)
+    columns = SourcePool.from_columns(["c"]).scores(backend(frame))
+    np.testing.assert_array_equal(columns[:, 0], frame["c"])
+    fitted = GreedyTLClassifier(pool, passthrough=False)
+    fitted.fit(backend(frame[:20]), y[:20], sample_weight=np.arange(20) > 0)
+    assert fitted.score(backend(frame), y) > 0.9
 
 
 def test_a_model_fitted_on_named_columns_reads_these_of_a_wider_frame():

@@ -78,8 +78,9 @@ def test_an_interruption_leaves_no_file_behind(tmp_path, how):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     code = (
-        "import sys\nfrom holdtrue.tables import open_table, source\nsource._PART = 1 << 20\n"
-        "source.IN_MEMORY = 0\nprint('ready', flush=True)\n"
+        "import signal, sys\nfrom holdtrue.tables import open_table, source\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job ignores it\n"
+        "source._PART = 1 << 20\nsource.IN_MEMORY = 0\nprint('ready', flush=True)\n"
         "while True: open_table(sys.argv[1])"
     )
     started = subprocess.Popen(

@@ -69,19 +69,10 @@ def _by_column(rows: np.ndarray) -> np.ndarray:
     """The array with its columns in one piece each, copied in blocks that stay in the cache."""
     if rows.flags.f_contiguous:
         return rows
-    columns = _room(rows.shape[1], len(rows), rows.dtype).T
+    columns = np.empty_like(rows, order="F")
     for start in range(0, len(rows), _COPIED):
         columns[start : start + _COPIED] = rows[start : start + _COPIED]
     return columns
-
-
-def _room(n_rows: int, n_columns: int, dtype: Any) -> np.ndarray:
-    """Array of arbitrary content; a large one in memory that was in use, or pages are cleared."""
-    if n_rows * n_columns < WORTH_COMPILING:
-        return np.empty((n_rows, n_columns), dtype=dtype)
-    from holdtrue.columns.loops import room  # imports numba
-
-    return room(n_rows, n_columns, dtype)
 
 
 class IntegerRows(NamedTuple):
@@ -107,7 +98,7 @@ class IntegerRows(NamedTuple):
 
         least = (low - spans).astype(np.int64)
         first = np.append(0, np.cumsum(3 * spans)).astype(np.int64)
-        codes = _room(len(rows), len(low), np.uint16)
+        codes = np.empty(rows.shape, dtype=np.uint16)
         counts = np.zeros(first[-1], dtype=np.int64)
         if not code_integers(rows, least, first, weight, codes, counts):
             return None
@@ -239,9 +230,7 @@ def in_order(values: Any) -> np.ndarray:
 
 def _as_numbers(values: Any) -> np.ndarray:
     """Values that are not missing, as numbers; times in their own unit."""
-    if pa.types.is_temporal(values.type):
-        values = values.view(f"int{values.type.bit_width}")
-    elif pa.types.is_decimal(values.type):
+    if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     return numpy_of(values.drop_null())
 
@@ -355,7 +344,7 @@ class ColumnEncoder:
         ]
         if isinstance(table, IntegerRows):
             return self._place(table, used, cell_of)
-        cells = _room(int(used.sum()), len(self.columns), dtype)
+        cells: np.ndarray = np.empty((int(used.sum()), len(self.columns)), dtype=dtype)
         _fill(cells, list(zip(row_codes, cell_of, strict=True)))
         return cells
 
@@ -373,7 +362,7 @@ class ColumnEncoder:
             cells += (self.offsets[:-1] - ends[:, 0]).astype(dtype)
             return cells
         first = np.cumsum([0, *map(len, cell_of[:-1])])
-        cells = _room(len(codes), len(self.columns), dtype)
+        cells = np.empty((len(codes), len(self.columns)), dtype=dtype)
         place_codes(codes, self.feature, first, np.concatenate(cell_of), cells)
         return cells
 
@@ -381,13 +370,13 @@ class ColumnEncoder:
         """Ways to read a feature, bins first; each cuts it differently."""
         ways: list[Reading] = []
         if self.in_two and kind in ORDERED and not self.by_value[j] and len(values) > 2:
-            *ways, finest = readings(kind, values, rows[:, None], 16 * self.max_bins)
+            *ways, finest = readings(kind, values, rows[:, None], 16 * self.max_bins, least_rows=1)
             if finest.n_bins > 1:
                 return [finest, *(way for way in ways if not way.n_bins)]
         if self.by_value[j] or (kind == "integer" and len(values) <= self.max_bins):
             kind = "category"
         ways = []
-        for reading in readings(kind, values, rows[:, None], self.max_bins):
+        for reading in readings(kind, values, rows[:, None], self.max_bins, least_rows=1):
             if not (ways and np.array_equal(reading.ends, ways[-1].ends)):
                 ways.append(reading)
         return sorted(ways, key=lambda reading: not reading.n_bins)
@@ -399,7 +388,8 @@ class ColumnEncoder:
     def transform(self, table: dict[str, Any]) -> np.ndarray:
         """Cells of each row, shape (n_rows, n_columns); ``offsets[-1]`` for values never seen."""
         coded = [distinct(name, column) for name, column in table.items()]
-        cells = _room(len(coded[0].codes), len(self.columns), self._cell_type())
+        shape = len(coded[0].codes), len(self.columns)
+        cells: np.ndarray = np.empty(shape, dtype=self._cell_type())
         cell_of = []
         for column, j, first in zip(self.columns, self.feature, self.offsets, strict=False):
             codes = column.of_values(coded[j].values)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from holdtrue.categories.cells import Cells, in_order
-from holdtrue.categories.grouped import estimate_mean_groups, group_scores, meet
+from holdtrue.categories.grouped import estimate_mean_groups, group_scores
 from holdtrue.categories.shrunk import (
     STRENGTHS,
     best_reading,
@@ -32,10 +32,11 @@ from holdtrue.columns.bins import (
     readings,
     rows_by_value,
 )
-from holdtrue.columns.counting import Target, table_of
+from holdtrue.columns.counting import Target, count_pairs, table_of
 from holdtrue.columns.distinct import distinct
-from holdtrue.columns.values import ORDERED, arrow_of, filtered, numpy_of
+from holdtrue.columns.values import ORDERED, arrow_of, filtered
 from holdtrue.errors import InputError, shown
+from holdtrue.sums.group_profile import GroupTable, meet
 from holdtrue.sums.packing import pack, refuses_damaged, unpack
 from holdtrue.sums.profile import moment_sums
 from holdtrue.validation import is_number
@@ -179,6 +180,10 @@ class Met(NamedTuple):
         kept = self.fold != fold
         return Met(self.value[kept], self.group[kept], self.table[kept], self.fold[kept])
 
+    def read(self, place: np.ndarray) -> GroupTable:
+        """Sums by cell and group in a reading, given the cell of each value."""
+        return meet(place[self.value], self.group, self.table)
+
 
 class Counted(NamedTuple):
     """A column counted by value and fold."""
@@ -241,21 +246,18 @@ def count_by_fold(name: str, kind: str, column: Any, rows: Rows) -> Counted:
         cell = np.multiply(codes, n_folds, dtype=np.int32 if fits else np.int64)
         cell += folds.fold
     tables = table_of(cell, n_values * n_folds, target).reshape(n_values, n_folds, -1)
-    met = None if group is None else _met(codes, group, rows)
+    met = None if group is None else _met(codes, n_values, group, rows)
     return Counted(name, kind, values, cell, tables, _total(tables), met)
 
 
-def _met(codes: np.ndarray, group: np.ndarray, rows: Rows) -> Met:
+def _met(codes: np.ndarray, n_values: int, group: np.ndarray, rows: Rows) -> Met:
     n_groups = int(group.max()) + 1
-    keys, pair = distinct("groups", arrow_of(codes.astype(np.int64) * n_groups + group))
-    table = table_of(pair, len(keys), rows.target)
-    present = is_present(table)
-    key = numpy_of(keys)[present]
+    pairs, table = count_pairs(codes, group, (n_values, n_groups), rows.target)
+    value, group_of_pair = pairs.T
     fold_of_group = np.zeros(n_groups, dtype=np.int32)
     if rows.folds is not None:
         fold_of_group[group] = rows.folds.fold
-    group_of_pair = key % n_groups
-    return Met(key // n_groups, group_of_pair, table[present], fold_of_group[group_of_pair])
+    return Met(value, group_of_pair, table, fold_of_group[group_of_pair])
 
 
 # --- choosing a reading and a strength ----------------------------------------------------------
@@ -304,18 +306,20 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
         cells = Cells.from_reading(counted.name, values, way)
         return cells, cells.of_values(counted.values)
 
-    tables = [way.table for way in ways]
-    # Without groups a loss needs no places, which take a pass over the values.
-    places = [cells_of(way)[1] if met is not None else way.ends for way in ways]
-    best, score, strength = _best(places, tables, met, settings.loss)
-    strength = strength if len(tables[best]) > 1 else math.inf
+    by_group: list[GroupTable | None] = [None] * len(ways)
+    if met is not None:
+        by_group = [met.read(cells_of(way)[1]) for way in ways]
+    best, score, strength = _best([way.table for way in ways], by_group, settings.loss)
+    strength = strength if len(ways[best].table) > 1 else math.inf
     cells, place = cells_of(ways[best])
-    chosen = Chosen(ways[best].n_bins, cells, place, tables[best], score, strength)
+    chosen = Chosen(ways[best].n_bins, cells, place, ways[best].table, score, strength)
     if not settings.average or chosen.strength == math.inf:
         return chosen
-    averaged = [way for way in ways if bool(way.n_bins) == (cells is not None)]
+    at = [i for i, way in enumerate(ways) if bool(way.n_bins) == (cells is not None)]
+    averaged = [ways[i] for i in at]
     readings_of = [(way.n_bins, cells_of(way)[1], way.table) for way in averaged]
-    chosen = chosen._replace(averaged=_averaged(readings_of, met, settings.loss))
+    weighed = _averaged(readings_of, [by_group[i] for i in at], settings.loss)
+    chosen = chosen._replace(averaged=weighed)
     if cells is None:
         return chosen
     steps = np.linspace(0, averaged[0].ends[-1], _MOST_STEPS).astype(np.intp)
@@ -328,17 +332,18 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
 
 
 def _averaged(
-    readings: list[tuple[int, np.ndarray, np.ndarray]], met: Met | None, loss: str
+    readings: list[tuple[int, np.ndarray, np.ndarray]], by_group: list[GroupTable | None], loss: str
 ) -> tuple[Way, ...]:
     """Readings, given as bins, places and tables, with every strength, weighed by their promise.
 
     A weight is in proportion to the likelihood of the rows (or groups, one by one) left out,
     ``exp(-n loss)``, for squared error ``loss^(-n/2)``.
     """
-    losses = np.stack([_by_strength(place, table, met, loss) for _, place, table in readings])
-    n_units = float(rows_by_value(readings[0][2]).sum())
-    if met is not None:
-        n_units = len(np.unique(met.group))
+    tables = [table for _, _, table in readings]
+    losses = np.stack([_by_strength(*each, loss) for each in zip(tables, by_group, strict=True)])
+    n_units = float(rows_by_value(tables[0]).sum())
+    if by_group[0] is not None:
+        n_units = len(np.unique(by_group[0].group))
     if loss == "squared_error":
         losses = np.log(np.maximum(losses, 1e-300)) / 2
     weights = np.exp(-n_units * (losses - losses.min()))
@@ -351,29 +356,27 @@ def _averaged(
     )
 
 
-def _by_strength(place: np.ndarray, table: np.ndarray, met: Met | None, loss: str) -> np.ndarray:
-    """Left-out loss of a reading for every strength."""
-    if met is None and loss == "squared_error":
-        return mean_scores(*moment_sums(table)[:2])
-    if met is None:
+def _by_strength(table: np.ndarray, by_group: GroupTable | None, loss: str) -> np.ndarray:
+    """Left-out loss of a reading for every strength; with groups, of these."""
+    if by_group is None:
+        if loss == "squared_error":
+            return mean_scores(*moment_sums(table)[:2])
         return strength_scores(loss, table)
-    by_cell = meet(place[met.value], met.group, met.table)
     if loss == "squared_error":
-        return np.array([estimate_mean_groups(by_cell, strengths=[a]).score for a in STRENGTHS])
-    return group_scores(loss, [by_cell])[0]
+        return np.array([estimate_mean_groups(by_group, strengths=[a]).score for a in STRENGTHS])
+    return group_scores(loss, [by_group])[0]
 
 
 def _best(
-    places: list[np.ndarray], tables: list[np.ndarray], met: Met | None, loss: str
+    tables: list[np.ndarray], by_group: list[GroupTable | None], loss: str
 ) -> tuple[int, float, float]:
     """Place of the best reading, its loss on rows, or groups, left out, and its strength."""
     is_numeric = loss == "squared_error"
-    if met is None and not is_numeric:
+    if by_group[0] is None and not is_numeric:
         return best_reading(loss, [(table, None) for table in tables])
-    if met is None and tables[0][:, 0].sum() < 2:  # nothing is left when a row is left out
+    if by_group[0] is None and tables[0][:, 0].sum() < 2:  # nothing is left without a row
         return 0, 0.0, math.inf
-    readings = zip(places, tables, strict=True)
-    scores = [_by_strength(place, table, met, loss) for place, table in readings]
+    scores = [_by_strength(*each, loss) for each in zip(tables, by_group, strict=True)]
     chosen = [least(row, 0.0) if is_numeric else least(row) for row in scores]
     losses = [float(row[k]) for row, k in zip(scores, chosen, strict=True)]
     best = clearly_least(losses)
@@ -383,8 +386,8 @@ def _best(
 def no_column_loss(counted: Counted, loss: str) -> float:
     """Left-out loss without a column: that of an infinite strength, in any reading."""
     table, met = counted.without(-1)
-    one_cell = np.zeros(len(table), dtype=np.intp)
-    return float(_by_strength(one_cell, table[is_present(table)], met, loss)[-1])
+    by_group = None if met is None else met.read(np.zeros(len(table), dtype=np.intp))
+    return float(_by_strength(table[is_present(table)], by_group, loss)[-1])
 
 
 # --- numbers out --------------------------------------------------------------------------------

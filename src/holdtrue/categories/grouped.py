@@ -15,7 +15,7 @@ L_g, L̄        sum of the losses of a group's rows; sum over groups divided by 
 Where to find it
 ----------------
 =======================================  ==========================================================
-sums by value and group                  `meet`
+sums by value and group                  `holdtrue.sums.group_profile.meet`
 shrunk shares                            `group_scores`, `estimate_groups`
 rules (4) and (5)                        `estimate_rule_groups`
 a numeric target                         `estimate_mean_groups`
@@ -57,30 +57,12 @@ from holdtrue.categories.shrunk import (
 )
 from holdtrue.categories.shrunk_mean import estimate_mean
 from holdtrue.columns.bins import N_MOMENTS, grouped_moments
-from holdtrue.columns.counting import distinct_keys
-from holdtrue.sums.group_profile import GroupGrid, GroupTable, sums_by_value
+from holdtrue.sums.group_profile import GroupGrid, GroupTable
 from holdtrue.sums.profile import moment_sums
 
 _BLOCK = 1 << 18
 _NEAR = 1 / 64  # relative distance of priors that are taken together
 _LEFT_OUT = 1e-16  # of a mean loss, by ending a series
-
-
-def meet(value: np.ndarray, group: np.ndarray, sums: np.ndarray) -> GroupTable:
-    """Class counts or moments by value and group from rows in any order, equal pairs added.
-
-    Parameters
-    ----------
-    value, group : ndarray of int, shape (n_rows,)
-    sums : ndarray of int, shape (n_rows, n_classes), or of float, shape (n_rows, 5)
-    """
-    n_groups = int(group.max()) + 1
-    keys = value.astype(np.int64) * n_groups + group
-    if not np.all(keys[1:] > keys[:-1]):
-        keys, place = distinct_keys(keys, (int(value.max()) + 1) * n_groups)
-        sums = sums_by_value(place, len(keys), sums)
-        value, group = keys // n_groups, keys % n_groups
-    return GroupTable.from_codes(value, group, sums)
 
 
 # --- classes ------------------------------------------------------------------------------------

@@ -9,12 +9,11 @@ adding up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from holdtrue.categories.encoding import (
     Counted,
@@ -33,7 +32,7 @@ from holdtrue.columns.bins import is_present
 from holdtrue.columns.counting import Groups, Target
 from holdtrue.columns.distinct import distinct
 from holdtrue.columns.parts import LARGE
-from holdtrue.columns.values import ORDERED, arrow_of
+from holdtrue.columns.values import ORDERED, arrow_of, chunks_of, taken_rows
 from holdtrue.evidence import SAME
 from holdtrue.tables import Table
 
@@ -191,15 +190,8 @@ def _cells(table: Table, name: str, at: np.ndarray) -> Any:
             return column
         if isinstance(column, np.ndarray):
             return column[at]
-        chunks: Iterable[Any] = getattr(column, "chunks", [column])
-    else:
-        chunks = (batch.column(0) for batch in table.batches([name]))
-    pieces, start = [], 0
-    for chunk in chunks:
-        inside = at[np.searchsorted(at, start) : np.searchsorted(at, start + len(chunk))]
-        pieces.append(chunk.take(arrow_of(inside - start)))
-        start += len(chunk)
-    return pa.chunked_array(pieces)
+        return taken_rows(chunks_of(column), at)
+    return taken_rows((batch.column(0) for batch in table.batches([name])), at)
 
 
 def _explained(encoded: Sequence[np.ndarray], target: Target) -> tuple[np.ndarray, np.ndarray]:

@@ -136,7 +136,7 @@ class Ranking:
                     str(rank),
                     evidence.names[j],
                     *(f"{value:.4g}" for value in numbers),
-                    *(f"{share:.0%}" for share in shares),
+                    *(f"{share:z.0%}" for share in shares),
                     f"{evidence.n_values[j]:,.0f}",
                     short_verdict(evidence, int(j)),
                 ]

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
 from holdtrue.cli.answer import (
     Answer,
@@ -62,7 +62,9 @@ def answer(
         raise InputError(f"--sources must be a folder of models. Got {sources!r}.")
     if cache is not None and Path(cache).exists() and not Path(cache).is_dir():
         raise InputError(f"--cache must be a folder. Got {cache!r}.")
-    X, y = data.numbers(data.names), data.labels(target)
+    # With names: a model that was fitted on named columns reads these, whatever their order.
+    X = pa.table(dict(zip(data.names, data.numbers(data.names).T, strict=True)))
+    y = data.labels(target)
     pool_options: dict[str, Any] = {
         "allow_pickle": allow_pickle,
         "on_error": "skip" if skip_broken else "raise",
@@ -87,7 +89,7 @@ def answer(
     }
     path = without_classes(model.path_, target) if data.ask.no_values else model.path_
     return answered(
-        transfer_summary(path, target, columns=data.names),
+        transfer_summary(path, target),
         data,
         asked,
         notes,
@@ -110,7 +112,7 @@ def _number(option: str, text: str) -> float:
         raise InputError(f"{option} must be a number or loo. Got {text!r}.") from error
 
 
-def _model(data: Data, model: Any, X: np.ndarray) -> SavedModel:
+def _model(data: Data, model: Any, X: pa.Table) -> SavedModel:
     """GreedyTL with the files of the sources that it uses."""
     slimmed, files = on_used_sources(model)
     promise = promise_on(data, model, *data.labelled_rows(X))
@@ -131,7 +133,7 @@ def _lines(data: Data, model: Any, sources: str, **options: Any) -> str:
         *opened_lines(data, all_columns=True),
         f"names = [name for name in table.names if name not in "
         f"{[*data.incomplete, *data.dropped]!r}]",
-        "X = np.column_stack([table.column(name) for name in names])",
+        "X = pa.table({name: table.column(name) for name in names})",
         labels_line("y", data.target),
         *([labels_line("groups", groups)] if groups else []),
         f"pool = {pool}",

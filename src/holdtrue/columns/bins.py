@@ -2,11 +2,13 @@
 
 A row of a table is a value: its rows by class, or the moments of a numeric target. A category is
 read by its values, a column of numbers or dates in 2, 4, 8, ... bins, a column of integers in both
-ways. Bins end at values of the data and hold about the same number of rows.
+ways. Bins end at values of the data and hold about the same number of rows, `LEAST_ROWS` or more:
+the best of many narrow bins promises what it does not keep.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +28,9 @@ from holdtrue.columns.values import (
 N_MOMENTS = 5
 # Values without an order whose effects are shown.
 MOST_VALUES = 8
+# Rows of a bin on average, where there are more than two; and of values that are bins themselves.
+LEAST_ROWS = 8
+_ROWS_OF_VALUE = 4
 _BLOCK = 1 << 16  # values whose rows stay in the cache
 
 
@@ -306,7 +311,9 @@ class Reading(NamedTuple):
         return groups
 
 
-def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[Reading]:
+def readings(
+    kind: str, values: Any, table: np.ndarray, max_bins: int, least_rows: int = LEAST_ROWS
+) -> list[Reading]:
     """Ways to read a column: its values, or 2, 4, 8, ... up to ``max_bins`` bins.
 
     Parameters
@@ -315,7 +322,8 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[R
         One of `holdtrue.columns.values.KINDS`.
     values : pyarrow.Array or ndarray of object, length n_values
     table : ndarray of shape (n_values, width)
-    max_bins : int
+    max_bins, least_rows : int
+        As in `BinCounter`.
     """
     has_order = kind in ORDERED and values.null_count < len(values)
     by_value = Reading(0, np.zeros(0, dtype=np.intp), table)
@@ -323,7 +331,8 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[R
         return [by_value]
     in_order = table[value_order(values)]
     missing = missing_rows(values, table)
-    counter = BinCounter(float(rows_by_value(in_order).sum()), max_bins)
+    n_rows = float(rows_by_value(in_order).sum())
+    counter = BinCounter(n_rows, max_bins, least_rows=least_rows)
     counter.add(in_order)
     binned = [
         Reading(len(ends), ends, np.concatenate([bins, missing])) for ends, bins in counter.bins()
@@ -331,10 +340,10 @@ def readings(kind: str, values: Any, table: np.ndarray, max_bins: int) -> list[R
     return binned if kind == "number" else [by_value, *binned]
 
 
-def bin_numbers(n_values: int, max_bins: int) -> list[int]:
-    """Numbers of bins to try: 2, 4, 8, ... up to ``max_bins``, or until every value has one."""
+def bin_numbers(n_rows: float, max_bins: int, least_rows: int) -> list[int]:
+    """Numbers of bins to try: 2, 4, 8, ... up to ``max_bins``, with enough rows in each."""
     sizes = [2]
-    while sizes[-1] < min(max_bins, n_values):
+    while sizes[-1] < max_bins and min(2 * sizes[-1], max_bins) * least_rows <= n_rows:
         sizes.append(min(2 * sizes[-1], max_bins))
     return sizes
 
@@ -356,14 +365,25 @@ class BinCounter:
     max_bins : int
     n_before : float
         Rows with smaller values, which other counters have.
+    least_rows : int
+        Rows that more than two bins have on average.
     """
 
-    def __init__(self, n_rows: float, max_bins: int, n_before: float = 0.0):
+    def __init__(
+        self,
+        n_rows: float,
+        max_bins: int,
+        n_before: float = 0.0,
+        *,
+        least_rows: int = LEAST_ROWS,
+    ):
         self.max_bins = max_bins
         self.n_rows = n_rows
         self.n_values = 0
-        ranks = [bin_ranks(n_rows, size) for size in bin_numbers(int(n_rows), max_bins)]
-        self.ranks = np.unique(np.concatenate(ranks))
+        self._sizes = bin_numbers(n_rows, max_bins, least_rows)
+        # Rows for which every value, if there are few, has a bin.
+        self._rows_of_value = min(least_rows, _ROWS_OF_VALUE)
+        self.ranks = np.unique(np.concatenate([bin_ranks(n_rows, size) for size in self._sizes]))
         self._n_done = n_before
         # Values between two wanted ranks are summed at once: table, last value, rows up to it.
         self._sums: list[np.ndarray] = []
@@ -389,7 +409,8 @@ class BinCounter:
         return ends
 
     def __add__(self, later: BinCounter) -> BinCounter:
-        both = BinCounter(self.n_rows, self.max_bins, later._n_done)
+        both = copy.copy(self)
+        both._n_done = later._n_done
         both.n_values = self.n_values + later.n_values
         both._sums = self._sums + later._sums
         both._last = self._last + [last + self.n_values for last in later._last]
@@ -403,11 +424,13 @@ class BinCounter:
         sums, last = np.concatenate(self._sums), np.concatenate(self._last)
         reached = np.concatenate(self._reached)
         result = []
-        for size in bin_numbers(self.n_values, self.max_bins):
+        for size in self._sizes:
             if self.n_values <= size:
-                result.append((last, sums))
-                continue
+                break
             places = np.searchsorted(reached, bin_ranks(self.n_rows, size))
             places = np.unique(np.append(places, len(last) - 1))
             result.append((last[places], sum_between(sums, places)))
+        is_few = self.n_values * self._rows_of_value <= self.n_rows
+        if not result or (self.n_values <= self.max_bins and is_few):
+            result.append((last, sums))
         return result

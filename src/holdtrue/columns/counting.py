@@ -22,16 +22,15 @@ from holdtrue.columns.bins import (
 from holdtrue.columns.distinct import (
     dense_ends,
     distinct,
-    is_long_text,
     mostly_differ,
     sorted_distinct,
     text_groups,
-    text_pieces,
     with_one_dictionary,
 )
 from holdtrue.columns.values import (
     array_column,
     arrow_of,
+    chunks_of,
     code_counts,
     filtered,
     is_missing,
@@ -46,7 +45,6 @@ from holdtrue.validation import check_groups, check_weights
 
 if TYPE_CHECKING:
     from holdtrue.columns.key_loops import Groups as TextGroups
-    from holdtrue.columns.key_loops import KeyCounts
 
 # Rows from which, and classes up to which, columns are counted without a code per row.
 LONG = 1 << 17
@@ -129,7 +127,7 @@ class Target(NamedTuple):
         place = np.zeros(len(values), dtype=np.min_scalar_type(len(values)))
         place[in_use] = np.arange(len(in_use))
         # Mostly the labels are in order already, and all in use.
-        moved = place[codes] if (np.diff(in_use, prepend=-1) != 1).any() else codes
+        moved = codes if np.array_equal(in_use, np.arange(len(values))) else place[codes]
         classes = tuple(labels[i] for i in in_use)
         return cls(moved.astype(place.dtype, copy=False), classes, weight)
 
@@ -297,13 +295,7 @@ def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[
             Part(table, missing[:0] if i else missing, values)
             for i, (values, table) in enumerate(parts)
         )
-    is_long = is_long_text(column)
-    keyed = text_counts(column, target) if is_long else None
-    if keyed is not None:
-        return iter([Part(keyed.counts, keyed.missing, arrow_of(keyed.first), column)])
-    counts_rows = target.classes is not None and target.weight is None
-    by_class = (target.codes, len(target.classes or ())) if counts_rows else ()
-    groups = text_groups(column, *by_class) if is_long else None
+    groups = text_groups(column)
     if groups is not None:
         return iter([_text_part(column, groups, target)])
     return iter([whole_part(kind, *count_by_code(name, column, target))])
@@ -311,10 +303,8 @@ def column_parts(kind: str, name: str, column: Any, target: Target) -> Iterator[
 
 def _text_part(column: Any, groups: TextGroups, target: Target) -> Part:
     """The part of a column of text whose rows are grouped by value."""
-    rows, table = groups.first, groups.counts
-    if target.classes is None or target.weight is not None:
-        table = table_of(groups.codes, len(rows), target.at(groups.rows))
-        rows, table = present_values(rows, table)
+    table = table_of(groups.codes, len(groups.first), target.at(groups.rows))
+    rows, table = present_values(groups.first, table)
     missing = numpy_of(column.is_null())[rows] if column.null_count else None
     return whole_part("category", arrow_of(rows, missing), table)._replace(column=column)
 
@@ -339,42 +329,56 @@ def count_groups(
     """
     _check_length(column, target)
     values, codes = distinct(name, column)
-    n_groups = len(groups.labels)
-    sizes = len(values), n_groups, len(target.classes or ())
-    fits_word = sum(size.bit_length() for size in sizes) <= 63
-    if target.classes is not None and target.weight is None and len(codes) >= LONG and fits_word:
-        from holdtrue.columns.pair_loops import number_values, pair_counts
+    sizes = len(values), len(groups.labels)
+    pairs, table = count_pairs(codes, groups.codes, sizes, target)
+    return *present_pairs(values, pairs), table
 
-        pairs, table = pair_counts(codes, groups.codes, target.codes, sizes)
-        used = np.zeros(len(values), dtype=bool)
-        if number_values(pairs[0], used) < len(values):
-            values = filtered(values, used)
-        return values, pairs.T, table
-    keys = codes.astype(np.int64) * n_groups
-    keys += groups.codes
-    keys, places = distinct_keys(keys, len(values) * n_groups)
+
+def count_pairs(
+    codes: np.ndarray, group: np.ndarray, sizes: tuple[int, int], target: Target
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of value and group that have rows, in the order of the values, and their table.
+
+    Parameters
+    ----------
+    codes, group : ndarray of int, shape (n_rows,)
+    sizes : (n_values, n_groups)
+    target : Target
+
+    Returns
+    -------
+    pairs : ndarray of int, shape (n_pairs, 2)
+    table : ndarray of shape (n_pairs, n_classes) or (n_pairs, 5)
+    """
+    if target.classes is not None and target.weight is None and len(codes) >= LONG:
+        cells = *sizes, len(target.classes)
+        if sum(size.bit_length() for size in cells) <= 63:
+            from holdtrue.columns.pair_loops import pair_counts
+
+            pairs, table = pair_counts(codes, group, target.codes, cells)
+            return pairs.T, table
+    keys, places = distinct_keys(codes.astype(np.int64) * sizes[1] + group, sizes[0] * sizes[1])
     table = table_of(places, len(keys), target)
-    present = is_present(table)
-    if not present.all():  # rows of weight 0
-        keys, table = keys[present], table[present]
-    return *present_pairs(values, keys, n_groups), table
+    keys, table = present_values(keys, table)  # some may have rows of weight 0 only
+    return np.stack(np.divmod(keys, sizes[1])).T, table
 
 
-def present_pairs(values: Any, keys: np.ndarray, n_groups: int) -> tuple[Any, np.ndarray]:
-    """Values that occur in some key, and the keys as pairs of value and group.
+def present_pairs(values: Any, pairs: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Values that occur in some pair of value and group, and the pairs, now with their indices.
 
     Parameters
     ----------
     values : pyarrow.Array or ndarray of object
-    keys : ndarray of int64, shape (n_pairs,)
-        ``value n_groups + group``
-    n_groups : int
+    pairs : ndarray of int, shape (n_pairs, 2)
+        In the order of the values; overwritten.
     """
-    value = keys // n_groups
-    used = np.zeros(len(values), dtype=bool)
-    used[value] = True
-    pairs = np.stack([(np.cumsum(used) - 1)[value], keys - value * n_groups], axis=1)
-    return (values if used.all() else filtered(values, used)), pairs
+    value = pairs[:, 0]
+    if np.count_nonzero(value[1:] != value[:-1]) + 1 < len(values):
+        used = np.zeros(len(values), dtype=bool)
+        used[value] = True
+        values = filtered(values, used)
+        value[:] = (np.cumsum(used, dtype=value.dtype) - 1)[value]
+    return values, pairs
 
 
 def distinct_keys(keys: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
@@ -451,12 +455,12 @@ def number_counts(
     kind, ends = column.type, None
     if not is_counted_by_number(kind):
         return None
-    column = pa.chunked_array([stored_numbers(chunk) for chunk in _chunks(column)])
+    column = pa.chunked_array([stored_numbers(chunk) for chunk in chunks_of(column)])
     if not pa.types.is_floating(kind):
         ends = dense_ends(column)
         if ends is not None and not _loops_count_codes(len(column)):
             return None
-    from holdtrue.columns.key_loops import count_keys_in_one_pass
+    from holdtrue.columns.key_loops import codes_in_one_pass
     from holdtrue.columns.loops import sorted_counts
 
     pieces = [number_buffers(chunk) for chunk in column.chunks]
@@ -465,16 +469,19 @@ def number_counts(
     if ends is not None and (ends[1] - ends[0] + 1) * n_classes <= len(column):
         values, counts, missing = dense_counts(pieces, *ends, target)
         return missing, iter([(typed_numbers(values, kind), counts)])
-    keyed = None
-    if not mostly_differ(column, 0.9):
-        keys = ((numbers.view(np.uint64)[:, None], valid) for numbers, valid in pieces)
-        keyed = count_keys_in_one_pass(keys, 1, target.codes, n_classes)
-    if keyed is None:
+    if mostly_differ(column, 0.9):
         missing, parts = sorted_counts(pieces, dtype, target.codes, n_classes, max_rows)
         return missing, ((typed_numbers(values, kind), counts) for values, counts in parts)
-    values = keyed.keys[:, 0].view(dtype)
+    keys = (numbers.view(np.uint64)[:, None] for numbers, _ in pieces)
+    coded = codes_in_one_pass(keys, 1, len(column))
+    stops = np.cumsum([len(numbers) for numbers, _ in pieces])
+    masks = (valid for _, valid in pieces)
+    codes = zip(np.split(coded.codes, stops[:-1]), masks, strict=True)
+    # Keys of missing rows alone are left out.
+    used, counts, missing = dense_counts(codes, 0, len(coded.keys) - 1, target)
+    values = coded.keys[used, 0].view(dtype)
     order = np.argsort(values)
-    return keyed.missing, iter([(typed_numbers(values[order], kind), keyed.counts[order])])
+    return missing, iter([(typed_numbers(values[order], kind), counts[order])])
 
 
 def dense_counts(
@@ -495,10 +502,6 @@ def dense_counts(
     used = np.flatnonzero(is_present(counts))
     counts = counts if len(used) == len(counts) else counts[used]
     return low + used, counts, missing[None][: int(missing.any())]
-
-
-def _chunks(column: Any) -> list[Any]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def is_counted_by_number(kind: Any) -> bool:
@@ -554,24 +557,11 @@ def within(
     return numbers, inside & valid if len(valid) else inside
 
 
-def text_counts(column: Any, target: Target) -> KeyCounts | None:
-    """Class counts of a long column of short texts with many repeats; None for other columns."""
-    if not (_loops_count(column, target) and is_long_text(column)) or mostly_differ(column, 0.5):
-        return None
-    texts = text_pieces(column)
-    if texts is None:
-        return None
-    from holdtrue.columns.key_loops import count_keys_in_one_pass, text_blocks
-
-    n_classes = len(target.classes or ())
-    return count_keys_in_one_pass(text_blocks(*texts), texts[1], target.codes, n_classes)
-
-
 def _dictionary_counts(name: str, column: Any, target: Target) -> tuple[Any, np.ndarray]:
     """Class counts of a long column with one dictionary, whose codes are counted as they are."""
     from holdtrue.columns.loops import count_codes
 
-    chunks = [chunk for chunk in _chunks(column) if len(chunk)]
+    chunks = [chunk for chunk in chunks_of(column) if len(chunk)]
     dictionary = chunks[0].dictionary
     pieces = [number_buffers(chunk.indices) for chunk in chunks]
     n_classes = len(target.classes or ())

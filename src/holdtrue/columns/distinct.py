@@ -11,20 +11,23 @@ import pyarrow.compute as pc
 from holdtrue.columns.values import (
     array_column,
     arrow_of,
+    chunks_of,
     missing_objects,
     numpy_of,
     python_values,
     refused,
+    taken_rows,
     valid_mask,
 )
 
 if TYPE_CHECKING:
-    from holdtrue.columns.key_loops import Groups
+    from holdtrue.columns.key_loops import Coded, Groups
 
 # Longest text, in bytes, that is counted by a key of whole words: a UUID has 36.
 MAX_TEXT = 39
 # Rows that show whether a text column has many values.
 _SAMPLE = 1 << 15
+_MANY = 0.4  # share of it that differs from which texts are grouped in parts: a table is too large
 _BLOCK = 1 << 15  # offsets that stay in the cache
 
 
@@ -98,11 +101,8 @@ def is_text(kind: Any) -> bool:
 def _distinct_hashed(column: Any) -> Distinct:
     coded = _text_codes(column)
     if coded is not None:
-        codes, first = coded
-        values = column.take(arrow_of(first))
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        return Distinct(_stored(values), codes)
+        values = taken_rows(chunks_of(column), coded.first)
+        return Distinct(_stored(values.combine_chunks()), coded.codes)
     encoded = column.dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         if not encoded.num_chunks:
@@ -113,27 +113,20 @@ def _distinct_hashed(column: Any) -> Distinct:
     return Distinct(_stored(encoded.dictionary), numpy_of(encoded.indices))
 
 
-def text_groups(column: Any, label: np.ndarray | None = None, n_classes: int = 0) -> Groups | None:
-    """Rows of a long column of short, mostly different texts by value; None for other columns.
-
-    Parameters
-    ----------
-    column : pyarrow.Array, pyarrow.ChunkedArray or ndarray of object
-    label, n_classes
-        Classes of the rows, as in `key_loops.grouped`.
-    """
-    if not (is_long_text(column) and mostly_differ(column, 0.5)):
+def text_groups(column: Any) -> Groups | None:
+    """Rows of a long column of short texts, many of them different, by value; None for others."""
+    if not (is_long_text(column) and mostly_differ(column, _MANY)):
         return None
     texts = text_pieces(column)
     if texts is None:
         return None
     from holdtrue.columns.key_loops import grouped, text_blocks
 
-    return grouped(lambda: text_blocks(*texts), len(column), texts[1], label, n_classes)
+    return grouped(lambda: text_blocks(*texts), texts[1], len(column))
 
 
-def _text_codes(column: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Codes of a long column of short texts, and the first row of each; None for other columns."""
+def _text_codes(column: Any) -> Coded | None:
+    """Codes of a long column of short texts; None for other columns."""
     texts = text_pieces(column) if is_long_text(column) else None
     if texts is None:
         return None
@@ -164,8 +157,7 @@ def text_pieces(
     column: Any,
 ) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
     """Arguments of `key_loops.text_blocks` for a column of text; None if a text is too long."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    pieces = [text_buffers(chunk) for chunk in chunks if len(chunk)]
+    pieces = [text_buffers(chunk) for chunk in chunks_of(column) if len(chunk)]
     longest = max(_longest(offsets) for offsets, _, _ in pieces)
     return (pieces, longest // 8 + 1) if longest <= MAX_TEXT else None
 
@@ -207,7 +199,7 @@ def _stored(values: pa.Array) -> pa.Array:
 
 def _distinct_dictionary(name: Any, column: Any) -> Distinct:
     """Distinct values of a dictionary column, whose dictionary may repeat values or hold null."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    chunks = chunks_of(column)
     if not chunks:
         return Distinct(pa.array([], column.type.value_type), np.zeros(0, dtype=np.intp))
     dictionary = chunks[0].dictionary
@@ -239,7 +231,7 @@ def _distinct_integers(column: Any) -> Distinct:
         return _with_missing(column, *sorted_distinct(numpy_of(present)))
     codes = np.empty(len(present), dtype=np.int32)
     start = 0
-    for chunk in present.chunks if isinstance(present, pa.ChunkedArray) else [present]:
+    for chunk in chunks_of(present):
         part = codes[start : start + len(chunk)]
         np.subtract(numpy_of(chunk), low, out=part, casting="unsafe")
         start += len(part)

@@ -98,39 +98,6 @@ def pack_rows(
 
 
 @compiled
-def place_rows(
-    codes: np.ndarray, group: np.ndarray, label: np.ndarray, label_bits: int, rows: np.ndarray
-) -> Any:
-    """Whether no value has two rows; group and class of each row are then at its value.
-
-    Parameters
-    ----------
-    codes, group, label, label_bits
-        As in `pack_rows`.
-    rows : ndarray of int64, shape (n_values,)
-        -1 everywhere; overwritten.
-    """
-    for i in range(len(codes)):
-        v = np.uint64(codes[i])
-        if rows[v] >= 0:
-            return False
-        rows[v] = (np.int64(group[i]) << label_bits) | np.int64(label[i])
-    return True
-
-
-@compiled
-def take_rows(rows: np.ndarray, label_bits: int, pairs: np.ndarray, counts: np.ndarray) -> None:
-    """Write the pairs of `place_rows` as `count_sorted` does."""
-    n_pairs, in_label = 0, (1 << label_bits) - 1
-    for v in range(len(rows)):
-        if rows[v] >= 0:
-            pairs[0, n_pairs], pairs[1, n_pairs] = v, rows[v] >> label_bits
-            for k in range(counts.shape[1]):
-                counts[n_pairs, k] = (rows[v] & in_label) == k
-            n_pairs += 1
-
-
-@compiled
 def count_sorted(
     keys: np.ndarray, group_bits: int, label_bits: int, pairs: np.ndarray, counts: np.ndarray
 ) -> Any:
@@ -154,25 +121,6 @@ def count_sorted(
         pairs[0, at], pairs[1, at] = pair >> group_bits, pair & in_group
         counts[at, np.uint64(keys[i] & in_label)] += 1
     return n_pairs
-
-
-@compiled
-def number_values(value: np.ndarray, used: np.ndarray) -> Any:
-    """Number of different values; they are numbered from 0, and marked as used.
-
-    Parameters
-    ----------
-    value : ndarray of int32, shape (n_pairs,)
-        In order.
-    used : ndarray of bool, shape (n_values,)
-    """
-    n_values, latest = 0, -1
-    for i in range(len(value)):
-        n_values += value[i] != latest
-        latest = value[i]
-        used[np.uint64(latest)] = True
-        value[i] = n_values - 1
-    return n_values
 
 
 @compiled
@@ -270,12 +218,6 @@ def pair_counts(
         return pairs_of_cells(cells)
     group_bits, label_bits = (n_groups - 1).bit_length(), (n_classes - 1).bit_length()
     pairs, counts = room(2, len(codes), np.int32), room(len(codes), n_classes, np.int32)
-    if n_values >= len(codes):
-        rows = room(n_values, 1, np.int64)[:, 0]
-        rows.fill(-1)
-        if place_rows(codes, group, label, label_bits, rows):
-            take_rows(rows, label_bits, pairs, counts)
-            return pairs, counts
     is_short = (n_values - 1).bit_length() + group_bits + label_bits <= 31
     keys = room(len(codes), 1, np.int32 if is_short else np.int64)[:, 0]
     pack_rows(codes, group, label, group_bits, label_bits, keys)

@@ -1,7 +1,4 @@
-"""Columns of arrays and frames as Arrow columns, and how their values are read.
-
-pyarrow is imported when a column is read, so that `import holdtrue` does not wait for it.
-"""
+"""Columns of arrays and frames as Arrow columns, and how their values are read."""
 
 from __future__ import annotations
 
@@ -217,11 +214,26 @@ def refused(name: Any, given: str) -> TypeError:
     )
 
 
+def chunks_of(column: Any) -> list[Any]:
+    """The arrays of a column."""
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
 def one_array(column: Any) -> Any:
     """A chunked array as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def taken_rows(chunks: Iterable[Any], rows: np.ndarray) -> Any:
+    """Some rows of a column, in their order, chunk by chunk: `take` might join the whole column."""
+    pieces, start = [], 0
+    for chunk in chunks:
+        inside = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + len(chunk))]
+        pieces.append(chunk.take(arrow_of(inside - start)))
+        start += len(chunk)
+    return pa.chunked_array(pieces)
 
 
 def python_values(values: Any) -> list[Any]:

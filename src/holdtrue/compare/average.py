@@ -16,28 +16,21 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.compare.comparison import Comparison
+from holdtrue.compare.comparison import SQUARED_ERROR, SQUARED_SHARES, Comparison
 from holdtrue.compare.contest import rows_in_parts
 from holdtrue.compare.field import NULL, Rows, features_used, named_models, null_model
-from holdtrue.compare.left_out import (
-    Judge,
-    calibrated,
-    fit_without,
-    judged_units,
-    left_out_outputs,
-    raw_output,
-)
-from holdtrue.compare.parts import parts_of
+from holdtrue.compare.left_out import Judge, fit_without, left_out_outputs, raw_output
 from holdtrue.domains.base import ONE_SIDED_ERRORS, SINGLE_ROWS, missing_classes
-from holdtrue.domains.bounds import mean_interval, new_domain_interval
+from holdtrue.domains.bounds import mean_interval
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.path import fits_whole
 from holdtrue.progress import progress
+from holdtrue.row_copies import parts_of
 from holdtrue.validation import (
     check_groups,
     check_level,
@@ -85,7 +78,7 @@ ATTRIBUTES = """
     new_domain_interval_ : (float, float)
         Holds the error at *one* new domain at the given level; without groups, the mean error.
     mean_interval_ : (float, float)
-        Student's interval of the mean error over domains; the same without groups.
+        Student's interval of the mean error over domains; without groups, that of new rows.
     n_domains_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -152,7 +145,7 @@ class _DomainAverage(BaseEstimator):
         if self._is_classes:
             class_codes(used)  # refused before parts are drawn by class
         rows, part_of_row = self._parts(every)
-        rows = replace(rows, unit=judged_units(rows))
+        rows = replace(rows, unit=rows.domains)
         # What the models' outputs are compared with: y, or one column of 0 and 1 per class.
         classes = None
         if self._is_classes:
@@ -255,18 +248,17 @@ class _DomainAverage(BaseEstimator):
                 [fit.seconds for fit in alone.values()]
                 + [sum(fit.seconds for fit in fits.values())]
             ),
-            scoring="squared error of shares" if self._is_classes else "mean squared error",
+            scoring=SQUARED_SHARES if self._is_classes else SQUARED_ERROR,
             level=float(self.level),
             unit_weights=judge.unit_weights if labels is None else None,
         )
         average = errors[_AVERAGE]
         self.new_domain_score_ = judge.mean(average)
-        self.mean_interval_ = mean_interval(average, self.level, judge.unit_weights)
-        self.new_domain_interval_ = self.mean_interval_
+        self.new_domain_interval_ = self.comparison_.interval(_AVERAGE)
+        self.mean_interval_ = self.new_domain_interval_
         if labels is not None:
-            empty = judge.mean(errors[NULL])
-            self.new_domain_interval_ = new_domain_interval(average, self.level, empty)
-            for note in self._notes(empty, judge, n_parts):
+            self.mean_interval_ = mean_interval(average, self.level)
+            for note in self._notes(judge.mean(errors[NULL]), judge, n_parts):
                 caution(f"{type(self).__name__}: {note}")
 
     def _notes(self, empty: float, judge: Judge, n_parts: int) -> list[str]:
@@ -289,9 +281,10 @@ class _DomainAverage(BaseEstimator):
                 "chosen with the help of the domain that is judged. A nested score needs 3."
             )
         if self.new_domain_score_ > empty:
+            without = "the shares of all rows" if self._is_classes else "the mean"
             notes.append(
-                f"the error expected at a new domain, {self.new_domain_score_:.3g}, exceeds that "
-                f"of predicting the mean, {empty:.3g}. Nothing in X holds there."
+                f"the error expected at a new domain, {self.new_domain_score_:.3g}, is not below "
+                f"that of predicting {without}, {empty:.3g}. Nothing in X holds there."
             )
         return notes
 
@@ -302,8 +295,10 @@ class _DomainAverage(BaseEstimator):
         total: Any = 0.0
         for name, model in self.models_.items():
             if self.weights_[name] > 0:
-                output = raw_output(model, X, getattr(self, "classes_", None))
-                total = total + self.weights_[name] * calibrated(output, self._calibrations[name])
+                output = raw_output(name, model, X, getattr(self, "classes_", None))
+                if (calibration := self._calibrations[name]) is not None:
+                    output = calibration.predict_proba(output)
+                total = total + self.weights_[name] * output
         return np.asarray(total)
 
     def _rows(self, X: Any, y: Any = None, *, reset: bool) -> Any:

@@ -8,11 +8,16 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from holdtrue.charts import Chart, Dot, Dots, number, svg
 from holdtrue.charts.axes import draw, new_axes
-from holdtrue.domains.bounds import mean_and_spread, new_domain_interval, share_interval
+from holdtrue.domains.bounds import (
+    mean_and_spread,
+    new_domain_interval,
+    row_interval,
+    share_interval,
+    student_interval,
+)
 from holdtrue.errors import InputError, counted, did_you_mean, speaks
 from holdtrue.evidence import ContestEvidence
 from holdtrue.path import SelectionPath, data_frame, skill_of
@@ -20,6 +25,9 @@ from holdtrue.path import SelectionPath, data_frame, skill_of
 __all__ = ["SHARE_WRONG", "SQUARED_ERROR", "Comparison", "ComparisonDisplay", "contest_chart"]
 
 SHARE_WRONG, SQUARED_ERROR = "share wrong", "mean squared error"
+SQUARED_SHARES = "squared error of shares"
+# The largest error that there is
+_LARGEST = {SHARE_WRONG: 1.0, SQUARED_SHARES: 2.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,19 +143,20 @@ class Comparison:
         if name not in self.names:
             raise InputError(f"no model {name!r}." + did_you_mean(name, self.names))
         errors = self.errors[self.names.index(name)]
+        are_squares = self.scoring in (SQUARED_ERROR, SQUARED_SHARES)
         if self.is_grouped:
             # A share may be 0, a score negative: only squared errors have a logarithm.
-            empty = self.no_model if self.scoring == SQUARED_ERROR else None
+            empty = self.no_model if are_squares else None
             low, high = new_domain_interval(errors, self.level, empty)
+        elif self.scoring == SHARE_WRONG:
+            mean, _, n = mean_and_spread(errors, self.unit_weights)
+            low, high = share_interval(float(mean), n, self.level)
         else:
-            mean, spread, n = mean_and_spread(errors, self.unit_weights)
-            if self.scoring == SHARE_WRONG:
-                return share_interval(float(mean), n, self.level)
-            half = float(stats.norm.ppf((1 + self.level) / 2)) * spread / math.sqrt(n)
-            low, high = float(mean - half), float(mean + half)
-        if self.scoring == SHARE_WRONG:
-            return max(low, 0.0), min(high, 1.0)
-        return (max(low, 0.0), high) if self.scoring == SQUARED_ERROR else (low, high)
+            interval = row_interval if are_squares else student_interval
+            low, high = interval(errors, self.level, self.unit_weights)
+        if self.scoring in _LARGEST:
+            low, high = max(low, 0.0), min(high, _LARGEST[self.scoring])
+        return low, high
 
     @speaks
     def to_frame(self, backend: str = "pandas") -> Any:

@@ -15,9 +15,9 @@ from typing import Any
 
 import joblib
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import indexable
 
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR, Comparison
@@ -27,9 +27,9 @@ from holdtrue.compare.field import (
     features_used,
     named_models,
     null_model,
+    outputs_of,
     timed_fit,
 )
-from holdtrue.compare.parts import Splits, dealt_splits, parts_of, sorted_copies
 from holdtrue.domains.base import SINGLE_ROWS
 from holdtrue.errors import (
     InputError,
@@ -44,6 +44,7 @@ from holdtrue.errors import (
 )
 from holdtrue.evidence import natural_order
 from holdtrue.progress import progress
+from holdtrue.row_copies import Splits, dealt_splits, row_copies
 from holdtrue.targets import target_kind
 from holdtrue.validation import (
     check_groups,
@@ -104,7 +105,7 @@ def compare_models(
         Of the intervals.
     checkpoint : path, optional
         File to which every finished fit is written. After an interruption the same call goes on
-        where it stopped. Data, models and parts must be the same, or the file is refused.
+        where it stopped. Data, models, scoring and parts must be the same, or the file is refused.
     random_state : int, RandomState or None, default=None
         Draws the parts, where they are fewer than the domains or rows; None: the same parts in
         every call.
@@ -154,36 +155,34 @@ def compare_models(
     rows, parts = rows_in_parts(
         every, cv, is_classes=classes is not None, random_state=random_state
     )
-    X, y, weight, n_rows = rows.X, rows.y, rows.weight, len(rows.y)
+    X, y, weight = rows.X, rows.y, rows.weight
     if classes is not None and y.dtype.kind == "f" and (y % 1).any():
         y = y.astype(str)  # scikit-learn's classifiers refuse 0.5 and 1.5
     loss = Loss.of(scoring, classes)
     by_row = labels is None and scoring is None
-    unit_of_row, units = _units(labels, parts, n_rows, by_row=by_row)
+    # A scorer judges many rows at once: without domains, those of a part.
+    unit = rows.domains if by_row or labels is not None else None
     field_and_null = {**field, NULL: null_model(is_classes=classes is not None)}
-    question = (X, y, parts, loss.name, *(() if weight is None else (weight,)))
+    question = (X, y, labels, weight, parts, loss.name, _fingerprint(loss.scorer))
     log = _Checkpoint(checkpoint, question, field_and_null)
-    rows = replace(rows, y=y, unit=unit_of_row)
+    rows = replace(rows, y=y, unit=unit)
     jobs = [(name, k) for k in range(len(parts)) for name in field_and_null if (name, k) not in log]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_judged)(name, field_and_null[name], rows, parts[k], loss) for name, k in jobs
+        delayed(_judged)(name, field_and_null[name], rows, k, parts[k], loss) for name, k in jobs
     )
     results = progress("models on left-out parts", results, len(jobs))
     for (name, k), result in zip(jobs, results, strict=True):
         log.add(name, k, result)
-    tested = np.unique(np.concatenate([unit_of_row[test] for _, test in parts]))
-    errors = {
-        name: _unit_errors([log[name, k] for k in range(len(parts))], len(units))[tested]
-        for name in field_and_null
-    }
-    of_model = {name: [log[name, k] for k in range(len(parts))] for name in field}
+    judged = {name: [log[name, k] for k in range(len(parts))] for name in field_and_null}
+    tested = np.unique(np.concatenate([result.units for result in judged[NULL]]))
+    errors = {name: _unit_errors(results) for name, results in judged.items()}
     return Comparison(
         names=tuple(field),
         errors=np.array([errors[name] for name in field]),
         null=errors[NULL],
-        units=tuple(str(units[i]) for i in tested) if labels is not None else (),
-        n_features=np.array([np.mean([r.n_features for r in of_model[name]]) for name in field]),
-        seconds=np.array([np.mean([r.seconds for r in of_model[name]]) for name in field]),
+        units=() if labels is None else tuple(str(name) for name in np.unique(labels)[tested]),
+        n_features=np.array([np.mean([r.n_features for r in judged[name]]) for name in field]),
+        seconds=np.array([np.mean([r.seconds for r in judged[name]]) for name in field]),
         scoring=loss.name,
         level=float(level),
         unit_weights=weight[tested] if weight is not None and by_row else None,
@@ -201,7 +200,7 @@ def rows_in_parts(
     rows, by_splitter = every.of_positive_weight(), hasattr(cv, "split") or np.iterable(cv)
     if every.groups is not None or by_splitter:
         return rows, _held_out_parts(every, cv, n_parts, is_classes, random_state)
-    copies = sorted_copies(rows.X, rows.y, rows.weight)
+    copies = row_copies(rows.X, rows.y, rows.weight)
     dealt = Rows(None, rows.y[copies], None)
     splits = _held_out_parts(dealt, cv, n_parts, is_classes, random_state)
     at, splits, weight = dealt_splits(copies, splits, rows.weight)
@@ -293,17 +292,6 @@ def _seed(random_state: Any) -> Any:
     return check_random_state(random_state).randint(2**31)
 
 
-def _units(
-    groups: np.ndarray | None, parts: Sequence[Any], n_rows: int, *, by_row: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Unit of each row, and the units: domains, rows, or parts of the rows."""
-    if groups is not None:
-        units, codes = np.unique(groups, return_inverse=True)
-        return codes, units
-    codes = np.arange(n_rows) if by_row else parts_of(parts, n_rows)
-    return codes, np.arange(codes.max() + 1)
-
-
 @dataclass(frozen=True)
 class Loss:
     """Loss of a prediction: of each row, or by a scorer of scikit-learn."""
@@ -363,13 +351,15 @@ class _Judged:
 
 
 def _judged(
-    name: str, model: Any, rows: Rows, part: tuple[np.ndarray, np.ndarray], loss: Loss
+    name: str, model: Any, rows: Rows, k: int, part: tuple[np.ndarray, np.ndarray], loss: Loss
 ) -> _Judged:
+    """The model judged on part k, which is one unit where rows have none."""
     train, test = rows.take(part[0]), rows.take(part[1])
     fitted, seconds = timed_fit(name, model, train, is_classes=loss.is_classes)
-    units, codes = np.unique(test.unit, return_inverse=True)
+    unit = np.full(len(test.y), k) if test.unit is None else test.unit
+    units, codes = np.unique(unit, return_inverse=True)
     if loss.scorer is None:
-        row_losses = loss.rows(test.y, fitted.predict(test.X))
+        row_losses = loss.rows(test.y, outputs_of(name, fitted.predict, test.X)[:, 0])
         weight = np.ones(len(codes)) if test.weight is None else test.weight
         errors = np.bincount(codes, weight * row_losses) / np.bincount(codes, weight)
     else:
@@ -393,14 +383,12 @@ def _judged(
     return _Judged(units, errors, float(features_used(fitted, rows.n_columns)), seconds)
 
 
-def _unit_errors(results: Sequence[_Judged], n_units: int) -> np.ndarray:
-    """Mean error of each unit over the parts that test it, (n_units,); nan where none does."""
-    total, times = np.zeros(n_units), np.zeros(n_units)
-    for result in results:
-        total[result.units] += result.errors
-        times[result.units] += 1
-    with np.errstate(invalid="ignore"):
-        return total / times
+def _unit_errors(results: Sequence[_Judged]) -> np.ndarray:
+    """Mean error of each unit over the parts that judge it, in the order of the units."""
+    units = np.concatenate([result.units for result in results])
+    _, codes = np.unique(units, return_inverse=True)
+    errors = np.concatenate([result.errors for result in results])
+    return np.bincount(codes, errors) / np.bincount(codes)
 
 
 class _Checkpoint(dict[tuple[str, int], _Judged]):
@@ -416,6 +404,8 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
             return
         if not self._path.parent.is_dir():
             raise MissingFileError(f"no folder {str(self._path.parent)!r} for the checkpoint.")
+        if self._path.is_dir():
+            raise InputError(f"checkpoint must be a file. Got the folder {str(self._path)!r}.")
         head: dict[str, Any] = {"format": "holdtrue.checkpoint", "question": _fingerprint(question)}
         head["models"] = {name: _fingerprint(model) for name, model in models.items()}
         lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
@@ -423,8 +413,8 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
             self._path.write_text(json.dumps(head) + "\n", "utf-8")
         elif _record(lines[0]) != head:
             raise InputError(
-                f"{self._path} belongs to another comparison: data, models or parts differ. "
-                "Name another checkpoint, or remove it."
+                f"{self._path} belongs to another comparison: data, models, scoring or parts "
+                "differ. Name another checkpoint, or remove it."
             )
         for record in map(_record, lines[1:]):
             if isinstance(record, dict):
@@ -444,6 +434,8 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
 
 def _fingerprint(thing: Any) -> str:
     """Hash of an object, or of its parameters as text where it cannot be pickled."""
+    code = getattr(thing, "__code__", None)  # of a function, which need not have a name
+    thing = thing if code is None else (code.co_code, code.co_consts, code.co_names)
     try:
         return str(joblib.hash(thing))
     except (pickle.PicklingError, AttributeError, TypeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from holdtrue.compare.tuned import (
     GroupTuned,
@@ -25,7 +25,7 @@ from holdtrue.compare.tuned import (
 )
 from holdtrue.domains.base import DomainEstimator
 from holdtrue.errors import InputError, InputTypeError, did_you_mean, first_line, named, speaks
-from holdtrue.validation import check_weights
+from holdtrue.validation import check_weights, eager_frame
 
 __all__ = [
     "NULL",
@@ -35,6 +35,7 @@ __all__ = [
     "fit_with_groups",
     "named_models",
     "null_model",
+    "outputs_of",
     "timed_fit",
 ]
 
@@ -96,7 +97,7 @@ class Rows:
     y: np.ndarray
     groups: np.ndarray | None
     weight: Any = None  # ndarray of shape (n_rows,), or none
-    # ndarray of int, shape (n_rows,), or none: domain, row or part whose error the row is part of
+    # ndarray of int, shape (n_rows,), or none: domain or row whose error the row is part of
     unit: Any = None
 
     def take(self, at: np.ndarray) -> Rows:
@@ -110,6 +111,13 @@ class Rows:
         """Number of columns of X; 1 where X has a single dimension, such as texts."""
         shape = np.shape(self.X)
         return shape[1] if len(shape) > 1 else 1
+
+    @property
+    def domains(self) -> np.ndarray:
+        """Domain of each row, from 0; without groups each row."""
+        if self.groups is None:
+            return np.arange(len(self.y))
+        return np.unique(self.groups, return_inverse=True)[1]
 
     @property
     def used(self) -> np.ndarray:
@@ -218,6 +226,30 @@ def fit_with_groups(
             ) from error
 
 
+def outputs_of(
+    name: str, method: Callable[[Any], Any], X: Any, *, single: bool = True
+) -> np.ndarray:
+    """What a method of a fitted model says of the rows of X, shape (n_rows, n_outputs).
+
+    ``single``: whether it must be one output.
+    """
+    try:
+        output = np.asarray(method(X))
+    except (ValueError, TypeError) as error:
+        reason = first_line(error).rstrip(".")
+        raise InputError(
+            f"model {name!r} cannot predict rows that it has not seen: {reason}. Leave the model "
+            "out, or mend the rows."
+        ) from error
+    n_rows = _num_samples(X)
+    if output.shape[:1] != (n_rows,) or (single and output.size != n_rows):
+        raise InputError(
+            f"model {name!r} must predict {n_rows} rows, shape ({n_rows},). Got shape "
+            f"{output.shape}. Leave it out, or mend its {getattr(method, '__name__', 'method')}."
+        )
+    return output.reshape(n_rows, -1)
+
+
 def timed_fit(
     name: str, model: Any, rows: Rows, *, is_classes: bool, scored: bool = False
 ) -> tuple[Any, float]:
@@ -234,16 +266,10 @@ def timed_fit(
 
 def _text_in(X: Any) -> str:
     """Sentence that names the columns of a frame that are not numbers; empty if there are none."""
-    try:
-        table = nw.from_native(X, eager_only=True, pass_through=True)
-    except nw.exceptions.DuplicateError:  # the model's own words name them
-        return ""
-    if not isinstance(table, nw.DataFrame):
-        return ""
+    frame = eager_frame(X)  # of names that repeat the model's own words tell
+    schema = {} if frame is None else frame.schema
     text = [
-        name
-        for name, dtype in table.schema.items()
-        if not (dtype.is_numeric() or dtype == nw.Boolean)
+        name for name, dtype in schema.items() if not (dtype.is_numeric() or dtype == nw.Boolean)
     ]
     advice = "Encode them, for example with TableEncoder, or leave them out."
     return f" Not numbers: {named(text)}. {advice}" if text else ""

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
-from holdtrue.compare.field import Rows, timed_fit
+from holdtrue.compare.field import Rows, outputs_of, timed_fit
+from holdtrue.errors import InputError
 
 # Penalties of calibrations: of two classes, and of more, which have a slope for every pair.
 _LOOSE, _TIGHT = 100.0, 10.0
@@ -37,12 +38,16 @@ def fit_without(
     )
     tests = {k: rows.take(np.flatnonzero(part_of_row == k)).X for k in left_out}
     has_shares = hasattr(model, "predict_proba")
-    outputs = {k: raw_output(fitted, X, classes, has_shares) for k, X in tests.items()}
+    outputs = {k: raw_output(name, fitted, X, classes, has_shares) for k, X in tests.items()}
+    if not all(np.isfinite(output).all() for output in outputs.values()):
+        raise InputError(
+            f"model {name!r} predicts a number that is not finite on a left-out part. Leave it out."
+        )
     return Fit(None if left_out else fitted, seconds, outputs)
 
 
 def raw_output(
-    model: Any, X: Any, classes: np.ndarray | None, as_shares: bool | None = None
+    name: str, model: Any, X: Any, classes: np.ndarray | None, as_shares: bool | None = None
 ) -> np.ndarray:
     """Predictions of shape (n_rows, 1); shares (n_rows, n_classes); or decisions.
 
@@ -50,10 +55,10 @@ def raw_output(
     shares or for decisions; by default for what the model has.
     """
     if classes is None:
-        return np.asarray(model.predict(X), dtype=np.float64).reshape(-1, 1)
+        return outputs_of(name, model.predict, X).astype(np.float64)
     has_shares = hasattr(model, "predict_proba")
-    output = np.asarray(model.predict_proba(X) if has_shares else model.decision_function(X))
-    output = output.astype(np.float64).reshape(len(output), -1)
+    method = model.predict_proba if has_shares else model.decision_function
+    output = outputs_of(name, method, X, single=False).astype(np.float64)
     as_shares = has_shares if as_shares is None else as_shares
     return _placed(output, model.classes_, classes, as_shares)
 
@@ -171,15 +176,3 @@ class Judge:
         n_outputs = self.targets.shape[1]
         are_shares = outputs.shape[1] == n_outputs and np.allclose(outputs.sum(axis=1), 1)
         return n_outputs > 1 and not are_shares
-
-
-def calibrated(output: np.ndarray, calibration: Any) -> np.ndarray:
-    """Output as it is, or decisions as shares by `Judge.calibration`."""
-    return output if calibration is None else calibration.predict_proba(output)
-
-
-def judged_units(rows: Rows) -> np.ndarray:
-    """Domain of each row, from 0; without groups each row."""
-    if rows.groups is None:
-        return np.arange(len(rows.y))
-    return np.unique(rows.groups, return_inverse=True)[1]

@@ -7,10 +7,12 @@ fits for single penalties.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.linear_model import ElasticNetCV, LogisticRegression, Ridge, RidgeCV, enet_path
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
@@ -19,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdtrue.compare.parts import Splits, dealt_splits, sorted_copies, splits_by
+from holdtrue.row_copies import Splits, dealt_splits, row_copies, splits_by
 
 _TUNING_PARTS = 5
 
@@ -47,13 +49,13 @@ class GroupTuned(BaseEstimator):
         if groups is not None and len(np.unique(groups)) > 1:
             n_parts = min(_TUNING_PARTS, len(np.unique(groups)))
             splits = _group_splits(np.asarray(groups), n_parts, sample_weight)
-            if of_classes:  # one class alone cannot be fitted
-                splits = [s for s in splits if (y[s[0]] != y[s[0][0]]).any()]
+            splits = _of_two_classes(splits, y) if of_classes else splits
         if not splits:
             weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
             at, splits, weight = _row_splits(X, y, weight, of_classes=of_classes)
             if weight is not None:
                 X, y, sample_weight = _safe_indexing(X, at), y[at], weight
+            splits = _of_two_classes(splits, y) if of_classes else splits
         self.estimator_ = clone(self.estimator).set_params(**{self.cv_parameter: splits})
         self.estimator_.fit(X, y, **taken_by(self.estimator_, sample_weight=sample_weight))
         self.estimator_.set_params(**{self.cv_parameter: None})  # splits name rows of the fit
@@ -75,11 +77,16 @@ class GroupTuned(BaseEstimator):
         return self.estimator.__sklearn_tags__()
 
 
+def _of_two_classes(splits: Splits, y: np.ndarray) -> Splits:
+    """Splits whose rows to fit on have at least two classes; one alone cannot be fitted."""
+    return [(train, test) for train, test in splits if (y[train] != y[train[0]]).any()]
+
+
 def _row_splits(
     X: Any, y: np.ndarray, weight: np.ndarray | None, *, of_classes: bool
 ) -> tuple[np.ndarray, Splits, np.ndarray | None]:
     """Rows, splits of them and their weights, from `dealt_splits`."""
-    copies = sorted_copies(X, y, weight)
+    copies = row_copies(X, y, weight)
     n_parts = min(_TUNING_PARTS, len(copies))
     splitter: Any = KFold(n_parts, shuffle=True, random_state=0)
     if of_classes:  # in as many parts as the largest class has rows
@@ -218,7 +225,23 @@ def _log_share(model: Any, X: Any, y: np.ndarray, weight: np.ndarray) -> float:
 
 
 class PathElasticNet(ElasticNetCV):
-    """`ElasticNetCV` that does not check the same Gram matrix again for every penalty."""
+    """`ElasticNetCV` of y in units of its deviation; one penalty is of |w|, the other of w².
+
+    In another unit the same penalties shrink otherwise. The Gram matrix is checked once, not again
+    for every penalty.
+    """
+
+    coef_: np.ndarray
+    intercept_: float
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PathElasticNet:
+        """Choose the penalties, and fit; attributes but ``coef_`` and ``intercept_`` are scaled."""
+        y = np.asarray(y, dtype=np.float64)
+        centred = y - np.average(y, weights=sample_weight)
+        unit = math.sqrt(np.average(centred**2, weights=sample_weight)) or 1.0
+        super().fit(X, y / unit, sample_weight)
+        self.coef_, self.intercept_ = self.coef_ * unit, self.intercept_ * unit
+        return self
 
     @staticmethod
     def path(*args: Any, **kwargs: Any) -> Any:
@@ -227,13 +250,20 @@ class PathElasticNet(ElasticNetCV):
 
 
 def taken_by(model: Any, **arguments: Any) -> dict[str, Any]:
-    """Arguments, but for None, that ``fit`` takes: the model's, or that of a pipeline's steps."""
+    """Arguments, but for None, that ``fit`` takes: the model's, or that of a pipeline's steps.
+
+    With scikit-learn's metadata routing a pipeline hands them to the steps that ask: here they do.
+    """
     if isinstance(model, Pipeline):
-        return {
-            f"{name}__{key}": value
-            for name, step in model.steps
-            for key, value in taken_by(step, **arguments).items()
-        }
+        given: dict[str, Any] = {}
+        for name, step in model.steps:
+            of_step = taken_by(step, **arguments)
+            if not get_config()["enable_metadata_routing"]:
+                of_step = {f"{name}__{key}": value for key, value in of_step.items()}
+            elif hasattr(step, "set_fit_request"):
+                step.set_fit_request(**dict.fromkeys(of_step, True))
+            given |= of_step
+        return given
     if isinstance(model, BaseSearchCV):  # its splitter takes the groups, what it tunes the rest
         groups = arguments.pop("groups", None)
         given = taken_by(model.estimator, **arguments)

@@ -22,7 +22,7 @@ from holdtrue.records import Record
 from holdtrue.sources import SourcePool
 from holdtrue.tables import Table, open_table
 from holdtrue.tables.column_summary import FeatureColumn, as_numbers
-from holdtrue.tables.files import TemporaryFolder
+from holdtrue.tables.files import TemporaryFolder, found_files
 
 _ROWS = 1 << 15
 _RARE = 0.02  # share of rows beyond the range that is not worth a note
@@ -171,6 +171,7 @@ class SavedModel(Record):
                     raise InputError("the model is damaged: a source is not a file.")
                 (folder.path / name).write_bytes(content)
             self.estimator._pool = SourcePool.from_folder(folder.path)
+            self.estimator.feature_names_in_ = np.array(self.names, dtype=object)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Opened sources stay here: their files are in the model.
@@ -218,12 +219,20 @@ class SavedModel(Record):
         if with_target:
             kinds[self.target] = self.target_kind
         types = {name: kind for name, kind in kinds.items() if kind in _READ_AS}
+        if isinstance(data, (str, Path)):
+            data = found_files(Path(data))  # once: a pipe is not read again
         try:
             table = open_table(data, types=types, **options)
         except InputError:
             # Which columns are missing says more than the first that could not be read.
-            self._check_columns(open_table(data, **options), kinds)
-            raise
+            table = open_table(data, **options)
+            unread = _unread_dates(table, kinds)
+            self._check_columns(table, [name for name in kinds if name not in unread])
+            if not unread:
+                raise
+            types = {name: kind for name, kind in types.items() if name not in unread}
+            types |= dict.fromkeys(unread.values(), "date")
+            table = open_table(data, types=types, **options)
         self._check_columns(table, kinds)
         return table
 
@@ -282,10 +291,13 @@ class SavedModel(Record):
         predicted = np.full(len(X), np.nan if self.classes is None else None)
         if not whole.any():
             return predicted, shares
+        rows: Any = X[whole]
+        if self.sources:  # which may know the columns that they read by name
+            rows = pa.table(dict(zip(self.names, rows.T, strict=True)))
         with self._guarded():
             if self.has_probabilities:
-                shares[whole] = self.estimator.predict_proba(X[whole])
-            answers = self.estimator.predict(X[whole])
+                shares[whole] = self.estimator.predict_proba(rows)
+            answers = self.estimator.predict(rows)
             if self.classes is None:
                 predicted[whole] = answers
                 return predicted, shares
@@ -368,6 +380,15 @@ def load_model(path: str | Path) -> SavedModel:
             f"{path.name} holds a {type(model).__name__}, not a model that --save has written."
         )
     return model
+
+
+def _unread_dates(table: Table, names: Iterable[str]) -> dict[str, str]:
+    """Parts of dates, as ``day.month``, that the table lacks, with columns that look like none.
+
+    A date that is missing in every row, or a text in one, does not look like a date.
+    """
+    columns = {name: name.rpartition(".")[0] for name in names if not table.has(name)}
+    return {name: column for name, column in columns.items() if table.has(column)}
 
 
 def plain_rows(batch: Any) -> pa.Table:

@@ -12,6 +12,7 @@ from scipy import stats
 from holdtrue.charts import number
 from holdtrue.compare import Comparison
 from holdtrue.compare.comparison import SHARE_WRONG
+from holdtrue.domains.bounds import mean_and_spread, row_interval
 from holdtrue.records import Record
 
 # Groups above the interval that chance explains less often than this break the promise.
@@ -60,16 +61,16 @@ class Promise(Record):
     @classmethod
     def from_contest(cls, contest: Comparison, name: str, groups: str | None) -> Promise:
         """What a contest says of one of its models."""
-        errors = contest.errors[contest.names.index(name)]
+        errors, weight = contest.errors[contest.names.index(name)], contest.unit_weights
         return cls(
             contest.scoring,
-            float(errors.mean()),
+            float(np.average(errors, weights=weight)),
             *contest.interval(name),
-            _standard_error(errors),
-            float(contest.null.mean()),
+            _standard_error(errors, weight),
+            contest.no_model,
             contest.level,
             groups,
-            len(errors),
+            len(errors) if weight is None else round(float(weight.sum())),
         )
 
     @property
@@ -90,7 +91,7 @@ class Promise(Record):
         """
         error = float(losses.mean())
         gap = error - self.error
-        noise = self._share_noise(losses) if self.unit == SHARE_WRONG else self._noise(losses)
+        noise = self._noise_of_rows(losses, error)
         measured = f"the {self.unit} is {number(error)} on {len(losses):,} rows"
         promised = f"promised was {number(self.error)} ({number(self.low)} to {number(self.high)})"
         kept, end = "kept", " The difference is within chance."
@@ -128,23 +129,30 @@ class Promise(Record):
             + (f"; chance explains up to {number(self.error + noise)}." if is_higher else "."),
         )
 
-    def _share_noise(self, losses: np.ndarray) -> float:
-        """The same for a share: 0 wrong of 40 is not 0 for sure, though its losses have no spread.
+    def _noise_of_rows(self, losses: np.ndarray, error: float) -> float:
+        """How far chance takes the mean of new losses from the promised error.
 
-        Newcombe's way: how far the limits of both shares are from them, on the sides that face each
-        other. Limits of the new share are exact (Clopper & Pearson): it may have one row.
+        Newcombe's way: how far the limits of both are from them, on the sides that face each other.
+        Neither interval is symmetric: 0 wrong of 40 is not 0 for sure, and a mean of squares is
+        more often far too small than far too large.
         """
-        n, n_wrong = len(losses), float(losses.sum())
-        error, tail = n_wrong / n, (1 - self.level) / 2
+        low, high = self._limits(losses, error)
         if error > self.error:
-            return math.hypot(
-                error - stats.beta.ppf(tail, n_wrong, n - n_wrong + 1), self.high - self.error
-            )
-        upper = stats.beta.ppf(1 - tail, n_wrong + 1, n - n_wrong) if n_wrong < n else 1.0
-        return math.hypot(upper - error, self.error - self.low)
+            return math.hypot(error - low, self.high - self.error)
+        return math.hypot(high - error, self.error - self.low)
+
+    def _limits(self, losses: np.ndarray, error: float) -> tuple[float, float]:
+        """Interval of the mean of new losses; that of a share is exact (Clopper & Pearson)."""
+        n, tail = len(losses), (1 - self.level) / 2
+        if self.unit != SHARE_WRONG:
+            return row_interval(losses, self.level) if n > 1 else (-math.inf, math.inf)
+        n_wrong = error * n
+        low = stats.beta.ppf(tail, n_wrong, n - n_wrong + 1) if n_wrong > 0 else 0.0
+        high = stats.beta.ppf(1 - tail, n_wrong + 1, n - n_wrong) if n_wrong < n else 1.0
+        return float(low), float(high)
 
     def _noise(self, losses: np.ndarray) -> float:
-        """How far chance takes a mean of new losses from the promised error (Welch's t)."""
+        """How far chance takes the mean of new groups from the promised error (Welch's t)."""
         spread = _standard_error(losses)
         if math.isinf(self.standard_error + spread):
             return math.inf
@@ -154,5 +162,8 @@ class Promise(Record):
         return math.sqrt(variances.sum()) * float(stats.t.ppf((1 + self.level) / 2, n_free))
 
 
-def _standard_error(losses: np.ndarray) -> float:
-    return float(losses.std(ddof=1) / math.sqrt(len(losses))) if len(losses) > 1 else math.inf
+def _standard_error(losses: np.ndarray, weight: np.ndarray | None = None) -> float:
+    if len(losses) < 2:
+        return math.inf
+    _, spread, n = mean_and_spread(losses, weight)
+    return float(spread) / math.sqrt(n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,7 @@ from holdtrue.domains import choose
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.choose import Plan, Selection
 from holdtrue.domains.kernel import Domains, Walk
-from holdtrue.errors import InputError, shown, speaks
+from holdtrue.errors import InputError, counted, shown, speaks
 from holdtrue.evidence import DomainEvidence
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
 from holdtrue.sums import Moments
@@ -67,6 +67,14 @@ class DomainEstimator(ShowsPath, BaseEstimator):
         if not used.all():
             X, y, weight = X[used], y[used], weight[used]
             labels = None if labels is None else labels[used]
+        n = float(weight.sum())
+        if len(y) < 2 or n < 2:
+            scaled = (
+                f" sample_weight sums to {n:g}: weights are repetitions, so do not scale them to 1."
+            )
+            raise InputError(
+                f"needs at least 2 rows. Got {counted(len(y), 'sample')}.{scaled * (len(y) > 1)}"
+            )
         return X, y, labels, weight
 
     @fits_whole
@@ -269,22 +277,6 @@ def working_memory() -> float:
 # --- a walk, and what was chosen from it, as a path with its evidence ----------------------------
 
 
-class NewDomain(NamedTuple):
-    """The error to expect at a domain that was not seen; nan where it is not known."""
-
-    score: float
-    interval: tuple[float, float]  # of one new domain
-    mean_interval: tuple[float, float]  # of the mean over domains
-
-
-class Walked(NamedTuple):
-    """A walk, what was chosen from it, and what to expect of it."""
-
-    walk: Walk
-    selection: Selection
-    expected: NewDomain
-
-
 class WalksDomains(ShowsPath):
     """An estimator whose answer is a walk over domains."""
 
@@ -297,7 +289,7 @@ class WalksDomains(ShowsPath):
         counted: str,
         *,
         nested_only: bool = False,
-    ) -> Walked:
+    ) -> tuple[Walk, Selection]:
         """Walk, choose, and keep the path and what follows from it; an interrupted path too.
 
         ``labels`` is None where every row is its own domain, ``classes`` where y is a number.
@@ -313,15 +305,8 @@ class WalksDomains(ShowsPath):
             self.path_ = _path(longest, names, None, 0, "interrupted", None)
             raise
         walk = walks[selection.variant]
-        expected = new_domain(selection, plan.alpha, nested_only=nested_only)
         evidence = domain_evidence(
-            walk,
-            selection,
-            names,
-            domains=[] if labels is None else [str(label) for label in labels],
-            targets=[] if classes is None else [str(c) for c in classes[len(classes) == 2 :]],
-            notes=notes_on(walk.domains, labels, classes, selection, expected.score),
-            expected=expected,
+            walk, selection, names, labels, classes, 1 - plan.alpha, nested_only=nested_only
         )
         reason = f"{selection.reason}; {counted}"
         self.path_ = _path(walk, names, selection.held_out, selection.size, reason, evidence)
@@ -330,7 +315,7 @@ class WalksDomains(ShowsPath):
         self.steady_ = evidence.steady
         self.rule_ = selection.variant.rule
         self.t_statistics_, self.chance_levels_ = np.array(walk.t), walk.levels()
-        return Walked(walk, selection, expected)
+        return walk, selection
 
 
 def _path(
@@ -355,58 +340,57 @@ def _path(
     )
 
 
-def new_domain(selection: Selection, alpha: float, *, nested_only: bool = False) -> NewDomain:
-    """Error to expect at a new domain, with both intervals at level ``1 - alpha``."""
-    errors, held_out = selection.new_errors, selection.held_out
-    known = selection.is_nested or not nested_only
-    if not known or errors is None or held_out is None or np.isnan(errors).any():
-        unknown = (math.nan, math.nan)
-        return NewDomain(math.nan, unknown, unknown)
-    return NewDomain(
-        float(errors.mean()),
-        new_domain_interval(errors, 1 - alpha, float(held_out[0].mean())),
-        mean_interval(errors, 1 - alpha),
-    )
-
-
 def domain_evidence(
     walk: Walk,
     selection: Selection,
     names: Sequence[str],
-    domains: Sequence[str],
-    targets: Sequence[str],
-    notes: Sequence[str],
-    expected: NewDomain,
+    labels: np.ndarray | None,
+    classes: np.ndarray | None,
+    level: float,
+    *,
+    nested_only: bool,
 ) -> DomainEvidence:
-    """What the selection rests on, for displays, reports and commands."""
+    """What the selection rests on, for displays, reports and commands.
+
+    ``level`` is that of the intervals, the rest as in `WalksDomains._take_walks`.
+    """
     none = np.empty((len(walk.order) + 1, 0))
-    known = selection.new_errors
-    effects = np.empty((len(walk.start), len(names), 0))
-    if domains:
+    held_out = none if selection.held_out is None else selection.held_out
+    errors, score = selection.new_errors, math.nan
+    one = mean = (math.nan, math.nan)
+    if errors is None or np.isnan(errors).any() or (nested_only and not selection.is_nested):
+        errors = np.empty(0)
+    else:
+        score = float(errors.mean())
+        one = new_domain_interval(errors, level, float(held_out[0].mean()))
+        mean = mean_interval(errors, level)
+    n_rows, effects = np.empty(0), np.empty((len(walk.start), len(names), 0))
+    if labels is not None:
         scale = np.where(walk.scale > 0, walk.scale, 1.0)[:, None]
         effects = np.where(walk.usable, walk.start / scale, 0.0).transpose(0, 2, 1)
+        n_rows = walk.domains.n_rows
     return DomainEvidence(
         names=tuple(names),
-        domains=tuple(domains),
-        targets=tuple(targets),
+        domains=() if labels is None else tuple(str(label) for label in labels),
+        targets=() if classes is None else tuple(str(c) for c in classes[len(classes) == 2 :]),
         effects=effects,
-        n_rows=walk.domains.n_rows if domains else np.empty(0),
+        n_rows=n_rows,
         t_scores=walk.first_t,
         step_t=np.array(walk.t),
         chance_levels=walk.levels(),
         steady=steady_mask(walk, selection),
-        held_out=none if selection.held_out is None else selection.held_out,
+        held_out=held_out,
         held_out_within=none if selection.within is None else selection.within,
-        new_errors=np.empty(0) if known is None or math.isnan(expected.score) else known,
-        new_domain_score=expected.score,
-        new_domain_low=expected.interval[0],
-        new_domain_high=expected.interval[1],
-        mean_low=expected.mean_interval[0],
-        mean_high=expected.mean_interval[1],
+        new_errors=errors,
+        new_domain_score=score,
+        new_domain_low=one[0],
+        new_domain_high=one[1],
+        mean_low=mean[0],
+        mean_high=mean[1],
         rule=selection.variant.rule,
         domain_weight=selection.variant.domain_weight,
         center=selection.variant.center,
-        notes=tuple(notes),
+        notes=tuple(notes_on(walk.domains, labels, classes, selection, score)),
     )
 
 

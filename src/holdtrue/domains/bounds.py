@@ -20,7 +20,7 @@ Where to find it
 ===========  ==========================================================
 Theorem 1    `bound_factor`, `domains_needed`
 Corollary 3  `regret_bound`, `regret_domains_needed`
-not in it    `new_domain_interval`, `mean_interval`
+not in it    `new_domain_interval`, `mean_interval`, `row_interval`
 ===========  ==========================================================
 
 Departures
@@ -99,13 +99,35 @@ def mean_and_spread(values: np.ndarray, weight: np.ndarray | None) -> tuple[Any,
     return mean, np.sqrt((values - mean[..., None]) ** 2 @ weight / (n - 1)), n
 
 
-def mean_interval(
+def mean_interval(errors: np.ndarray, level: float) -> tuple[float, float]:
+    """Student's interval of the mean error over domains; errors are not negative."""
+    low, high = student_interval(errors, level)
+    return max(low, 0.0), high
+
+
+def student_interval(
+    scores: np.ndarray, level: float, weight: np.ndarray | None = None
+) -> tuple[float, float]:
+    """``mean ± t_{n-1} se``, Student's interval of a mean; weights are repetitions."""
+    mean, spread, n = mean_and_spread(scores, weight)
+    half = float(stdtrit(n - 1, (1 + level) / 2) * spread / math.sqrt(n))
+    return float(mean) - half, float(mean) + half
+
+
+def row_interval(
     errors: np.ndarray, level: float, weight: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Student's interval of the mean error over domains or rows; errors are not negative."""
-    mean, spread, n = mean_and_spread(errors, weight)
-    half = float(stdtrit(n - 1, (1 + level) / 2) * spread / math.sqrt(n))
-    return max(float(mean) - half, 0.0), float(mean) + half
+    """``mean exp(± t_{n-1} se/mean)``, interval of the mean of the squared errors of rows.
+
+    Student's interval of the logarithm of the mean. Squared errors are skewed: at level 0.95, 20
+    squares of Gaussian errors put Student's interval of the mean itself below the truth in 10 % of
+    samples, 5 rows in 18 %; this one in 6 % and 8 %.
+    """
+    mean = float(mean_and_spread(errors, weight)[0])
+    if mean <= 0:
+        return 0.0, 0.0
+    half = student_interval(errors / mean, level, weight)[1] - 1
+    return mean * math.exp(-half), mean * math.exp(half) if half < 700 else math.inf
 
 
 def share_interval(share: float, n: float, level: float) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches
 
 from holdtrue.domains.choose import held_out_parts
 from holdtrue.domains.kernel import Domains, Position, StoredColumns, effects, strengths
-from holdtrue.errors import InputError, counted
+from holdtrue.errors import InputError
 from holdtrue.row_copies import dealt_rows, row_copies
 from holdtrue.sums import Moments
 from holdtrue.sums.moments import moments_by_code, without_rounding
@@ -333,21 +333,6 @@ def unlabeled_moments(unlabeled: Any, moments: Moments) -> tuple[np.ndarray, np.
     return unlabeled.mean_x[0], variance.astype(np.float64)
 
 
-def check_row_count(weight: np.ndarray) -> None:
-    """Refuse fewer than two rows, by their weight too, where every row is a domain."""
-    n, n_rows = float(weight.sum()), len(weight)
-    if n_rows < 2 or not n > 1:
-        hint = (
-            f"sample_weight sums to {n:g}: weights are repetitions, so do not scale them to 1."
-            if n_rows > 1
-            else "One row has no spread."
-        )
-        raise InputError(
-            f"needs at least 2 rows where every row is its own domain. "
-            f"Got {counted(n_rows, 'sample')}. {hint}"
-        )
-
-
 def check_can_be_held_out(weight: np.ndarray) -> None:
     """Refuse parts, of these weights, where leaving one out leaves too few."""
     left = float(weight.sum() - weight.max())
@@ -367,7 +352,7 @@ def rows_as_domains(X: np.ndarray, Y: np.ndarray, weight: np.ndarray, *, held_ou
     """
     units = np.arange(len(X))
     if held_out:
-        copies = row_copies([*Y.T, *X.T], weight)
+        copies = row_copies(X, Y, weight)
         rows, units, weight = dealt_rows(copies, held_out_parts(len(copies)), weight)
         X, Y = X[rows], Y[rows]
     zeros = np.broadcast_to(0.0, (Y.shape[1], *X.shape))

@@ -15,7 +15,6 @@ from holdtrue.domains.base import (
     DomainEstimator,
     PredictsClasses,
     PredictsNumbers,
-    Walked,
     WalksDomains,
     check_domain_count,
     check_moments,
@@ -25,8 +24,9 @@ from holdtrue.domains.base import (
     working_memory,
 )
 from holdtrue.domains.bounds import guarantees
-from holdtrue.domains.kernel import Domains
+from holdtrue.domains.kernel import Domains, Walk
 from holdtrue.errors import InputError, caution, check_choice
+from holdtrue.evidence import DomainEvidence
 from holdtrue.path import fits_whole
 from holdtrue.sums import Moments
 from holdtrue.targets import target_kind
@@ -262,7 +262,6 @@ class TGreedyBase(WalksDomains, DomainEstimator):
             unlabelled = mean, variance
         classes, Y = coded_targets(y, numeric=numeric)
         if labels is None:
-            covariances.check_row_count(weight)
             held_out = self.rule == "auto" or self.stop.startswith("held_out")
             dense = dense_rows(X, working_memory())
             sums = covariances.rows_as_domains(dense, Y, weight, held_out=held_out)
@@ -334,13 +333,12 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         settled = self._plan(sums, labels is not None, unlabelled, nested)
         n = float(sums.copies.sum())
         counted = f"{n:g} {'rows as domains' if labels is None else 'domains'}"
-        walked = self._take_walks(sums, settled, labels, classes, counted)
+        walk, selection = self._take_walks(sums, settled, labels, classes, counted)
         if classes is not None:
             self.classes_ = classes
         self.n_domains_ = int(n) if n == int(n) else n
-        self._keep(walked, labels)
-        evidence: Any = self.path_.evidence
-        for note in evidence.notes:
+        self._keep(walk, selection, labels)
+        for note in self.path_.evidence_as(DomainEvidence).notes:
             caution(f"{type(self).__name__}: {note}")
         return self
 
@@ -394,10 +392,9 @@ class TGreedyBase(WalksDomains, DomainEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _keep(self, walked: Walked, labels: np.ndarray | None) -> None:
+    def _keep(self, walk: Walk, selection: choose.Selection, labels: np.ndarray | None) -> None:
         """Fitted attributes."""
-        walk, selection, expected = walked
-        path: Any = self.path_
+        evidence = self.path_.evidence_as(DomainEvidence)
         _, self.domain_weight_, self.center_ = selection.variant
         self.t_scores_ = _single(walk.first_t)
         coef = walk.coefficients(selection.size)
@@ -408,11 +405,13 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         if labels is None:
             return
         self.domains_ = labels
-        self.domain_effects_ = _single(path.evidence.effects)
-        self.source_score_ = float(path.train_scores[selection.size])
+        self.domain_effects_ = _single(evidence.effects)
+        self.source_score_ = float(np.asarray(self.path_.train_scores)[selection.size])
         self.guarantees_ = guarantees(walk, coef, self.alpha)
         if selection.new_errors is not None:
-            self.new_domain_score_, self.new_domain_interval_, self.mean_interval_ = expected
+            self.new_domain_score_ = evidence.new_domain_score
+            self.new_domain_interval_ = (evidence.new_domain_low, evidence.new_domain_high)
+            self.mean_interval_ = (evidence.mean_low, evidence.mean_high)
             self.domain_gap_ = self.new_domain_score_ - self.source_score_
 
     def _check_parameters(self) -> None:

@@ -18,6 +18,7 @@ from holdtrue.domains.base import WalksDomains, working_memory
 from holdtrue.domains.covariances import RowColumns, domains_from_rows
 from holdtrue.domains.kernel import StoredColumns
 from holdtrue.errors import InputError, counted, plain, shown, speaks
+from holdtrue.evidence import DomainEvidence
 from holdtrue.path import fits_whole
 from holdtrue.validation import check_magnitude, is_number, numeric_rows
 
@@ -189,10 +190,9 @@ class SimilarityLearner(TransformerMixin, WalksDomains, BaseEstimator):
             pairs = AllPairs(rows, plural, max_bytes)
         else:
             pairs = SampledPairs(rows, plural, int(self.pairs), rng, max_bytes)
-        walked = self._take_walks(
+        walk, selection = self._take_walks(
             pairs, settled, self.domains_, None, f"{n} classes as domains", nested_only=True
         )
-        walk, selection, expected = walked
         self.plain_score_ = np.nan
         if selection.held_out is not None and selection.new_errors is not None:
             plain = plain_errors(pairs)
@@ -200,10 +200,12 @@ class SimilarityLearner(TransformerMixin, WalksDomains, BaseEstimator):
             if not np.isnan(selection.new_errors).any():
                 verdict = _beside_plain(selection.new_errors, plain)
                 self.path_ = replace(self.path_, reason=f"{self.path_.reason}; {verdict}")
-        evidence: Any = self.path_.evidence
+        evidence = self.path_.evidence_as(DomainEvidence)
         self.domain_effects_ = evidence.effects[0]
         self.held_out_scores_ = selection.held_out
-        self.new_domain_score_, self.new_domain_interval_, self.mean_interval_ = expected
+        self.new_domain_score_ = evidence.new_domain_score
+        self.new_domain_interval_ = (evidence.new_domain_low, evidence.new_domain_high)
+        self.mean_interval_ = (evidence.mean_low, evidence.mean_high)
         self.coef_ = walk.coefficients(selection.size)[0]
         self.signs_ = np.where(self.coef_[self.support_] < 0, -1.0, 1.0)
         return self

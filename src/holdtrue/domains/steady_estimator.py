@@ -28,7 +28,7 @@ from holdtrue.domains.base import (
 from holdtrue.domains.bounds import mean_interval, new_domain_interval
 from holdtrue.domains.choose import MAX_SINGLE, N_PARTS, held_out_parts
 from holdtrue.domains.steady import PENALTIES
-from holdtrue.errors import InputError, caution, counted, shown
+from holdtrue.errors import InputError, caution, shown
 from holdtrue.evidence import PenaltyEvidence
 from holdtrue.path import SelectionPath, fits_whole
 from holdtrue.row_copies import dealt_rows, row_copies
@@ -146,8 +146,6 @@ class SteadyRidgeBase(DomainEstimator):
         check_level("level", self.level)
         numeric = self._reads_numbers(y, sample_weight)
         X, y, labels, weight = self._checked_rows(X, y, groups, sample_weight, y_numeric=numeric)
-        if len(y) < 2:
-            raise InputError(f"needs at least 2 rows. Got {counted(len(y), 'sample')}.")
         _check_columns_fit(X, getattr(self, "feature_names_in_", None))
         classes, targets = coded_targets(y, numeric=numeric)
         if numeric:
@@ -417,16 +415,14 @@ def _dealt(
     X: Any, targets: np.ndarray, weight: np.ndarray
 ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
     """Rows, targets, weights and parts: without groups, copies of a row are held out by turns."""
-    values = np.column_stack([targets, dense_rows(X, working_memory())])
-    if (values == values[0]).all():
+    values = dense_rows(X, working_memory())
+    if (values == values[0]).all() and (targets == targets[0]).all():
         raise InputError(
             f"without groups some rows are held out, which needs at least 2 different "
             f"rows. Got {len(values)} equal rows."
         )
-    copies = row_copies(values.T, weight)
-    rows, part, weights = dealt_rows(copies, held_out_parts(len(copies)), weight)
-    return (
-        (X, targets, weights, part)
-        if len(rows) == len(values)
-        else (X[rows], targets[rows], weights, part)
-    )
+    copies = row_copies(values, targets, weight)
+    rows, part, weight = dealt_rows(copies, held_out_parts(len(copies)), weight)
+    if len(rows) > len(values):  # else all rows in their order
+        X, targets = X[rows], targets[rows]
+    return X, targets, weight, part

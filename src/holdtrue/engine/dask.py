@@ -8,6 +8,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+import pyarrow as pa
+
 from holdtrue.columns.values import columns_of, is_plain, refused, type_kind, value_type
 from holdtrue.engine import Join, Split, speaking
 from holdtrue.errors import EngineError, InputError
@@ -99,8 +101,6 @@ def _split_frame(
     types: dict[str, Any], split: Split, n_buckets: int, number: int, part: Any
 ) -> list[Any]:
     """``split`` for a partition, which is a pandas frame."""
-    import pyarrow as pa
-
     if not len(part):
         return [None] * n_buckets
     columns = columns_of(part)
@@ -110,8 +110,6 @@ def _split_frame(
 
 def _in_type(name: str, column: Any, kind: Any) -> Any:
     """A column of a partition in the type that the frame declares; others are refused."""
-    import pyarrow as pa
-
     given = "values of several types"
     if hasattr(column, "type"):
         stored = value_type(column.type)
@@ -129,8 +127,6 @@ def _in_type(name: str, column: Any, kind: Any) -> Any:
 
 def _family(kind: Any) -> tuple[Any, ...]:
     """What types share whose values may be equal."""
-    import pyarrow as pa
-
     is_time = pa.types.is_temporal(kind)
     has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
     is_truth, is_number = pa.types.is_boolean(kind), type_kind(kind) in ("integer", "number")

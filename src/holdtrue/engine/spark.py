@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from holdtrue.columns.values import same_names
 from holdtrue.engine import Join, Split, speaking
 from holdtrue.errors import InputError, SpokenError
@@ -89,8 +91,6 @@ def _cut(split: Split, names: list[str], batches: Iterator[Any]) -> Iterator[Any
 
 def _joined_bucket(join: Join, rows: Any) -> Any:
     """``join`` for the rows of a bucket."""
-    import pyarrow as pa
-
     bucket = rows.column("bucket")[0].as_py()
     pieces = [pickle.loads(piece.as_buffer()) for piece in rows.column("piece")]
     refusals = [piece for piece in pieces if isinstance(piece, _Refusal)]
@@ -102,16 +102,12 @@ def _joined_bucket(join: Join, rows: Any) -> Any:
 
 
 def _row(bucket: int, piece: Any) -> Any:
-    import pyarrow as pa
-
     arrays = [pa.array([bucket], pa.int32()), pa.array([pickle.dumps(piece, 5)], pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, ["bucket", "piece"])
 
 
 def _tables(batches: Iterator[Any]) -> Iterator[Any]:
     """Tables of about `_ROWS` rows from small batches; none without rows."""
-    import pyarrow as pa
-
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)

@@ -478,12 +478,11 @@ def choose(
         return Choice(search, lams[best], fits, size)
     # Each fold's choice of λ and size rests on the others' errors: the least of many estimates
     # would be too low.
-    repeated = [
-        _least(
-            [total - of_lam[f] for total, of_lam in zip(sums, errors, strict=True)], stop_by_error
-        )
-        for f in range(len(folds))
-    ]
+    repeated = []
+    for f, fold in enumerate(folds):
+        left = 1 - fold.train[fold.rows].sum() / task.weight[fold.rows].sum()  # of copies one alone
+        others = [total - left * of_lam[f] for total, of_lam in zip(sums, errors, strict=True)]
+        repeated.append(_least(others, stop_by_error))
     decisions = _decisions(left_out, folds, [(best, size)] * len(folds))
     same = all(choice == (best, size) for choice in repeated)
     nested = decisions if same else _decisions(left_out, folds, repeated)

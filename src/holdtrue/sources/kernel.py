@@ -465,7 +465,10 @@ class Searches:
         return z
 
     def _best(self, places: np.ndarray | None, n_looked_at: int) -> np.ndarray:
-        """Place of the candidate of the largest score, of each search; -1 where none is free."""
+        """Place of the candidate of the largest score, of each search; -1 where none is above 0.
+
+        Candidates that have entered, and constants, have a score of 0.
+        """
         drawn: Any = slice(None) if places is None else places
         score = np.square(
             self.a[:, drawn], out=self.room[: len(self.a)] if places is None else None
@@ -481,7 +484,7 @@ class Searches:
         score[each, first] = -np.inf
         second = score[each, score.argmax(axis=1)]
         taken = first if places is None else places[first]
-        taken[best < 0] = -1
+        taken[best <= 0] = -1
         unclear = np.flatnonzero((second >= least) & (best > 0))
         if not len(unclear):
             return taken

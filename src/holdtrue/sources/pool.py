@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 from sklearn.utils import _safe_indexing, gen_batches
 
@@ -263,7 +264,7 @@ class SourcePool:
     def scores(self, X: Any) -> np.ndarray:
         """Scores of all sources for the rows of X, shape (n_samples, n_sources)."""
         rows = X if sparse.issparse(X) else np.asarray(X)
-        return PoolOn(self, rows, X, getattr(X, "columns", None)).columns(np.arange(len(self)))
+        return PoolOn(self, rows, X, _frame_names(X)).columns(np.arange(len(self)))
 
 
 class PoolOn:
@@ -353,14 +354,13 @@ class PoolOn:
     def _computed(self, source: Source) -> np.ndarray:
         """Scores of a source on all rows, shape (n_rows, n_scores), in batches."""
         n_rows = self.X.shape[0]
-        is_frame = hasattr(self.given, "columns")
+        known = _frame_names(self.given)
         rows = self.X
-        if is_frame and source.columns is not None:
-            known = [str(name) for name in self.given.columns]
+        if known is not None and source.columns is not None:
             if missing := [name for name in source.columns if name not in known]:
                 hint = did_you_mean(missing[0], known) or ""
                 raise Refused(f"was fitted on column {missing[0]!r}, which X does not have.{hint}")
-            rows = _safe_indexing(self.given, list(source.columns), axis=1)
+            rows = _frame_columns(self.given, list(source.columns))
         scores = np.empty((n_rows, len(source.names)))
         for batch in gen_batches(n_rows, _BATCH):
             part = rows if n_rows <= _BATCH else _safe_indexing(rows, batch)
@@ -371,13 +371,25 @@ class PoolOn:
                 raise
             except Exception as error:
                 problem = f"failed: {type(error).__name__}: {sentence(error)}"
-                if is_frame and rows is self.X:
+                if known is not None and rows is self.X:
                     problem += " It was given an array, not the frame."
                 raise Refused(problem) from error
         if not np.isfinite(scores).all():
             bad = int((~np.isfinite(scores)).sum())
             raise Refused(f"returned {bad} scores that are NaN or infinite.")
         return scores
+
+
+def _frame_names(rows: Any) -> list[str] | None:
+    """Names of the columns of a frame or an Arrow table; None for an array."""
+    if isinstance(rows, pa.Table):  # whose ``columns`` are the columns themselves
+        return list(map(str, rows.column_names))
+    return [str(name) for name in rows.columns] if hasattr(rows, "columns") else None
+
+
+def _frame_columns(rows: Any, names: list[str]) -> Any:
+    """Columns of a frame or an Arrow table by name."""
+    return rows.select(names) if isinstance(rows, pa.Table) else _safe_indexing(rows, names, axis=1)
 
 
 # --- what a pool is given -----------------------------------------------------------------------

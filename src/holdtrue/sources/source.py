@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.errors import did_you_mean
-from holdtrue.sources.formats import MAX_WIDTH, OnnxModel, Refused, log_odds
+from holdtrue.sources.formats import MAX_WIDTH, OnnxModel, Refused, log_odds, sentence
 
 
 class Column:
@@ -55,13 +56,9 @@ class Source(NamedTuple):
             return cls(names, model, model.fingerprint)
         if isinstance(model, Column) or not hasattr(model, "predict"):
             return cls(names, model, (name, model))
-        try:
-            check_is_fitted(model)
-        except NotFittedError as error:
-            raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
-        except TypeError:
-            pass  # not of scikit-learn's kind: its own predict will tell
-        columns = getattr(model, "feature_names_in_", None)
+        with _refusing_damage(model):
+            _check_fitted(model)
+            columns = getattr(model, "feature_names_in_", None)
         return cls(names, functools.partial(_model_scores, model), model, columns)
 
     def run(self, rows: Any, names: Sequence[str] | None) -> np.ndarray:
@@ -93,14 +90,36 @@ class Source(NamedTuple):
 def score_names(name: str, model: Any) -> list[str]:
     """Names of a model's columns of scores: one, or one for each of K > 2 classes."""
     classes: Sequence[Any] | None = None
-    if isinstance(model, OnnxModel):
-        classes = range(model.width) if model.width > 1 else None
-    elif not isinstance(model, Column) and hasattr(model, "predict"):
-        classes = getattr(model, "classes_", None) if _method(model) != "predict" else None
-        if classes is not None and len(classes) > MAX_WIDTH:
-            raise Refused(f"has {len(classes):,} classes, more than {MAX_WIDTH:,}.")
-        classes = None if classes is None or len(classes) <= 2 else classes
-    return [name] if classes is None else [f"{name}: {label}" for label in classes]
+    with _refusing_damage(model):
+        if isinstance(model, OnnxModel):
+            classes = range(model.width) if model.width > 1 else None
+        elif not isinstance(model, Column) and hasattr(model, "predict"):
+            classes = getattr(model, "classes_", None) if _method(model) != "predict" else None
+            if classes is not None and len(classes) > MAX_WIDTH:
+                raise Refused(f"has {len(classes):,} classes, more than {MAX_WIDTH:,}.")
+            classes = None if classes is None or len(classes) <= 2 else classes
+        return [name] if classes is None else [f"{name}: {label}" for label in classes]
+
+
+@contextmanager
+def _refusing_damage(model: Any) -> Iterator[None]:
+    """Refuse a model that fails when it is looked at, such as one read from a damaged file."""
+    try:
+        yield
+    except Refused:
+        raise
+    except Exception as error:
+        problem = f"{type(error).__name__}: {sentence(error)}"
+        raise Refused(f"({type(model).__name__}) is damaged or incomplete: {problem}") from error
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise Refused(f"({type(model).__name__}) is not fitted. Fit it first.") from error
+    except TypeError:
+        pass  # not of scikit-learn's kind: its own predict will tell
 
 
 def _method(model: Any) -> str:

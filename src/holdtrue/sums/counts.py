@@ -448,7 +448,7 @@ def _merged(parts: list[Counts]) -> Counts:
                 ]
             )
             keys, places = distinct_keys(keys, len(values) * len(groups))
-            values, pairs = present_pairs(values, keys, len(groups))
+            values, pairs = present_pairs(values, np.stack(np.divmod(keys, len(groups))).T)
             codes = np.split(places, np.cumsum([len(part.pairs[j]) for part in parts])[:-1])
         n_codes = len(values) if groups is None else len(pairs)
         widened = [_widened(part.tables[j], part.classes, classes) for part in parts]

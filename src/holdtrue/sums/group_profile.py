@@ -45,12 +45,13 @@ class GroupTable:
         group: np.ndarray,
         sums: np.ndarray,
         by_group: np.ndarray | None = None,
+        n_bins: int = 0,
     ) -> GroupTable:
-        """Table of a column read by value; long ones in the types of compiled loops."""
+        """Table of pairs in the order of the values; a long one in the types of compiled loops."""
         is_short = sums.dtype == np.int32 or sums.sum() < 1 << 31
         if not holds_moments(sums) and loops_pay(len(sums)) and is_short:
             value, group, sums = (a.astype(np.int32, copy=False) for a in (value, group, sums))
-        return cls(value, group, sums, known_groups=by_group)
+        return cls(value, group, sums, n_bins, by_group)
 
     @cached_property
     def by_value(self) -> np.ndarray:
@@ -315,10 +316,26 @@ def _joined(bin_of: np.ndarray, finer: GroupTable, n_bins: int) -> GroupTable:
             return GroupTable(pairs[0], pairs[1], sums, n_bins, finer.by_group)
     if cells is not None:
         return GroupGrid(cells, n_bins, finer.by_group)
-    keys = bin_of[finer.value] * n_groups + finer.group
-    keys, places = distinct_keys(keys, len(bin_of) * n_groups)
-    sums = sums_by_value(places, len(keys), finer.sums)
-    return GroupTable(keys // n_groups, keys % n_groups, sums, n_bins)
+    return meet(bin_of[finer.value], finer.group, finer.sums, n_bins)
+
+
+def meet(value: np.ndarray, group: np.ndarray, sums: np.ndarray, n_bins: int = 0) -> GroupTable:
+    """Class counts or moments by value and group from rows in any order, equal pairs added.
+
+    Parameters
+    ----------
+    value, group : ndarray of int, shape (n_rows,)
+    sums : ndarray of int, shape (n_rows, n_classes), or of float, shape (n_rows, 5)
+    n_bins : int
+        Of the table; 0 where the column is read by value.
+    """
+    n_groups = int(group.max()) + 1
+    keys = value.astype(np.int64) * n_groups + group
+    if not np.all(keys[1:] > keys[:-1]):
+        keys, place = distinct_keys(keys, (int(value.max()) + 1) * n_groups)
+        sums = sums_by_value(place, len(keys), sums)
+        value, group = np.divmod(keys, n_groups)
+    return GroupTable.from_codes(value, group, sums, n_bins=n_bins)
 
 
 def sums_by_value(codes: np.ndarray, n_values: int, sums: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from holdtrue.errors import InputError, InputTypeError, speaks
@@ -210,9 +211,7 @@ class Moments:
         >>> sums.domains, sums.feature_names, sums.mean_x[0]
         (('A',), ('dose',), array([2.]))
         """
-        if type(frame).__name__ == "RecordBatch":  # narwhals takes Arrow tables only
-            import pyarrow as pa
-
+        if isinstance(frame, pa.RecordBatch):  # narwhals takes Arrow tables only
             frame = pa.Table.from_batches([frame])
         table = nw.from_native(frame, eager_only=True, pass_through=True)
         if not isinstance(table, nw.DataFrame):

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from holdtrue.errors import InputError
 
@@ -36,8 +37,6 @@ def pack(kind: str, head: dict[str, Any], arrays: dict[str, Any]) -> bytes:
         Whatever JSON holds.
     arrays : dict of ndarray of numbers, or one-dimensional pyarrow.Array
     """
-    import pyarrow as pa
-
     shapes = {name: list(array.shape) for name, array in arrays.items() if _is_numpy(array)}
     head = {"kind": kind, "version": 1, "shapes": shapes, **head, "checksum": _checksum(arrays)}
     text = json.dumps(head, allow_nan=False)
@@ -55,8 +54,6 @@ def pack(kind: str, head: dict[str, Any], arrays: dict[str, Any]) -> bytes:
 
 def unpack(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """Head and arrays that `pack` wrote; other bytes are refused with a `ValueError`."""
-    import pyarrow as pa
-
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InputError(f"expected bytes. Got {type(data).__name__}.")
     with refuses_damaged(kind):
@@ -98,8 +95,6 @@ def _checksum(arrays: dict[str, Any]) -> int:
 @contextmanager
 def refuses_damaged(kind: str) -> Iterator[None]:
     """Turn what bytes of an unknown sender may raise into `damaged`; sentences stay."""
-    import pyarrow as pa
-
     try:
         yield
     except InputError:
@@ -116,8 +111,6 @@ def _check_messages(kind: str, data: bytes) -> None:
 
     A few bytes may stand for gigabytes, which Arrow would allocate before anything can be checked.
     """
-    import pyarrow as pa
-
     messages = list(pa.ipc.MessageReader.open_stream(pa.py_buffer(data)))
     if [message.type for message in messages] != ["schema", "record batch"]:
         raise damaged(kind)

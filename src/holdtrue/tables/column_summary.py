@@ -63,6 +63,8 @@ class FeatureColumn(Record):
 class Encoding:
     """How the second pass encodes a table, decided by the first."""
 
+    target: str
+    domain: str | None
     kind: TargetKind
     classes: tuple[Any, ...] | None
     domains: tuple[Any, ...]  # empty where there are none, or too many
@@ -151,7 +153,7 @@ def encoding_of(
         _check_domains(domain, summaries[domain])
     classes = None if kind.is_numeric else summaries[target].sorted_values()
     domains = () if domain is None else summaries[domain].sorted_values()
-    return Encoding(kind, classes, domains, columns)
+    return Encoding(target, domain, kind, classes, domains, columns)
 
 
 def check_options(target_type: str, max_levels: Any) -> None:

@@ -279,8 +279,10 @@ def _damaged(what: str, error: Exception) -> InputError:
 def _check_buffers(path: Path, *, is_stream: bool) -> None:
     """Refuse an Arrow file whose buffers unpack to far more than a table does."""
     n_unpacked = 0
-    with contextlib.suppress(ValueError, OSError, struct.error):  # Arrow says what is wrong
-        n_unpacked = _unpacked_bytes(path, is_stream=is_stream)
+    # Of a damaged file all that lies before the damage counts; what is wrong, Arrow says.
+    with contextlib.suppress(ValueError, OSError, struct.error):
+        for n_bytes in _unpacked_bytes(path, is_stream=is_stream):
+            n_unpacked += n_bytes
     check_unpacked(path.name, n_unpacked, path.stat().st_size, _UNPACK)
 
 
@@ -323,28 +325,27 @@ _MAX_METADATA = 1 << 28
 _BATCH, _DICTIONARY = 3, 2  # of MessageHeader
 
 
-def _unpacked_bytes(path: Path, *, is_stream: bool) -> int:
-    """Bytes that all batches and dictionaries unpack to; 0 where nothing is compressed.
+def _unpacked_bytes(path: Path, *, is_stream: bool) -> Iterator[int]:
+    """Bytes that each compressed buffer of all batches and dictionaries unpacks to.
 
     Raises ValueError or struct.error where the file is damaged.
     """
     with path.open("rb") as file:
         if is_stream:
-            return sum(_messages(file))
+            yield from _messages(file)
+            return
         file.seek(-10, 2)
         length = struct.unpack("<i", file.read(4))[0]
         file.seek(-10 - length, 2)
         footer = file.read(length)
-        total = 0
         for number in (2, 3):  # dictionaries, recordBatches: offset, metaDataLength, bodyLength
             for place, _, _ in _structs(footer, _child(footer, 0), number, "<qi4xq"):
                 file.seek(place)
-                total += next(_messages(file), 0)
-        return total
+                yield from _messages(file, is_alone=True)
 
 
-def _messages(file: BinaryIO) -> Iterator[int]:
-    """Bytes that each message from here on unpacks to."""
+def _messages(file: BinaryIO, *, is_alone: bool = False) -> Iterator[int]:
+    """The same for the message that stands here, and unless it is alone for all after it."""
     while True:
         start = file.read(4)
         if start == _CONTINUES:
@@ -355,7 +356,6 @@ def _messages(file: BinaryIO) -> Iterator[int]:
         head = file.read(length)
         body, message = file.tell(), _child(head, 0)
         kind = _number(head, message, 1, "<B")
-        n_unpacked = 0
         if kind in (_BATCH, _DICTIONARY):
             batch = _child(head, flatbuffer_field(head, message, 2))
             if kind == _DICTIONARY:
@@ -365,8 +365,9 @@ def _messages(file: BinaryIO) -> Iterator[int]:
                 if is_packed and n_bytes >= 8:
                     file.seek(body + offset)
                     # -1: kept as it is
-                    n_unpacked += max(0, struct.unpack("<q", file.read(8))[0])
-        yield n_unpacked
+                    yield max(0, struct.unpack("<q", file.read(8))[0])
+        if is_alone:
+            return
         # Never back, so that it ends.
         file.seek(body + max(0, _number(head, message, 3, "<q")))
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.columns.values import holds_numbers, value_type
+from holdtrue.columns.values import chunks_of, holds_numbers, value_type
 from holdtrue.errors import InputError
 from holdtrue.tables.source import Place, Source, as_text, batch_of, widened
 from holdtrue.tables.text_types import (
@@ -52,7 +52,7 @@ class ComputedColumns:
         column = self._source.column(stored)
         if isinstance(column, np.ndarray):
             column = as_text(stored, column)
-        pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        pieces = chunks_of(column)
         starts = np.cumsum([0, *map(len, pieces)]).tolist()
         chunks = [values(piece, start) for piece, start in zip(pieces, starts[:-1], strict=True)]
         return pa.chunked_array(chunks, type=kind)

@@ -102,24 +102,22 @@ def moments_of(
     'number; 1 missing, filled with the mean 2'
     """
     encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
-    moments = summed(table, target, domain, encoding, sample_weight)
+    moments = summed(table, encoding, sample_weight)
     return TableMoments(moments, encoding.classes, encoding.kind, encoding.columns, table.n_rows)
 
 
 def summed(
     table: Table,
-    target: str,
-    domain: str,
     encoding: Encoding,
     sample_weight: np.ndarray | None = None,
     *,
     every_class: bool = False,
 ) -> Moments:
     """Second pass: moments of the encoded rows; ``every_class``: two classes have two targets."""
-    check_memory(domain, len(encoding.domains), len(encoding.features))
+    check_memory(encoding)
     total: Moments | None = None
     start = 0
-    for X, target_batch, domain_batch in _encoded_batches(table, target, domain, encoding):
+    for X, target_batch, domain_batch in _encoded_batches(table, encoding):
         weight = None if sample_weight is None else sample_weight[start : start + len(X)]
         start += len(X)
         part = Moments.from_arrays(
@@ -184,7 +182,7 @@ def rows_of(
         )
     X = np.empty((table.n_rows, len(encoding.features)))
     y, groups, start = [], [], 0
-    for X_batch, target_batch, domain_batch in _encoded_batches(table, target, domain, encoding):
+    for X_batch, target_batch, domain_batch in _encoded_batches(table, encoding):
         X[start : start + len(X_batch)] = X_batch
         start += len(X_batch)
         if encoding.classes is None:
@@ -197,12 +195,13 @@ def rows_of(
     return TableRows(X, np.concatenate(y), all_groups, encoding.features, encoding.columns)
 
 
-def check_memory(domain: str, n_domains: int, n_features: int) -> None:
+def check_memory(encoding: Encoding) -> None:
     """Refuse sums that do not fit in memory."""
+    n_domains, n_features = len(encoding.domains), len(encoding.features)
     n_bytes = 8 * n_domains * n_features**2
     if n_bytes > _MAX_BYTES:
         raise InputError(
-            f"the sums of {n_domains:,} domains of {domain!r} and {n_features:,} features "
+            f"the sums of {n_domains:,} domains of {encoding.domain!r} and {n_features:,} features "
             f"need {n_bytes / 2**30:.1f} GB or more, above the limit of {_MAX_BYTES >> 30} GB. "
             "Leave columns out, lower max_levels, or name a domain with fewer values."
         )
@@ -212,15 +211,15 @@ def check_memory(domain: str, n_domains: int, n_features: int) -> None:
 
 
 def _encoded_batches(
-    table: Table, target: str, domain: str | None, encoding: Encoding
+    table: Table, encoding: Encoding
 ) -> Iterator[tuple[np.ndarray, pa.Array, Any]]:
     """Features, target and domain (None without one) of the rows, batch by batch."""
     used = [column for column in encoding.columns if column.features]
-    roles = [target] if domain is None else [target, domain]
+    roles = [encoding.target] if encoding.domain is None else [encoding.target, encoding.domain]
     n_rows = max(1, min(ROWS, _CELLS // len(encoding.features)))
     for batch in table.batches([*roles, *(column.name for column in used)], n_rows):
         X = encoded_batch(used, batch.columns[len(roles) :])
-        yield X, batch.column(0), None if domain is None else batch.column(1)
+        yield X, batch.column(0), batch.column(1) if len(roles) > 1 else None
 
 
 def encoded_batch(columns: Iterable[FeatureColumn], arrays: Iterable[pa.Array]) -> np.ndarray:

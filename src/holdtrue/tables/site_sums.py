@@ -216,11 +216,11 @@ def site_sums(
         raise InputError("no column is left to sum.")
     classes = None if kind.is_numeric else summaries[target].sorted_values()
     domains = summaries[domain].sorted_values()
-    encoding = Encoding(kind, classes, domains, tuple(map(_finer, columns)))
-    moments = summed(table, target, domain, encoding, every_class=True)
+    encoding = Encoding(target, domain, kind, classes, domains, tuple(map(_finer, columns)))
+    moments = summed(table, encoding, every_class=True)
     moments = replace(moments, feature_names=None)
     if min_count > 1:
-        _check_floor(moments, encoding, target, domain, min_count)
+        _check_floor(moments, encoding, min_count)
         columns, moments = _with_floor(columns, moments, min_count)
     shown_target = _site_column(target, summaries[target], table.n_rows)
     if classes is not None:
@@ -279,24 +279,23 @@ def _finer(column: SiteColumn) -> FeatureColumn:
 # --- floor on small counts ------------------------------------------------------------------------
 
 
-def _check_floor(
-    moments: Moments, encoding: Encoding, target: str, domain: str, min_count: int
-) -> None:
+def _check_floor(moments: Moments, encoding: Encoding, min_count: int) -> None:
     """Refuse domains, and classes in a domain, of fewer rows than the floor."""
     sizes = moments.n_samples
     what_to_do = "Leave those rows out, or join it with another."
     for d in np.flatnonzero(sizes < min_count)[:1]:
         raise InputError(
-            f"the domain {moments.domains[d]!r} of {domain!r} has {sizes[d]:g} rows, below the "
-            f"min_count of {min_count}. {what_to_do}"
+            f"the domain {moments.domains[d]!r} of {encoding.domain!r} has {sizes[d]:g} rows, "
+            f"below the min_count of {min_count}. {what_to_do}"
         )
     if encoding.classes is None or moments.mean_y is None:
         return
     counts = np.rint(sizes[:, None] * (1 + moments.mean_y) / 2)
     for d, k in np.argwhere((counts > 0) & (counts < min_count))[:1]:
         raise InputError(
-            f"the class {encoding.classes[k]!r} of {target!r} has {counts[d, k]:g} rows in the "
-            f"domain {moments.domains[d]!r}, below the min_count of {min_count}. {what_to_do}"
+            f"the class {encoding.classes[k]!r} of {encoding.target!r} has {counts[d, k]:g} rows "
+            f"in the domain {moments.domains[d]!r}, below the min_count of {min_count}. "
+            f"{what_to_do}"
         )
 
 
@@ -446,7 +445,7 @@ def joined(sites: Mapping[str, SiteSums], *, leave_out: Iterable[str] = ()) -> T
     is_decided = all(head.is_decided for head in heads)
     if not (numeric or is_decided):
         _check_reading(target, summaries[target])
-    check_memory(domain, len(encoding.domains), len(encoding.features))
+    check_memory(encoding)
     total: Any = sum(
         _features_of_all(sums, columns, encoding)
         for sums, columns in zip(sites.values(), by_name, strict=True)

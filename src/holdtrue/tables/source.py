@@ -131,7 +131,6 @@ class Spill:
         # Opening a part of thousands of columns takes its time: once, not once a column. Open files
         # take memory, so those of few columns are not kept.
         self._opened: dict[tuple[int, bool], Any] = {}
-        self._whole: dict[bool, pa.Table] = {}
         self._waiting: list[pa.RecordBatch] = []
         self._n_bytes = 0
         self.n_rows = 0
@@ -207,21 +206,12 @@ class Spill:
         chunks: list[pa.Array] = []
         for part in self._parts:
             if name in part.places:
-                stored = self._stored(part, part.places[name], encoded=wanted != kind)
+                file = self._open(part, encoded=wanted != kind)
+                stored = file.read([part.places[name]], use_threads=False).column(0)
                 chunks += widened(stored, wanted).chunks
             else:
                 chunks.append(pa.nulls(part.n_rows, wanted))
         return pa.chunked_array(chunks, type=wanted)
-
-    def _stored(self, part: _Part, place: str, *, encoded: bool) -> pa.ChunkedArray:
-        """A column of a part as it is stored."""
-        file = self._open(part, encoded=encoded)
-        if len(part.places) <= WIDE or len(self._parts) > 1:
-            return file.read([place], use_threads=False).column(0)
-        # Reading one column takes time in proportion to their number: read all of them, once.
-        if encoded not in self._whole:
-            self._whole[encoded] = file.read(use_threads=False)
-        return self._whole[encoded].column(int(place))
 
     def batches(self, kinds: dict[str, pa.DataType], rows: int) -> Iterator[pa.RecordBatch]:
         """Batches of at most ``rows`` rows, of these columns in these types."""

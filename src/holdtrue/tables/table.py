@@ -183,11 +183,13 @@ class Table:
         if not held:
             return self, {}
         present = {name: _has_value(column) for name, column in held.items()}
+        nonzero = set(nonzero)
         for name in nonzero:
             present[name] &= np.asarray(held[name].fill_null(0)) != 0
         for name in held:
             if not present[name].any():
-                raise InputError(f"column {name!r} has no value in any row. Name another.")
+                value = "weight but 0" if name in nonzero else "value"
+                raise InputError(f"column {name!r} has no {value} in any row. Name another.")
         rows = np.logical_and.reduce(list(present.values()))
         if not rows.any():
             raise InputError(f"no row has a value in all of {', '.join(map(repr, held))}.")
@@ -380,7 +382,9 @@ def open_table(
     for name, kind in wanted.items():
         check_choice(f"the type of column {name!r}", kind, text_types.WANTED)
     if isinstance(source, (str, Path)):
-        opened = _open_files(found_files(Path(source)), wanted, table, encoding)
+        source = found_files(Path(source))
+    if isinstance(source, Files):
+        opened = _open_files(source, wanted, table, encoding)
     else:
         _only_for("table", table, "DuckDB files")
         _only_for("encoding", encoding, "text files")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -25,12 +24,8 @@ from holdtrue.sources.display import strongest_weights, weights_chart
 _MANY = 10
 
 
-def transfer_summary(
-    path: SelectionPath, target: str, *, columns: Sequence[str] | None = None
-) -> Summary:
-    """Summary of GreedyTL's path; ``columns`` names those of X, if the fit was given an array."""
-    if columns is not None:
-        path = _with_column_names(path, columns)
+def transfer_summary(path: SelectionPath, target: str) -> Summary:
+    """Summary of GreedyTL's path."""
     evidence = path.evidence_as(SourceEvidence)
     n_sources = evidence.n_sources
     weights = strongest_weights(evidence)
@@ -65,15 +60,6 @@ def transfer_summary(
             len(used),
             evidence.errors,
         ),
-    )
-
-
-def _with_column_names(path: SelectionPath, columns: Sequence[str]) -> SelectionPath:
-    """The same path with names for the columns of X."""
-    evidence = path.evidence_as(SourceEvidence)
-    names = (*map(str, columns), *evidence.names[evidence.n_features :])
-    return replace(
-        path, names=tuple(names[j] for j in path.order), evidence=replace(evidence, names=names)
     )
 
 
