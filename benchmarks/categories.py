@@ -422,7 +422,10 @@ def run_forest(repeats: int, seed: int) -> list[dict[str, Any]]:
 
 
 def run_encoder(repeats: int, seed: int) -> list[dict[str, Any]]:
-    """1M rows, ten columns of text and ten of integers with 2 to 100,000 values, two classes."""
+    """1M rows, ten columns of text and ten of integers with 2 to 100,000 values, two classes.
+
+    Texts as pandas 3 keeps them, and as Python objects, which pandas 2 has by default.
+    """
     import pandas as pd
     from sklearn.preprocessing import TargetEncoder
 
@@ -436,13 +439,17 @@ def run_encoder(repeats: int, seed: int) -> list[dict[str, Any]]:
         columns[f"text_{k}"] = values.take(rng.integers(0, k, 1_000_000))
     frame = pd.DataFrame(columns)
     y = (rng.random(len(frame)) < 0.3 + 0.2 * (frame["integer_20"] % 2)).to_numpy().astype(int)
-    ways: dict[str, Callable[[], Any]] = {
-        "GingerEncoder": lambda: GingerEncoder(
-            categorical_features=list(frame), random_state=0
-        ).fit_transform(frame, y),
-        "TargetEncoder": lambda: TargetEncoder(random_state=0).fit_transform(frame, y),
-    }
-    return take_turns(ways, repeats, "encoder")
+    texts = {name: object for name in frame if name.startswith("text")}
+    rows = []
+    for dtype, data in {str(frame["text_2"].dtype): frame, "object": frame.astype(texts)}.items():
+        ways: dict[str, Callable[[], Any]] = {
+            "GingerEncoder": lambda X=data: GingerEncoder(
+                categorical_features=list(X), random_state=0
+            ).fit_transform(X, y),
+            "TargetEncoder": lambda X=data: TargetEncoder(random_state=0).fit_transform(X, y),
+        }
+        rows += [{"texts": dtype, **row} for row in take_turns(ways, repeats, f"encoder, {dtype}")]
+    return rows
 
 
 def run_growth(repeats: int, seed: int) -> list[dict[str, Any]]:
@@ -539,9 +546,9 @@ def report(folder: Path) -> None:
             "The same files; the others count with two threads. The machine has two cores, and"
             f" this many processes wanted them meanwhile: {min(loads):.1f} to {max(loads):.1f}."
             " The aim is 2.5 times our wall time with two threads: reached against DuckDB on the"
-            " even file alone. Two earlier runs had 2.2× and 3.2× (DuckDB), 1.8× and 2.4×"
-            " (Polars) there, and 1.6× and 2.2×, 1.6× and 1.9× on the skewed file. About half of"
-            " our time is Arrow's decoding, and the last column leaves one thread waiting for a"
+            " even file alone. Earlier runs, on slower machines, had 2.2× to 3.2× (DuckDB) and 1.8×"
+            " to 2.4× (Polars) there, 1.6× to 2.2× and 1.6× to 1.9× on the skewed file. About half"
+            " of our time is Arrow's decoding, and the last column leaves one thread waiting for a"
             " tenth of the time or more.\n",
             markdown_table(["file", "way", "wall s", "times two", "CPU s", "peak MB"], table)
             + "\n",
@@ -619,13 +626,20 @@ def report(folder: Path) -> None:
             markdown_table(["table", *header[:2], "times LightGBM's", header[3]], table) + "\n",
         ]
     if (folder / "encoder.csv").exists():
+        rows = read_csv(folder / "encoder.csv")
         parts += [
             "## Encoding out of fold\n",
             "`fit_transform` of 1M rows, ten columns of text and ten of integers with 2 to 100,000"
-            " values, two classes, five folds.\n",
-            markdown_table(header, versus(read_csv(folder / "encoder.csv"), "GingerEncoder"))
-            + "\n",
+            " values, two classes, five folds. Texts of pandas are Arrow's (`str`, the default of"
+            " pandas 3) or Python's (`object`, of pandas 2), where more than half of our time is"
+            " Arrow's conversion of ten million objects. The aim is 10×.\n",
         ]
+        for dtype in dict.fromkeys(row["texts"] for row in rows):
+            of_kind = [row for row in rows if row["texts"] == dtype]
+            parts += [
+                f"Texts of dtype `{dtype}`:\n",
+                markdown_table(header, versus(of_kind, "GingerEncoder")) + "\n",
+            ]
     if (folder / "growth.csv").exists():
         draw_growth(folder)
         parts += [

@@ -277,6 +277,7 @@ def run(
 ) -> Iterator[dict[str, Any]]:
     """The ways take turns, each in a process of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "2"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else every process compiles every module
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.scale", "--folder", str(folder)]
     for turn, way in ((turn, way) for turn in range(repeats) for way in ways):
         ended = subprocess.run(
@@ -308,7 +309,8 @@ def report(out: Path) -> None:
         about,
         "Medians of the turns in the CSV files, taken one after the other with nothing else on the",
         "two cores: at 5M × 20 seven of one core and two cores, two of Dask, DuckDB, Polars, one",
-        "of Spark; at 20M × 10 one of each. Java and its workers are among the others of Spark.",
+        "of Spark; at 20M × 10 one of each, earlier and on a machine half as fast. Java and its",
+        "workers are among the others of Spark.",
         "",
     ]
     head = ["way", "wall s", "CPU s", "of one core", "CPU s with start", "driver MB"]
