@@ -159,7 +159,7 @@ to the same model on all columns, with the standard error over tables and draws.
 worse than all columns by more than .003 with a third fewer columns.
 
 What came out: with 42 % fewer columns at 500 rows and 36 % at 2,000, AUROC is level with all \
-columns on average over both models and sizes (-.000). The one mean beyond .003 is logistic \
+columns on average over both models and sizes (.000). The one mean beyond .003 is logistic \
 regression at 2,000 rows, -.004, owed to InstEval, where nothing clearly predicts alone (without \
 it -.001). Before, with a least skill of .001, 26 % fewer columns at 2,000 rows, and -.002 there. \
 *gain > 0* keeps every gain. The paper's criterion by the same rule is level too: it is the rule, \
