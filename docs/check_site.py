@@ -87,7 +87,11 @@ def seen_in_a_browser(paths, pictures=None):
                     "mobile": width < 600,
                 }
                 driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-                media = [{"name": "prefers-color-scheme", "value": scheme}]
+                # Reduced motion: a colour that is still changing has another contrast.
+                media = [
+                    {"name": "prefers-color-scheme", "value": scheme},
+                    {"name": "prefers-reduced-motion", "value": "reduce"},
+                ]
                 driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
                 driver.get(path.as_uri())
                 where = f"{name} at {width} px, {scheme}"
