@@ -22,7 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from holdtrue import (
     Counts,
@@ -353,6 +354,74 @@ def test_a_column_that_helps_only_with_another_is_not_flagged():
     assert not table["x1"]["flagged"]
     assert table["x0"]["cost"] > 0.3
     assert "the model misses it" in table["x0"]["why"]
+
+
+@pytest.mark.parametrize("rare", [["rare"], ["rare", "rarest"], ["rare", "rare", "rarest"]])
+def test_a_row_alone_in_its_class_is_in_every_fit_of_the_audit(rare):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.permutation(40), rng.normal(size=40)])
+    y = np.array(["most"] * 40, dtype=object)
+    y[: len(rare)] = rare
+    # Logistic regression refuses to be fitted on one class.
+    for model in (LogisticRegression(max_iter=5000), DecisionTreeClassifier(random_state=0)):
+        table = rows_by_column(audit_importances(model.fit(X, y), X, y).to_pylist())
+        assert np.isfinite([row["cost"] for row in table.values() if row["flagged"]]).all()
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 4, 5])
+def test_few_rows_are_audited_in_as_many_folds_as_there_are(n_rows):
+    rng = np.random.default_rng(n_rows)
+    X = np.column_stack([rng.permutation(n_rows), rng.normal(size=n_rows)])
+    number = DecisionTreeRegressor(random_state=0).fit(X, np.arange(n_rows) / 3)
+    table = audit_importances(number, X, np.arange(n_rows) / 3).to_pylist()
+    suspects = [row for row in table if row["importance"] >= 0.01 and not row["predicts"]]
+    assert np.isfinite([row["cost"] for row in suspects]).all()
+    names = [f"class {i}" for i in range(n_rows)]  # each row alone in its class: none is left out
+    tree = DecisionTreeClassifier(random_state=0).fit(X, names)
+    table = audit_importances(tree, X, names).to_pylist()
+    assert np.isnan([row["cost"] for row in table]).all()
+
+
+def test_classes_that_are_decimals_are_right_or_wrong():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.repeat([0.0, 7.0, 14.0], 30)
+    with_decimals = audit_importances(LinearSVC(random_state=0).fit(X, y), X, y)
+    y = y.astype(int)
+    whole = audit_importances(LinearSVC(random_state=0).fit(X, y), X, y)
+    for name in ("importance", "cost"):
+        costs = whole[name].to_numpy()
+        np.testing.assert_allclose(with_decimals[name].to_numpy(), costs, atol=1e-12)
+    assert np.isfinite(costs).any()
+
+
+def test_rows_without_a_class_that_the_model_knows_are_audited():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.repeat(["a", "b", "c"], 30)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    assert audit_importances(model, X[:60], y[:60]).num_rows == 2
+
+
+def test_names_of_columns_may_be_numbers(people):
+    X, y = people[["height", "number"]], people["left"]
+    forest = RandomForestClassifier(10, random_state=0).fit(X.to_numpy(), y)
+    wanted = audit_importances(forest, X, y)
+    table = audit_importances(forest, X.set_axis([0, 1], axis=1), y)
+    np.testing.assert_allclose(table["cost"], wanted["cost"], atol=1e-12)
+    assert np.isfinite(table["cost"]).any()
+
+
+def test_a_model_that_cannot_be_copied_has_no_cost(people):
+    class Own:
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return np.asarray(X)[:, 0] == 10_001
+
+    X = people[["number"]]
+    table = audit_importances(Own(), X, X["number"] == 10_001)
+    assert table["importance"].tolist() == [1.0]
+    assert table["cost"].isna().all()
 
 
 def test_models_without_importances_are_refused(people):

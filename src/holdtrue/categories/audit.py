@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
-from sklearn.utils import column_or_1d
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import _safe_indexing, column_or_1d
 
 from holdtrue.categories.estimate import ColumnEstimate, best_first
 from holdtrue.categories.rank import score_table
@@ -208,14 +209,13 @@ def _importances(model: Any) -> np.ndarray | None:
 def _by_permutation(model: Any, X: Any, y: Any) -> np.ndarray:
     """Mean rise of the loss where a column's rows are shuffled; at least 0."""
     target, rng = column_or_1d(y), np.random.RandomState(0)
-    method = _method(model)
-    loss = _losses(getattr(model, method)(X), target).mean()
-    names = range(np.shape(X)[1])
-    risen = np.zeros(len(names))
-    for j in names:
+    loss = _losses(model, X, target).mean()
+    columns = range(np.shape(X)[1])
+    risen = np.zeros(len(columns))
+    for j in columns:
         for _ in range(_SHUFFLES):
             shuffled = _with_rows(X, j, rng.permutation(len(target)))
-            risen[j] += _losses(getattr(model, method)(shuffled), target).mean() - loss
+            risen[j] += _losses(model, shuffled, target).mean() - loss
     return np.maximum(risen / _SHUFFLES, 0.0)
 
 
@@ -225,20 +225,23 @@ def _costs(
     """Rise of the left-out loss without each suspect and those before it that are not missed.
 
     With its standard error, and whether the column is missed. NaN and False for the other columns,
-    and for a model that cannot be fitted again. What an id seems to be worth is chance: it is
-    missed where its cost is beyond that.
+    and for a model that cannot be fitted again, or not without some rows. What an id seems to be
+    worth is chance: it is missed where its cost is beyond that.
     """
     n_columns = np.shape(X)[1] if hasattr(X, "shape") else len(X.names)
     cost, error = np.full((2, n_columns), np.nan)
     is_missed = np.zeros(n_columns, dtype=bool)
-    if not suspects or isinstance(X, Table) or not hasattr(model, "fit"):
+    if not suspects or isinstance(X, Table) or not (hasattr(model, "fit") and _is_copied(model)):
         return cost, error, is_missed
     target = column_or_1d(y)
-    whole = _left_out_losses(model, X, target)
+    splits = _splits(target, is_classes=hasattr(model, "classes_"))
+    if not splits:
+        return cost, error, is_missed
+    whole = _left_out_losses(model, X, target, splits)
     for j in suspects:
         first = int(np.argmax(~_missing(X, j)))
         without = _with_rows(X, j, np.full(len(target), first))
-        risen = _left_out_losses(model, without, target) - whole
+        risen = _left_out_losses(model, without, target, splits) - whole
         cost[j], error[j] = risen.mean(), risen.std(ddof=1) / np.sqrt(len(risen))
         is_missed[j] = cost[j] > (error[j] if id_like[j] else 0.0)
         if not is_missed[j]:
@@ -246,25 +249,51 @@ def _costs(
     return cost, error, is_missed
 
 
-def _left_out_losses(model: Any, X: Any, y: np.ndarray) -> np.ndarray:
-    """Loss of each row of a model fitted without its fold."""
-    method = _method(model)
-    cv: Any = KFold(_FOLDS, shuffle=True, random_state=0)
-    if is_classifier(model) and np.unique(y, return_counts=True)[1].min() >= _FOLDS:
-        cv = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    return _losses(cross_val_predict(clone(model), X, y, cv=cv, method=method), y)
+def _is_copied(model: Any) -> bool:
+    return hasattr(model, "get_params") or hasattr(model, "__sklearn_clone__")
 
 
-def _method(model: Any) -> str:
-    return "predict_proba" if hasattr(model, "predict_proba") else "predict"
+def _splits(y: np.ndarray, *, is_classes: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows of the fit and rows left out, in five folds; none where there are too few rows.
+
+    Folds have alike shares of the classes. A row that is alone in its class is in every fit, so
+    that each of them knows all classes.
+    """
+    if not is_classes:
+        n_folds = min(_FOLDS, len(y))
+        return list(KFold(n_folds, shuffle=True, random_state=0).split(y))
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    n_folds = min(_FOLDS, int(counts.max()))
+    if n_folds < 2:
+        return []
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=0)
+    with warnings.catch_warnings():  # of classes with fewer rows than there are folds
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        splits = list(folds.split(codes, codes))
+    alone = np.flatnonzero(counts[codes] == 1)
+    return [(np.union1d(fit, alone), np.setdiff1d(left, alone)) for fit, left in splits]
 
 
-def _losses(predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Squared error of probabilities or numbers, or whether a class is wrong, row by row."""
-    if np.ndim(predicted) == 2:
-        classes = np.unique(y)
-        return np.square(predicted - (y[:, None] == classes)).sum(axis=1)
-    if np.asarray(predicted).dtype.kind == "f":
+def _left_out_losses(
+    model: Any, X: Any, y: np.ndarray, splits: list[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """Loss of each row left out, of a model fitted without its fold."""
+    losses = []
+    for fit, left in splits:
+        if len(left):
+            fitted = clone(model).fit(_safe_indexing(X, fit), y[fit])
+            losses.append(_losses(fitted, _safe_indexing(X, left), y[left]))
+    return np.concatenate(losses)
+
+
+def _losses(model: Any, X: Any, y: np.ndarray) -> np.ndarray:
+    """Squared error of the probabilities or numbers, or whether the class is wrong, row by row."""
+    classes = getattr(model, "classes_", None)
+    if classes is not None and hasattr(model, "predict_proba"):
+        shares = np.asarray(model.predict_proba(X))
+        return np.square(shares - (y[:, None] == np.asarray(classes))).sum(axis=1)
+    predicted = np.asarray(model.predict(X)).reshape(len(y))
+    if classes is None and predicted.dtype.kind == "f":
         return np.square(predicted - y)
     return (predicted != y).astype(np.float64)
 
@@ -276,8 +305,7 @@ def _with_rows(X: Any, j: int, rows: np.ndarray) -> Any:
         changed[:, j] = X[rows, j]
         return changed
     frame = nw.from_native(X, eager_only=True)
-    name = frame.columns[j]
-    return frame.with_columns(frame[rows.tolist(), [name]][name]).to_native()
+    return frame.with_columns(frame[:, j][rows.tolist()]).to_native()
 
 
 def _missing(X: Any, j: int) -> np.ndarray:
