@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from benchmarks.categories import peak_mb
@@ -138,8 +139,8 @@ def bytes_moved(folder: str) -> dict[str, Any]:
     from holdtrue.engine.exchange import ExchangeTable
 
     engine = Serial(folder)
-    rank.engine_of = lambda data: ExchangeTable(engine)
-    ranked = rank_columns(folder, "left")
+    with mock.patch.object(rank, "engine_of", return_value=ExchangeTable(engine)):
+        ranked = rank_columns(folder, "left")
     return {"ranking": ranked, "moved": engine.moved, "came": engine.came}
 
 

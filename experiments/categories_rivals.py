@@ -283,7 +283,7 @@ def rank_job(problem: Problem, data: str, seed: int) -> Rows:
     return rows
 
 
-def census_rank_job(columns: list[str], codes: np.ndarray, key: Any, seed: int) -> Rows:
+def census_rank_job(columns: list[str], codes: np.ndarray, key: tuple[int, int], seed: int) -> Rows:
     return rank_job(census_problem(columns, codes, *key, seed), "census", seed)
 
 

@@ -1,6 +1,6 @@
 """First contact: the question that a data scientist would ask of a file, and the first answer.
 
-Run `python experiments/first_contact.py --vega node_modules/vega-datasets/data` after
+Run `python -m experiments.first_contact --vega node_modules/vega-datasets/data` after
 `npm install vega-datasets`. Each question names what is known of the data beforehand; the answer is
 right if its best columns (or chosen features, or recommended model) are among those. Nothing is
 prepared: the command is the first that one would type.
@@ -16,7 +16,14 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from records import asked_options, data_file, markdown_table, progress, read_csv, write_csv
+from experiments.records import (
+    asked_options,
+    data_file,
+    markdown_table,
+    progress,
+    read_csv,
+    write_csv,
+)
 
 RESULTS = Path(__file__).parent / "results"
 ARRAY = "an array of objects was refused"
@@ -223,7 +230,7 @@ def main() -> None:
         vega={"type": Path, "default": Path("node_modules/vega-datasets/data")},
     )
     if options.parts:
-        command = "python experiments/first_contact.py --vega node_modules/vega-datasets/data"
+        command = "python -m experiments.first_contact --vega node_modules/vega-datasets/data"
         with tempfile.TemporaryDirectory() as name:
             kept = options.out / "first_contact.csv"
             rows = read_csv(kept) if kept.exists() else []  # an interrupted run goes on

@@ -311,7 +311,7 @@ def compare(
                 start = time.process_time()
                 try:
                     if label == "cosine, dee":
-                        predictions[label] = method.fit(X, y).predict(new)
+                        predictions[label] = paper.fit(X, y).predict(new)
                     else:
                         predictions[label] = method(X, y, new)
                 except ValueError:  # ill-posed splines; LassoLarsIC with more terms than rows

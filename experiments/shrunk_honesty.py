@@ -30,6 +30,7 @@ from experiments.records import (
 )
 
 from holdtrue.categories import grouped, kernel, shrunk
+from holdtrue.sums.group_profile import meet
 
 RESULTS = results("categories")
 SIZES = (500, 2_000, 10_000)
@@ -211,7 +212,7 @@ def judged(problem: Problem, n_rows: int, draw: int) -> Rows:
         new = table_of(codes[test], problem.y[test], n_values, n_classes)
         if problem.group is not None:
             one_hot = np.eye(n_classes, dtype=np.int64)[problem.y[train]]
-            met = grouped.meet(codes[train], codes_of(problem.group[train]), one_hot)
+            met = meet(codes[train], codes_of(problem.group[train]), one_hot)
         for criterion in CRITERIA:
             rule = criterion in ("ginger", "majority")
             if problem.group is None:
