@@ -17,7 +17,7 @@ from holdtrue.columns.loops import compiled
 
 # Without a check for division by 0, which would keep loops from several features at once.
 part: Callable[..., Any] = numba.njit(error_model="numpy")
-# The same for sums and extremes; nothing here is nan.
+# The same for sums; nothing here is nan.
 reordered: Callable[..., Any] = numba.njit(error_model="numpy", fastmath={"reassoc", "nnan"})
 
 _HALF_BITS = 0x3FE6A09E667F3BCD  # of sqrt(1/2)
@@ -85,26 +85,48 @@ def _logs(v: np.ndarray) -> np.ndarray:
     return logs
 
 
+@part
+def _ends(v: np.ndarray) -> Any:
+    """Least and largest of numbers from 0 on: their bits are in the same order, several at once."""
+    bits = v.view(np.int64)
+    low = high = bits[0]
+    for j in range(len(v)):
+        low, high = min(low, bits[j]), max(high, bits[j])
+    ends = np.array([low, high]).view(np.float64)
+    return ends[0], ends[1]
+
+
 @reordered
 def _moderate(s2: np.ndarray, e2: np.ndarray, usable: np.ndarray, df: float) -> float:
     """Shrink the variances s2 as `kernel.moderated_t` does; the degrees of freedom of T."""
     p = len(usable)
-    v = s2 / e2 if p == len(s2) else s2[usable] / e2[usable]
-    low, high = np.inf, 0.0
-    for j in range(p):
-        low, high = min(low, v[j]), max(high, v[j])
+    v = np.empty(p)
+    if p == len(s2):
+        for j in range(p):
+            v[j] = s2[j] / e2[j]
+    else:
+        for j in range(p):
+            v[j] = s2[usable[j]] / e2[usable[j]]
+    low, high = _ends(v)
     if low < 1e-5 * high:
-        v = np.maximum(v, 1e-5 * np.median(v))
+        least = 1e-5 * np.median(v)
+        for j in range(p):
+            v[j] = max(v[j], least)
     logs = _logs(v)
     mean, mean_v, variance = 0.0, 0.0, 0.0
     for j in range(p):
-        mean += logs[j] / p
-        mean_v += v[j] / p
+        mean += logs[j]
+        mean_v += v[j]
+    mean, mean_v = mean / p, mean_v / p
     for j in range(p):
         variance += (logs[j] - mean) ** 2
     add, times, total = _shrinkage(variance / (p - 1), mean, mean_v, df, p)
-    for j in range(p):
-        s2[usable[j]] = (add + times * v[j]) * e2[usable[j]]
+    if p == len(s2):
+        for j in range(p):
+            s2[j] = (add + times * v[j]) * e2[j]
+    else:
+        for j in range(p):
+            s2[usable[j]] = (add + times * v[j]) * e2[usable[j]]
     return total
 
 
@@ -114,47 +136,58 @@ def _strongest(
 ) -> Any:
     """The largest ``T²/n``, or fall of the loss, and its feature; -1 if nothing is left."""
     strength, scale = np.empty(len(mu)), e2 if by_loss else s2
-    best = 0.0
     for j in range(len(mu)):
         strength[j] = mu[j] ** 2 / scale[j] if abs(mu[j]) > nothing[j] else 0.0
-        best = max(best, strength[j])
+    _, best = _ends(strength)
     at = 0
-    while best > 0.0 and strength[at] != best:
+    while strength[at] != best:
         at += 1
     return best, at if best > 0.0 else -1
 
 
 @part
-def _measure(g: np.ndarray, moments: Any, rule: int, mu: np.ndarray, s2: np.ndarray) -> float:
-    """Mean and variance of every effect of one target into mu and s2; the degrees of freedom."""
-    weight, e2, floor, usable = moments
-    n, p = g.shape
-    total = weight.sum()
-    mu[:] = 0.0
-    s2[:] = 0.0
-    for d in range(n):
-        for j in range(p):
-            mu[j] += weight[d] / total * g[d, j]
-    for d in range(n):
-        share = weight[d] / (total - 1)
-        if share > 0.0:
-            for j in range(p):
-                s2[j] += share * (g[d, j] - mu[j]) ** 2
-    for j in range(p):
-        s2[j] = max(s2[j], floor[j])
-    moderated = rule == 2 and len(usable) > 1
-    return _moderate(s2, e2, usable, total - 1) if moderated else total - 1
+def _count_in(
+    effects: np.ndarray, weight: float, total: float, mu: np.ndarray, s2: np.ndarray
+) -> float:
+    """Another domain in the mean and the sum of squares about it; the weight of all so far."""
+    if weight == 0.0:
+        return total
+    share = weight / (total + weight)
+    for j in range(len(mu)):
+        off = effects[j] - mu[j]
+        mu[j] += share * off
+        s2[j] += total * share * off * off
+    return total + weight
 
 
 @part
-def _subtract_column(i: int, delta: float, columns: Any, g: np.ndarray, loss: np.ndarray) -> None:
-    """``g_d -= delta E[X X_i | d]`` and the loss that follows; see `kernel.Columns`."""
+def _settle(moments: Any, rule: int, s2: np.ndarray) -> float:
+    """Sums of squares made variances, shrunk by the rule; the degrees of freedom of T."""
+    weight, e2, floor, usable = moments
+    df = weight.sum() - 1
+    for j in range(len(s2)):
+        s2[j] = max(s2[j] / df, floor[j])
+    return _moderate(s2, e2, usable, df) if rule == 2 and len(usable) > 1 else df
+
+
+@part
+def _subtract_column(
+    i: int, delta: float, columns: Any, weight: np.ndarray, of_target: Any
+) -> None:
+    """``g_d -= delta E[X X_i | d]``, and the loss and the moments of g that follow.
+
+    See `kernel.Columns`.
+    """
     matrices, others, at, kept, factors, shift = columns
+    g, loss, mu, s2 = of_target
     n, p = g.shape
     total = np.zeros(p)
     for c in range(len(kept)):
         for j in range(p):
             total[j] += kept[c] * matrices[c, i, j]
+    mu[:] = 0.0
+    s2[:] = 0.0
+    counted = 0.0
     for d in range(n):
         row, beside, before = matrices[at[d], i], shift[d, i], g[d, i]
         among, with_itself, itself = factors[:, d]
@@ -169,6 +202,7 @@ def _subtract_column(i: int, delta: float, columns: Any, g: np.ndarray, loss: np
             for j in range(p):
                 g[d, j] -= delta * (with_itself * row[j] + beside * shift[d, j])
         loss[d] += delta * (delta * square - 2 * before)
+        counted = _count_in(g[d], weight[d], counted, mu, s2)
 
 
 @compiled
@@ -210,8 +244,13 @@ def take_steps(
     n_targets, n, p = g.shape
     mu, s2 = np.empty((n_targets, p)), np.empty((n_targets, p))
     df_of, best, at = np.empty(n_targets), np.empty(n_targets), np.empty(n_targets, np.intp)
+    mu[:] = 0.0
+    s2[:] = 0.0
     for k in range(n_targets):
-        df_of[k] = _measure(g[k], (weight, e2, floor[k], usable), rule, mu[k], s2[k])
+        counted = 0.0
+        for d in range(n):
+            counted = _count_in(g[k, d], weight[d], counted, mu[k], s2[k])
+        df_of[k] = _settle((weight, e2, floor[k], usable), rule, s2[k])
         best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0)
     for s in range(len(features)):
         k = int(np.argmax(best))
@@ -220,9 +259,9 @@ def take_steps(
             return s
         targets[s], features[s], deltas[s], df[s] = k, i, mu[k, i] / e2[i], df_of[k]
         t[s] = mu[k, i] * math.sqrt(weight.sum() / s2[k, i])
-        _subtract_column(i, deltas[s], columns, g[k], loss[k])
+        _subtract_column(i, deltas[s], columns, weight, (g[k], loss[k], mu[k], s2[k]))
         for d in range(n):
             losses[s, d] = np.maximum(loss[:, d], 0.0).sum() / n_targets
-        df_of[k] = _measure(g[k], (weight, e2, floor[k], usable), rule, mu[k], s2[k])
+        df_of[k] = _settle((weight, e2, floor[k], usable), rule, s2[k])
         best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0)
     return len(features)
