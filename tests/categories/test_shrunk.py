@@ -99,7 +99,12 @@ def loss_of(loss, shares, label, total):
 
 
 def brute_force(loss, v, k, group, n_classes, a):
-    """Losses of rows whose group is deleted before everything is fitted again."""
+    """Losses of rows whose group is deleted before everything is fitted again.
+
+    Without a column the class that is named is not: see departure 6.
+    """
+    if loss == "error" and math.isinf(a):
+        return (k != np.bincount(k).argmax()).astype(float)
     losses = []
     for i in range(len(v)):
         kept = group != group[i]
@@ -765,10 +770,40 @@ def test_pairs_of_large_groups_do_not_overflow():
 
 
 def test_without_a_column_equally_frequent_classes_are_wrong_as_often_as_guessed():
-    # Left out, every row would be of the rarer class, and all of them wrong.
-    estimate = shrunk.estimate("log_loss", np.array([[50, 50, 50]]))
-    assert estimate.no_column_wrong == pytest.approx(2 / 3)
-    assert (estimate.share_wrong, estimate.wrong) == (1, estimate.no_column_wrong)
+    # Left out, every row (or group) would be of the rarer class, and all of them wrong.
+    counts = np.array([[50, 50, 50]])
+    for loss in ("log_loss", "error"):
+        estimate = shrunk.estimate(loss, counts)
+        assert estimate.no_column_wrong == pytest.approx(2 / 3)
+        assert estimate.wrong == pytest.approx(2 / 3)
+        met = meet(np.zeros(150, int), np.arange(150) // 10, one_hot(np.arange(150) // 50, 3))
+        by_groups = grouped.estimate_groups(loss, met)
+        assert by_groups.no_column_wrong == pytest.approx(2 / 3)
+        assert by_groups.wrong == pytest.approx(2 / 3)
+    assert estimate.score == estimate.no_column == pytest.approx(2 / 3)
+
+
+def test_of_balanced_classes_noise_has_no_skill_by_the_share_wrong():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], 500))
+    skills = []
+    for _ in range(40):
+        v = rng.integers(0, 6, 1000)
+        skills.append(shrunk.estimate("error", table(v, y, 6, 2)).skill)
+        met = meet(v, np.arange(1000) // 20, one_hot(y, 2))
+        skills.append(grouped.estimate_groups("error", met).skill)
+    assert abs(np.mean(skills)) < 0.03
+
+
+def test_of_balanced_classes_no_column_is_wrong_for_half_of_the_rows_of_new_groups():
+    rng = np.random.default_rng(1)
+    y = rng.permutation(np.repeat([0, 1], 500))
+    v = np.where(rng.random(1000) < 0.1, y, rng.integers(0, 2, 1000))
+    for n_groups in (20, 50, 200):
+        met = meet(v, np.arange(1000) % n_groups, one_hot(y, 2))
+        estimate = grouped.estimate_groups("log_loss", met)
+        assert (estimate.is_tied, estimate.no_column_wrong) == (True, 0.5)
+        assert estimate.wrong <= 0.5
 
 
 def test_of_tied_classes_a_weak_column_is_not_told_wrong_more_often_than_none():

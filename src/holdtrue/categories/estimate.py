@@ -37,8 +37,8 @@ class Estimate(NamedTuple):
     # Rows that were left out one by one; of groups the effective number, by which quantiles go
     n_units: float
     no_column_wrong: float = math.nan  # ``share_wrong`` without the column
-    # Whether the two largest classes differ by a row at most: the class of a row left out is then
-    # the rarer, and a weak column seems wrong more often than it is
+    # Whether a row (or group) left out may change the most frequent class: its class is then the
+    # rarer, and a weak column seems wrong more often than it is
     is_tied: bool = False
 
     @property
@@ -54,8 +54,7 @@ class Estimate(NamedTuple):
     @property
     def wrong(self) -> float:
         """Share of new rows whose class is predicted wrong; of a useless column, that of none."""
-        has_none = math.isinf(self.strength) and not math.isnan(self.no_column_wrong)
-        if has_none or (self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong):
+        if self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong:
             return self.no_column_wrong
         return self.share_wrong
 

@@ -43,11 +43,11 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     n, N = table.rows_by_value, float(total.sum())
     s, t = pair(strength)
     if loss == "error":
-        pairs, alone = 0.0, 1.0
-        if s:
-            weight = (N + 1) * by_value + t * total
-            pairs = _tie_sum(table.value, table.sums, weight, N + strength, shared=False)
-            alone = float(n @ (n_groups == 1)) / N
+        if not s:
+            return 0.0  # `shrunk`, departure 6
+        weight = (N + 1) * by_value + t * total
+        pairs = _tie_sum(table.value, table.sums, weight, N + strength, shared=False)
+        alone = float(n @ (n_groups == 1)) / N
         everything = np.zeros(len(by_group), dtype=np.intp)
         whole = _tie_sum(everything, by_group, total[None], 1.0, shared=False)
         return pairs + alone**2 * whole

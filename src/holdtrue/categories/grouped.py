@@ -133,8 +133,8 @@ def _blocks(table: GroupTable, n_strengths: int) -> Iterator[_Cells]:
 def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     """Losses of groups without a column, summed over their rows, shape (n_groups,)."""
     by_group, others = table.by_group, _others(table)
-    if loss == "error":
-        return row_sums(by_group) - by_group[np.arange(len(by_group)), others.argmax(axis=1)]
+    if loss == "error":  # `shrunk`, departure 6
+        return row_sums(by_group) - by_group[:, column_total(by_group).argmax()]
     left = prior(others)
     if loss == "log_loss":
         return -np.einsum("gk,gk->g", by_group, np.log(left))
@@ -266,7 +266,9 @@ def estimate_groups(
         share_wrong = wrong / float(n_rows.sum())
     pairs = shrunk_pairs(loss, table, strength)
     result = _estimate(loss, group_losses, base, n_rows, pairs, share_wrong, strength)
-    return result._replace(no_column_wrong=no_column_wrong)
+    # Some group left out changes which class is the most frequent.
+    is_tied = bool((_others(table).argmax(axis=1) != column_total(table.by_group).argmax()).any())
+    return result._replace(no_column_wrong=no_column_wrong, is_tied=is_tied)
 
 
 def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:

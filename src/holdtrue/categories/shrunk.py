@@ -58,6 +58,9 @@ Departures
    too low by .006 at 500 rows; and few rows change sides, so that it says little of the strength.
 5. The scores of rules (4) and (5) are those of `kernel.criterion_value`; `kernel.jackknife` has
    intervals for rule (5) that leave [0, 1] by far, because one row changes who has the majority.
+6. Without a column the share wrong is that of the class most frequent in all rows. Left out of a
+   balanced sample, a row (or group) finds its own class in the minority: constant shares would be
+   wrong for all rows, and any column seem to help.
 """
 
 from __future__ import annotations
@@ -315,11 +318,12 @@ def _wrong(cells: ClassCells, total: np.ndarray, s: np.ndarray, t: np.ndarray) -
         preferred = (ahead > 0) | ((ahead == 0) & (classes < label))
         level = (weight == class_weight[strength, cell][:, None]) & (classes != label)
         wrong[strength, cell] = (level & preferred).any(axis=1)
+    wrong[s[:, 0] == 0] = cells.label != total.argmax()  # departure 6
     return wrong
 
 
 def no_column_losses(loss: str, total: np.ndarray) -> np.ndarray:
-    """Left-out loss of a row of each class without a column, 0 for a class without rows."""
+    """Loss of a row of each class, left out, without a column; 0 for a class without rows."""
     return _no_column_losses(loss, tuple(total.tolist()))
 
 
@@ -505,11 +509,7 @@ def estimate(
     result = joined(loss, parts, pairs, no_column, float(strengths[chosen]))
     if loss == "error":
         return result
-    N = result.n_units
-    if math.isinf(result.strength):
-        wrong = float(total @ no_column_losses("error", total))
-    # Not left out: of equally frequent classes the one left out would always be the rarer.
-    largest = np.sort(total)[::-1]
+    N, largest = result.n_units, np.sort(total)[::-1]
     return result._replace(
         share_wrong=wrong / N,
         no_column_wrong=1.0 - float(largest[0]) / N,
@@ -558,8 +558,10 @@ def prior_pairs(
     n = sizes_of(counts)
     n_all = n if repeats is None else n * repeats
     N = float(total.sum())
-    if loss == "error":  # a value seen once is left to the prior
-        alone = 1.0 if math.isinf(strength) else float(n_all @ (n == 1)) / N
+    if loss == "error":
+        if math.isinf(strength):  # departure 6
+            return 0.0
+        alone = float(n_all @ (n == 1)) / N  # a value seen once is left to the prior
         first, second, behind = _leaders(total[None], total, math.inf)
         return alone**2 * float(tie_pairs(first, second, behind, shared=False)[0])
     s, t = pair(strength)
