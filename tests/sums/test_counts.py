@@ -293,3 +293,16 @@ def test_bad_input_is_refused_in_words():
             ("a", "b"), good.kinds * 2, good.values * 2,
             (good.tables[0], 2 * good.tables[0]), good.classes,
         )  # fmt: skip
+
+
+def test_parts_whose_groups_or_classes_have_another_type_are_refused():
+    table = {"x": list("aabb"), "t": [0, 1, 0, 1], "g": [1, 1, 2, 2]}
+    whole = Counts.from_frame(pa.table(table), "t", groups="g")
+    as_text = Counts.from_frame(pa.table(table | {"g": list("1122")}), "t", groups="g")
+    with pytest.raises(ValueError, match=r"groups must have one type in all parts\. Got numbers"):
+        whole + as_text
+    truths = Counts.from_frame(pa.table(table | {"t": [False, True] * 2}), "t", groups="g")
+    with pytest.raises(ValueError, match="the target's classes must have one type in all parts"):
+        Counts.merge([whole, truths])
+    as_floats = Counts.from_frame(pa.table(table | {"g": [1.0, 1, 2, 2]}), "t", groups="g")
+    assert len((whole + as_floats).groups) == 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from holdtrue.columns.counting import (
 )
 from holdtrue.columns.distinct import distinct, joined
 from holdtrue.columns.values import KINDS, column_kind, columns_of, python_values
-from holdtrue.errors import InputError, did_you_mean, speaks
+from holdtrue.errors import InputError, did_you_mean, shown, speaks
 from holdtrue.sums.group_profile import GroupProfile, sums_by_value
 from holdtrue.sums.packing import (
     damaged,
@@ -430,6 +432,9 @@ def _merged(parts: list[Counts]) -> Counts:
             raise InputError(
                 "counts with groups and counts without do not add. Build all parts with groups."
             )
+        _check_same_type("the target's classes", first.classes or (), part.classes or ())
+        if first.groups is not None:
+            _check_same_type("groups", *(python_values(p.groups[:1]) for p in (first, part)))
     classes = None if first.classes is None else _all_classes(parts)
     check_class_count(len(classes or ()))
     groups: Any = None
@@ -462,6 +467,27 @@ def _merged(parts: list[Counts]) -> Counts:
     kinds, values, tables, all_pairs = zip(*merged, strict=True) if merged else ((), (), (), ())
     with_groups = all_pairs if groups is not None else ()
     return Counts(first.names, kinds, values, tables, classes, groups, with_groups)
+
+
+def _check_same_type(name: str, first: Sequence[Any], other: Sequence[Any]) -> None:
+    """Refuse labels that are numbers in one part and text or truth values in another.
+
+    1, "1" and True would be three labels, and a group of two parts two groups.
+    """
+    types = [_type_of(labels[0]) for labels in (first, other) if len(labels)]
+    if len(set(types)) > 1:
+        raise InputError(
+            f"{name} must have one type in all parts. Got {types[0]} ({shown(first[0])}) in one and "
+            f"{types[1]} ({shown(other[0])}) in another. Convert them before they are counted."
+        )
+
+
+def _type_of(label: Any) -> str:
+    if isinstance(label, (bool, np.bool_)):
+        return "truth values"
+    if isinstance(label, str):
+        return "text"
+    return "numbers" if isinstance(label, (Number, Decimal)) else type(label).__name__
 
 
 def _joined_parts(name: str, parts: list[Any]) -> tuple[Any, list[np.ndarray]]:
