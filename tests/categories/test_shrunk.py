@@ -401,6 +401,22 @@ def test_a_group_per_row_is_no_groups_for_numbers(rows):
     )
 
 
+@given(numbers)
+def test_a_group_per_row_is_no_groups_for_the_plain_mean(rows):
+    v, _, y = np.array(rows).T
+    met = meet(v, np.arange(len(v)), moments_alone(y))
+    by_rows = shrunk_mean.plain_score(*moment_sums(moments_of(v, y.astype(float)))[:2])
+    assert grouped.plain_mean_score(met) == pytest.approx(by_rows, rel=1e-9, abs=1e-9)
+
+
+def test_the_plain_mean_of_new_groups_by_hand():
+    # groups A: a 0, b 6; B: a 2, c 4; the others' mean is 3 for both. Pairs (a, A) and (a, B) miss
+    # by 2; b and c, in one group each, cost what no column does: (9 + 9 + 1 + 1)/4.
+    v, group, y = np.array([0, 1, 0, 2]), np.array([0, 0, 1, 1]), np.array([0.0, 6, 2, 4])
+    met = meet(v, group, moments_alone(y))
+    assert grouped.plain_mean_score(met) == pytest.approx((4 + 4 + 5 + 5) / 4)
+
+
 @given(grouped_rows(), st.randoms(use_true_random=False))
 def test_order_and_parts_of_grouped_counts_do_not_matter(rows, random):
     v, group, k, n_classes = rows

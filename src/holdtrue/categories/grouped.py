@@ -55,7 +55,7 @@ from holdtrue.categories.shrunk import (
     prior,
     together,
 )
-from holdtrue.categories.shrunk_mean import estimate_mean
+from holdtrue.categories.shrunk_mean import estimate_mean, plain_score
 from holdtrue.columns.bins import N_MOMENTS, grouped_moments
 from holdtrue.sums.group_profile import GroupGrid, GroupTable
 from holdtrue.sums.profile import moment_sums
@@ -392,53 +392,91 @@ def _rule_losses(criterion: str, counts: np.ndarray) -> np.ndarray:
 # --- a numeric target ---------------------------------------------------------------------------
 
 
+class _Means(NamedTuple):
+    """What the pairs of value and group say of a numeric target, about its mean."""
+
+    n: np.ndarray
+    mean: np.ndarray
+    squares: np.ndarray  # M_2
+    n_rest: np.ndarray  # rows of the value in other groups, and their sum
+    sum_rest: np.ndarray
+    middle: np.ndarray  # μ⁻
+    base: np.ndarray  # squared errors without a column
+
+    @classmethod
+    def of(cls, table: GroupTable) -> _Means:
+        n, mean, squares = table.sums[:, :3].T
+        mean = mean - float(n @ mean / n.sum())
+        n_rest = np.bincount(table.value, n)[table.value] - n
+        # A difference of sums, exactly 0 where no other group has the value.
+        rest = np.bincount(table.value, n * mean)[table.value] - n * mean
+        sum_rest = np.where(n_rest > 0, rest, 0.0)
+        n_rows, group_sums = np.bincount(table.group, n), np.bincount(table.group, n * mean)
+        n_others = n_rows.sum() - n_rows
+        middle = (group_sums.sum() - group_sums) / np.where(n_others > 0, n_others, 1.0)
+        middle = middle[table.group]
+        base = squares + n * np.square(mean - middle)
+        return cls(n, mean, squares, n_rest, sum_rest, middle, base)
+
+    def losses(self, strengths: Sequence[float]) -> np.ndarray:
+        """Squared errors by strength, shape (n_strengths, n_pairs)."""
+        s, t = (weight[:, None] for weight in pair(strengths))
+        d = s * self.n_rest + t
+        predicted = (s * self.sum_rest + t * self.middle) / np.where(d > 0, d, 1.0)
+        off = self.mean - np.where(d > 0, predicted, self.middle)
+        losses: np.ndarray = self.squares + self.n * np.square(off)
+        losses[np.isinf(strengths)] = self.base
+        return losses
+
+
 def estimate_mean_groups(table: GroupTable, *, strengths: Sequence[float] = STRENGTHS) -> Estimate:
     """Left-out squared error of the shrunk mean on new groups, with the strength of least error.
 
     The rows of (v, g) are predicted ``p = (S_v - S_vg + a μ⁻)/(N_v - n_vg + a)``, μ⁻ the mean of
     the other groups, and cost ``M_2 + n (mean - p)²``.
     """
-    n, mean, squares = table.sums[:, :3].T
-    if np.bincount(table.group, n).max() <= 1:
-        alone = np.pad(table.sums[:, :2], ((0, 0), (0, N_MOMENTS - 2)))
-        moments = grouped_moments(table.value, int(table.value.max()) + 1, alone)
-        known = moment_sums(moments[moments[:, 0] > 0])[:2]
-        return estimate_mean(*known, strengths=strengths)
-    mean = mean - float(n @ mean / n.sum())
-    n_rest = np.bincount(table.value, n)[table.value] - n
-    # A difference of sums, exactly 0 where no other group has the value.
-    sum_rest = np.where(n_rest > 0, np.bincount(table.value, n * mean)[table.value] - n * mean, 0.0)
-    n_rows, group_sums = np.bincount(table.group, n), np.bincount(table.group, n * mean)
-    n_others = n_rows.sum() - n_rows
-    middle = ((group_sums.sum() - group_sums) / np.where(n_others > 0, n_others, 1.0))[table.group]
-    base = squares + n * np.square(mean - middle)
-
-    def pair_losses(a: Sequence[float]) -> np.ndarray:
-        s, t = (weight[:, None] for weight in pair(a))
-        d = s * n_rest + t
-        predicted = (s * sum_rest + t * middle) / np.where(d > 0, d, 1.0)
-        return squares + n * np.square(mean - np.where(d > 0, predicted, middle))
-
-    scores = pair_losses(strengths).sum(axis=1)
-    scores[np.isinf(strengths)] = base.sum()
-    chosen = least(scores, 0.0)
-    infinite = math.isinf(strengths[chosen])
-    losses = base if infinite else pair_losses(strengths[chosen : chosen + 1])[0]
+    alone = _by_value_alone(table)
+    if alone is not None:
+        return estimate_mean(*alone, strengths=strengths)
+    means = _Means.of(table)
+    chosen = least(means.losses(strengths).sum(axis=1), 0.0)
     return _estimate(
         "squared_error",
-        np.bincount(table.group, losses),
-        np.bincount(table.group, base),
-        n_rows,
+        np.bincount(table.group, means.losses(strengths[chosen : chosen + 1])[0]),
+        np.bincount(table.group, means.base),
+        np.bincount(table.group, means.n),
         0.0,
         math.nan,
         strengths[chosen],
     )
 
 
-def best_mean(
-    tables: Sequence[GroupTable], *, strengths: Sequence[float] = STRENGTHS
-) -> tuple[int, Estimate]:
+def _by_value_alone(table: GroupTable) -> tuple[np.ndarray, np.ndarray] | None:
+    """The profile of the column where every row is a group of its own; else None."""
+    if np.bincount(table.group, table.sums[:, 0]).max() > 1:
+        return None
+    rows = np.pad(table.sums[:, :2], ((0, 0), (0, N_MOMENTS - 2)))
+    moments = grouped_moments(table.value, int(table.value.max()) + 1, rows)
+    return moment_sums(moments[moments[:, 0] > 0])[:2]
+
+
+def plain_mean_score(table: GroupTable) -> float:
+    """Left-out squared error of the value's mean; see `shrunk_mean.plain_score`.
+
+    A row whose value no other group has costs what no column does on average.
+    """
+    alone = _by_value_alone(table)
+    if alone is not None:
+        return plain_score(*alone)
+    means = _Means.of(table)
+    n_rows = float(means.n.sum())
+    unseen = means.n * (float(means.base.sum()) / n_rows)
+    losses = np.where(means.n_rest > 0, means.losses([0.0])[0], unseen)
+    return float(losses.sum()) / n_rows
+
+
+def best_mean(tables: Sequence[GroupTable]) -> tuple[int, Estimate]:
     """Place of the best of several readings of one column, and its estimate."""
-    estimates = [estimate_mean_groups(table, strengths=strengths) for table in tables]
+    estimates = [estimate_mean_groups(table) for table in tables]
     at = clearly_least([estimate.score for estimate in estimates])
     return at, estimates[at]

@@ -134,7 +134,7 @@ class ShrunkMean(Criterion):
         return shrunk_mean.estimate_mean(table.rows, table.repeats, strengths=self.strengths)
 
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
-        return grouped.best_mean(tables, strengths=self.strengths)
+        return grouped.best_mean(tables)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str
@@ -154,6 +154,12 @@ class PlainMean(ShrunkMean):
     def estimate(self, table: ProfileTable, unseen: str) -> Estimate:
         [score] = self.scores([table], unseen)
         return super().estimate(table, unseen)._replace(score=score, strength=math.nan)
+
+    def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
+        scores = [grouped.plain_mean_score(table) for table in tables]
+        at = clearly_least(scores)
+        estimate = grouped.estimate_mean_groups(tables[at], strengths=self.strengths)
+        return at, estimate._replace(score=scores[at], strength=math.nan)
 
     def split_gain(
         self, table: np.ndarray, parent: np.ndarray, unseen: str

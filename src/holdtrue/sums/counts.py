@@ -477,8 +477,8 @@ def _check_same_type(name: str, first: Sequence[Any], other: Sequence[Any]) -> N
     types = [_type_of(labels[0]) for labels in (first, other) if len(labels)]
     if len(set(types)) > 1:
         raise InputError(
-            f"{name} must have one type in all parts. Got {types[0]} ({shown(first[0])}) in one and "
-            f"{types[1]} ({shown(other[0])}) in another. Convert them before they are counted."
+            f"{name} must have one type in all parts. Got {types[0]} ({shown(first[0])}) in one "
+            f"and {types[1]} ({shown(other[0])}) in another. Convert them before they are counted."
         )
 
 
