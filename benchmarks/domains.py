@@ -142,7 +142,7 @@ def length(seed: int) -> list[dict[str, Any]]:
         ("holdtrue, default length", {}),
     ):  # fmt: skip
         selector = TGreedySelector("t", stop="held_out_domain", **settings)
-        seconds, _ = cpu(lambda s=selector: s.fit(X, y, groups=groups))
+        seconds = min(cpu(lambda s=selector: s.fit(X, y, groups=groups))[0] for _ in range(3))
         rows.append({"part": "length", "what": label, "cpu_s": seconds})
     splits = list(LeaveOneGroupOut().split(X, groups=groups))
     sfs = SequentialFeatureSelector(
