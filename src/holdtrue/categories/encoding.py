@@ -374,7 +374,7 @@ def _best(
     is_numeric = loss == "squared_error"
     if by_group[0] is None and not is_numeric:
         return best_reading(loss, [(table, None) for table in tables])
-    if by_group[0] is None and tables[0][:, 0].sum() < 2:  # nothing is left without a row
+    if is_numeric and tables[0][:, 0].sum() < 2:  # nothing is left without a row
         return 0, 0.0, math.inf
     scores = [_by_strength(*each, loss) for each in zip(tables, by_group, strict=True)]
     chosen = [least(row, 0.0) if is_numeric else least(row) for row in scores]
