@@ -24,7 +24,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdtrue import GingerEncoder
+from holdtrue import GingerEncoder, GingerSelector, GingerTreeClassifier, GingerTreeRegressor
 from holdtrue.categories.encoding import deal_folds
 from holdtrue.categories.shrunk import STRENGTHS, prior
 from holdtrue.columns.counting import Target
@@ -349,6 +349,15 @@ def test_two_groups_leave_one_to_learn_from():
         encoder = GingerEncoder(random_state=0)
         encoded = encoder.fit_transform(X, target, groups=np.arange(60) % 2)
         assert np.isfinite(encoded).all()
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_a_group_of_one_row_may_be_all_there_is_to_learn_from(average):
+    X = pd.DataFrame({"a": list("xyyx")})
+    encoder = GingerEncoder(target_type="numeric", average=average, random_state=0)
+    encoded = encoder.fit_transform(X, [5.0, 1.0, 2.0, 3.0], groups=[0, 1, 1, 1])
+    # Of one row, or of one group, nothing can be left out: the mean is all there is.
+    np.testing.assert_allclose(encoded.ravel(), [2.0, 5.0, 5.0, 5.0])
 
 
 def test_a_splitter_and_its_splits_give_the_same():
@@ -725,6 +734,27 @@ def test_log_odds_of_a_number_are_refused():
     )
 
 
+def test_labels_that_are_tuples_are_refused():
+    X, targets = customers(40)
+    y = np.empty(40, dtype=object)
+    y[:] = [(0, bool(label)) for label in targets["two"] == targets["two"][0]]
+    for model in (GingerEncoder(), GingerSelector(), GingerTreeClassifier()):
+        with pytest.raises(TypeError, match=r"'target' holds values that .* Got tuple;"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("size", [1e-80, 1e80])
+def test_numbers_whose_fourth_powers_do_not_fit_are_refused(size):
+    X, targets = customers(40)
+    y = targets["number"] / np.abs(targets["number"]).max() * size
+    for model in (GingerEncoder(), GingerSelector(), GingerTreeRegressor()):
+        message = refusal(lambda model=model: model.fit(X, y))
+        assert message.startswith(
+            f"{type(model).__name__}: the fourth powers of the target must fit into float64. "
+            f"Got values of size {size:g}. Change the unit."
+        )
+
+
 def test_one_class_is_refused():
     message = refusal(lambda: GingerEncoder().fit([["a"], ["b"]], ["yes", "yes"]))
     assert message == (
@@ -785,6 +815,15 @@ def test_a_column_of_another_type_is_named():
     encoder = GingerEncoder().fit(X, targets["two"])
     message = refusal(lambda: encoder.transform(X.assign(spend="much")))
     assert message.startswith("GingerEncoder: column 'spend' was double at fit.")
+
+
+def test_times_with_and_without_a_zone_are_refused():
+    day = pd.date_range("2024-01-01", periods=40)
+    encoder = GingerEncoder().fit(pd.DataFrame({"day": day}), np.arange(40) > 20)
+    zoned = pd.DataFrame({"day": day.tz_localize("Europe/Rome")})
+    assert refusal(lambda: encoder.transform(zoned)).startswith(
+        "GingerEncoder: column 'day' was timestamp[us] at fit. Got timestamp[us, tz=Europe/Rome]."
+    )
 
 
 def test_names_that_would_come_twice_are_refused():

@@ -121,6 +121,8 @@ def as_objects(rows):
         ([np.datetime64(0, "s"), np.datetime64(1, "ms")], pa.timestamp("ms")),
         ([np.timedelta64(3, "s")], pa.duration("s")),
         ([np.str_("a\0"), np.str_("a")], pa.string()),
+        ([b"a"], pa.binary()),
+        ([np.bytes_(b"a")], pa.binary()),
         ([1, 2.5, np.int8(3)], pa.float64()),
     ],
     ids=str,
@@ -131,6 +133,27 @@ def test_objects_of_one_type_are_what_they_are(rows, kind):
     known = [row for row in rows if row == row]
     assert column.null_count == len(rows) + 1 - len(known)
     assert column.drop_null().to_pylist() == known
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        ("M8[Y]", pa.date32()),
+        ("M8[M]", pa.date32()),
+        ("M8[h]", pa.timestamp("s")),
+        ("M8[10ms]", pa.timestamp("ms")),
+        ("m8[D]", pa.duration("s")),
+        ("m8[ps]", pa.int64()),
+        ("M8", pa.null()),
+    ],
+)
+def test_arrays_of_times_may_have_any_unit(dtype, kind):
+    times = np.array(["NaT", 7, 50] if dtype != "M8" else ["NaT"] * 3).astype(dtype)
+    column = array_column(times)
+    assert (column.type, column.null_count) == (kind, np.isnat(times).sum())
+    if pa.types.is_temporal(kind):
+        stored = np.asarray(column.drop_null())
+        np.testing.assert_array_equal(stored, times[1:])
 
 
 def test_objects_of_pandas_are_what_they_are():

@@ -108,7 +108,7 @@ class IntegerRows(NamedTuple):
 def class_labels(y: Any) -> np.ndarray:
     """Labels of a classifier as an array; numbers with fractions are refused."""
     labels = target_rows(y)
-    column = array_column(labels) if labels.dtype == object else pa.array(labels)
+    column = array_column(labels)
     is_float = hasattr(column, "type") and (
         pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
     )
@@ -236,9 +236,11 @@ def _as_numbers(values: Any) -> np.ndarray:
 
 
 def _comparable(dtype: Any) -> Any:
-    """The same for types whose values compare: numbers of any width."""
+    """The same for types whose values compare: numbers of any width, times of any unit or zone."""
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
         return "number"
+    if pa.types.is_timestamp(dtype):  # nobody knows the zone of one that has none
+        return dtype.id, dtype.tz is None
     return dtype.id
 
 

@@ -36,6 +36,7 @@ from holdtrue.columns.values import (
     is_missing,
     numpy_of,
     python_values,
+    refused,
     type_kind,
     valid_mask,
 )
@@ -110,6 +111,8 @@ class Target(NamedTuple):
         if target_type == "numeric":
             return cls(_target_numbers(column), None, weight)
         values, codes = distinct("target", column)
+        if isinstance(values, np.ndarray) and any(isinstance(label, tuple) for label in values):
+            raise refused("target", "tuple")  # an array of labels would have two dimensions
         if weight is None:
             rows = code_counts(codes, len(values))
         else:
@@ -215,7 +218,7 @@ def _are_floats(column: Any) -> bool:
 
 
 def _target_numbers(column: Any) -> np.ndarray:
-    """A numeric target as floats; text, missing and huge values are refused."""
+    """A numeric target as floats; text, missing, and huge or tiny values are refused."""
     try:
         numbers = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -227,7 +230,7 @@ def _target_numbers(column: Any) -> np.ndarray:
         ) from error
     _refuse_missing(np.isfinite(numbers))
     largest = float(np.abs(numbers).max(initial=0.0))
-    if largest > _MAX_TARGET:
+    if largest > _MAX_TARGET or 0 < largest < 1 / _MAX_TARGET:
         raise InputError(
             f"the fourth powers of the target must fit into float64. Got values "
             f"of size {largest:g}. Change the unit."

@@ -19,7 +19,7 @@ KINDS = ("empty", "integer", "number", "category")
 ORDERED = ("integer", "number")  # kinds whose values have an order, and are read in bins
 
 # Types of objects that Arrow reads as they are meant, if a column holds one of them.
-_PYTHON = {str, np.str_, int, float, bool, date, time, Decimal}
+_PYTHON = {str, np.str_, bytes, np.bytes_, int, float, bool, date, time, Decimal}
 
 
 def columns_of(data: Any) -> dict[str, Any]:
@@ -74,6 +74,8 @@ def array_column(values: np.ndarray) -> Any:
     """
     if values.dtype.kind == "c":
         values = values.astype(object)  # refused where the column has a name
+    if values.dtype.kind in "mM":
+        values = _in_unit_of_arrow(values)
     if values.dtype != object:
         is_long = values.dtype.kind == "f" and values.dtype.itemsize > 8  # Arrow has none
         kind = np.dtype(np.float64) if is_long else values.dtype.newbyteorder("=")
@@ -86,6 +88,17 @@ def array_column(values: np.ndarray) -> Any:
     except (OverflowError, TypeError, ValueError, pa.ArrowException):  # beyond 64 bits, say
         column = None
     return values if column is None else column
+
+
+def _in_unit_of_arrow(times: np.ndarray) -> np.ndarray:
+    """NumPy's dates and spans in a unit that Arrow has; of finer ones the whole numbers."""
+    unit, _ = np.datetime_data(times.dtype)
+    if unit in ("ps", "fs", "as", "generic"):
+        return times.astype(object)
+    if times.dtype.kind == "M" and unit in ("Y", "M", "W", "D"):
+        return times.astype("M8[D]", copy=False)
+    unit = unit if unit in ("ms", "us", "ns") else "s"
+    return times.astype(f"{times.dtype.kind}8[{unit}]", copy=False)
 
 
 def _series_column(series: Any) -> Any:
