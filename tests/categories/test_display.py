@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
 import pytest
@@ -36,6 +38,8 @@ def test_a_shape_shows_large_numbers_short_and_small_shares_as_such():
     ends, none = ("18", "2986", "35788", "30050028"), ()
     line = Shape("votes", "mean", ends[1:], ends, *np.ones((3, 3)), np.full(3, 5.0), 1.0)
     assert shape_chart(line).ticks == ("18", "2986", "35,788", "30.1M")
+    days = ("20240105", "20240210", "20240311", "20240415")  # each of them is 20.2M
+    assert shape_chart(replace(line, ticks=days)).ticks == days
     values = Shape("who", "mean", ("a", "b"), none, *np.ones((3, 2)), np.array([1.0, 999.0]), 1.0)
     assert [dot.label for dot in shape_chart(values).dots] == ["a (<1%)", "b (100%)"]
 

@@ -539,6 +539,17 @@ def test_dates_are_written_as_dates():
     assert "2024-0" in export_text(tree)
 
 
+def test_different_edges_are_written_differently():
+    day = 20240000 + np.arange(80)
+    X = pd.DataFrame({"day": day, "second": 1.7e9 + (day - 20240000) / 4})
+    for name, edge in (("day", "20240039"), ("second", "1700000010")):
+        tree = GingerTreeClassifier(max_splits=1, max_bins=4).fit(X[[name]], day > 20240039)
+        assert f"\n  {name} > {edge}: 40 rows" in export_text(tree)
+        tree = GingerTreeClassifier(max_splits=1, max_bins=4).fit(X[[name]], day // 20 % 2)
+        lines = [line.split(":")[0] for line in export_text(tree).splitlines()]
+        assert len(lines) == len(set(lines)) == 5
+
+
 def test_trees_are_drawn(fitted):
     import matplotlib
 

@@ -213,7 +213,7 @@ class Cells(NamedTuple):
         if pa.types.is_temporal(self.dtype):
             number = pa.array(self.edges[k : k + 1]).cast(f"int{self.dtype.bit_width}")
             return str(number.view(self.dtype)[0])
-        return f"{self.edges[k]:g}"
+        return _as_texts(self.edges)[k]
 
 
 def in_order(values: Any) -> np.ndarray:
@@ -233,6 +233,19 @@ def _as_numbers(values: Any) -> np.ndarray:
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     return numpy_of(values.drop_null())
+
+
+def _as_texts(numbers: np.ndarray) -> list[str]:
+    """Different numbers as different texts: of six digits, or all before the point, or more."""
+    if numbers.dtype.kind in "iu":
+        return [str(number) for number in numbers]
+    largest = float(np.abs(numbers).max())
+    n_whole = len(f"{largest:.0f}") if largest < 1e15 else 0
+    for n_digits in range(max(6, n_whole), 18):
+        texts = [f"{number:.{n_digits}g}" for number in numbers]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
 
 
 def _comparable(dtype: Any) -> Any:

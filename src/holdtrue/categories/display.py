@@ -91,6 +91,8 @@ def shape_chart(shape: Shape, target: str = "target") -> Lines | Dots:
     shift = 0.5 * (len(shape.ticks) > n_cells)  # a bin stands between its ends
     places = [i + shift for i in range(n_cells)]
     ticks = tuple(map(_short, shape.ticks))
+    if len(set(ticks)) < len(set(shape.ticks)):  # 20240105 and 20240210 would both be 20.2M
+        ticks = tuple(shape.ticks)
     series = [Series("", places, values[:n_cells], "main", low[:n_cells], high[:n_cells])]
     if n_cells < len(values):
         series.append(Series("", [len(ticks)], values[-1:], "main", low[-1:], high[-1:]))
