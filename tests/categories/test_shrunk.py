@@ -7,6 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from scipy.stats import norm
 
 from holdtrue.categories import (
     group_pairs,
@@ -98,13 +99,29 @@ def loss_of(loss, shares, label, total):
     return float(best != label)
 
 
-def brute_force(loss, v, k, group, n_classes, a):
-    """Losses of rows whose group is deleted before everything is fitted again.
+def one_class_by_halves(k, group):
+    """Without a column, departure 6: losses of rows by a half of the groups, its lead normal."""
+    by_size = np.argsort(-np.bincount(k), kind="stable")
+    losses = np.ones(len(k))
+    if len(np.unique(k)) == 1:
+        return losses - 1
+    sign = (k == by_size[0]) * 1.0 - (k == by_size[1])
+    D, S, s = sign.sum(), np.abs(sign).sum(), len(k) * clustered(sign, group)
+    if D <= 1:
+        first, extra = 0.5, 0.0
+    elif s > 0:
+        first, extra = norm.cdf(-D / s), s * norm.pdf(D / s) / S
+    else:
+        first, extra = 0.0, 0.0
+    losses[sign > 0] = first + extra
+    losses[sign < 0] = min(1 - first + extra, 1)
+    return losses
 
-    Without a column the class that is named is not: see departure 6.
-    """
+
+def brute_force(loss, v, k, group, n_classes, a):
+    """Losses of rows whose group is deleted before everything is fitted again."""
     if loss == "error" and math.isinf(a):
-        return (k != np.bincount(k).argmax()).astype(float)
+        return one_class_by_halves(k, group)
     losses = []
     for i in range(len(v)):
         kept = group != group[i]
@@ -161,8 +178,8 @@ def test_three_rows_by_hand():
     # Only the row of b is lost.
     result = shrunk.estimate("error", counts, strengths=[1.0])
     assert result.score == result.share_wrong == pytest.approx(1 / 3)
-    # Without a column the rows of a tie at ½ and ½, totals 1 and 1: the first class, right.
-    assert result.no_column == pytest.approx(1 / 3)
+    # Without a column: two rows and one are as good as equal.
+    assert result.no_column == pytest.approx(1 / 2)
     # Losses 0, 0, 1: Σ (l - 1/3)² = 2/3, over N (N - 1) = 6.
     assert result.row_error == pytest.approx(1 / 3)
     # Weights N c + a N_k: a 8 to 1, a lead of 7/4 rows, lost without both rows of class 0: 2·1/2.
@@ -170,7 +187,39 @@ def test_three_rows_by_hand():
     # times 1/9.
     assert result.pair_error == pytest.approx(math.sqrt(1 + 1 / 9) / 3)
     assert result.standard_error == pytest.approx(math.sqrt(1 / 9 + 10 / 81))
-    assert (result.gain, result.gain_standard_error, result.skill) == (0, 0, 0)
+    # Gains 1/2, 1/2, -1/2: Σ (g - 1/6)² = 2/3, over 6.
+    assert (result.gain, result.skill) == (pytest.approx(1 / 6), pytest.approx(1 / 3))
+    assert result.gain_standard_error == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("total", [[261, 240], [300, 200], [151, 149], [90, 80, 30]])
+def test_without_a_column_the_class_of_one_half_is_wrong_as_often_in_the_other(total):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(len(total)), total)
+    half = len(y) // 2 + 1 - len(y) // 2 % 2  # odd: no ties of two classes
+    wrong = []
+    for _ in range(4000):
+        y = rng.permutation(y)
+        wrong.append(np.mean(y[half:] != np.bincount(y[:half]).argmax()))
+    estimate = shrunk.estimate("error", np.array([total]), strengths=[INF])
+    assert estimate.score == pytest.approx(np.mean(wrong), abs=0.003)
+    assert estimate.standard_error == pytest.approx(0.5 / math.sqrt(len(y)), rel=0.1)
+
+
+def test_without_a_column_the_share_wrong_is_that_of_new_groups():
+    # Groups of 20 differ in their share of a class; all together have as many of either.
+    rng = np.random.default_rng(0)
+    off, held = [], []
+    for _ in range(300):
+        p = rng.beta(2, 2, 20)
+        n = rng.binomial(25, p)
+        met = GroupTable(np.zeros(20, int), np.arange(20), np.stack([n, 25 - n], axis=1))
+        estimate = grouped.estimate_groups("error", met, strengths=[INF])
+        low, high = estimate.interval()
+        off.append(estimate.score - 0.5)
+        held.append(low <= 0.5 <= high)
+    assert abs(np.mean(off)) < 0.01
+    assert np.mean(held) > 0.9
 
 
 def test_three_numbers_by_hand():

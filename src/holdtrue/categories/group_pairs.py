@@ -28,7 +28,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from holdtrue.categories.kernel import row_sums
-from holdtrue.categories.shrunk import pair, prior, shares
+from holdtrue.categories.shrunk import column_total, most_frequent, pair, prior, shares
 from holdtrue.sums.group_profile import GroupTable
 
 _MOST_PRODUCTS = 3e6
@@ -44,7 +44,7 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     s, t = pair(strength)
     if loss == "error":
         if not s:
-            return 0.0  # `shrunk`, departure 6
+            return group_most_frequent(by_group)[1]
         weight = (N + 1) * by_value + t * total
         pairs = _tie_sum(table.value, table.sums, weight, N + strength, shared=False)
         alone = float(n @ (n_groups == 1)) / N
@@ -58,6 +58,19 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
     of_prior = N - n.sum() + n @ np.square(t / d)  # rows, by the prior's weight in their shares
     q = np.append(shares(by_value[shared], total, strength), prior(total)[None], axis=0)
     return share_pairs_sum(loss, table, shared, q, np.append(d, N * N / of_prior))
+
+
+def group_most_frequent(by_group: np.ndarray) -> tuple[np.ndarray, float]:
+    """`shrunk.most_frequent` of rows by group and class: halves of groups."""
+    total = column_total(by_group)
+    n_rows = row_sums(by_group)
+    n_groups = np.count_nonzero(n_rows)
+    if n_groups < 2 or len(total) < 2:
+        return most_frequent(total, 0.0)
+    first, second = np.argsort(-total, kind="stable")[:2]
+    lead = by_group[:, first] - by_group[:, second]
+    lead = lead - n_rows * (float(lead.sum()) / float(n_rows.sum()))
+    return most_frequent(total, n_groups / (n_groups - 1) * float(lead @ lead))
 
 
 def rule_pairs(criterion: str, table: GroupTable) -> float:

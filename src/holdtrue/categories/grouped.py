@@ -41,7 +41,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdtrue.categories.estimate import Estimate
-from holdtrue.categories.group_pairs import rule_pairs, shrunk_pairs
+from holdtrue.categories.group_pairs import group_most_frequent, rule_pairs, shrunk_pairs
 from holdtrue.categories.kernel import majority_rule, row_sums
 from holdtrue.categories.shrunk import (
     CHOSEN_BY,
@@ -133,8 +133,8 @@ def _blocks(table: GroupTable, n_strengths: int) -> Iterator[_Cells]:
 def _no_column(loss: str, table: GroupTable) -> np.ndarray:
     """Losses of groups without a column, summed over their rows, shape (n_groups,)."""
     by_group, others = table.by_group, _others(table)
-    if loss == "error":  # `shrunk`, departure 6
-        return row_sums(by_group) - by_group[:, column_total(by_group).argmax()]
+    if loss == "error":
+        return by_group @ group_most_frequent(by_group)[0]
     left = prior(others)
     if loss == "log_loss":
         return -np.einsum("gk,gk->g", by_group, np.log(left))
