@@ -143,6 +143,13 @@ def test_the_simplest_within_one_standard_error_is_recommended():
     near = comparison([[1, 2, 1, 1], [2, 1, 2, 2]])
     assert (near.best, near.recommended) == ("m0", "m1")
     assert "simplest model within one standard error" in near.reason
+    # A single row that differs is one standard error, 1/n, whatever rounding says.
+    for n_rows in range(4, 70):
+        better = np.arange(n_rows) < 3
+        worse = np.roll(np.arange(n_rows) < 4, n_rows // 2)
+        one_more = np.arange(n_rows) < 4
+        assert comparison([better, one_more]).recommended == "m1"
+        assert comparison([np.roll(better, n_rows // 2), worse]).recommended == "m1"
     # 1, 1, 1, 1: no doubt.
     far = comparison([[1, 2, 1, 1], [2, 3, 2, 2]])
     assert far.recommended == far.best == "m0"

@@ -6,7 +6,7 @@ from scipy import stats
 
 from holdtrue import Moments, SelectionPath, TGreedyClassifier, TGreedyRegressor, TGreedySelector
 from holdtrue.datasets import make_domains
-from holdtrue.domains import bounds, kernel
+from holdtrue.domains import bounds, choose, kernel
 from holdtrue.domains.covariances import domains_from_moments
 from holdtrue.evidence import DomainEvidence
 
@@ -109,6 +109,33 @@ def test_rounding_does_not_choose_the_centre_where_a_prediction_is_perfect():
     model = TGreedyRegressor().fit(X, X[:, 1] + X[:, 3], groups=np.arange(60))
     assert model.center_ == "global"
     assert model.new_domain_score_ < 1e-9
+
+
+@pytest.mark.parametrize("n_domains", range(4, 12))
+def test_a_gain_in_one_domain_alone_is_one_standard_error_and_no_more(n_domains):
+    share = np.full(n_domains, 1 / n_domains)
+    errors = np.linspace(1, 2, n_domains)
+    for d in range(n_domains):
+        less = errors - 0.17 * (np.arange(n_domains) == d)
+        variants = (choose.Variant("t", "equal", center) for center in choose.CENTERS)
+        whole, within = (
+            choose._Choice(variant, None, of, of)
+            for variant, of in zip(variants, (errors, less), strict=True)
+        )
+        assert not choose._within_is_better(whole, within, share)
+        # By as much as the other size is worse there, the smaller one is near enough.
+        losses = np.array([errors, less])
+        assert choose._least(losses, share, n_domains) == 0
+        assert choose._least(losses, share, None) == 1
+    assert choose._least(np.array([errors, errors * (1 - 1e-15)]), share, None) == 0
+
+
+def test_weightings_that_are_the_same_are_not_told_apart_by_rounding():
+    rng = np.random.default_rng(51)  # 49 rows everywhere: weights of 1 and of 1 - 1e-16
+    X, groups = rng.normal(size=(294, 2)), np.repeat(np.arange(6), 49)
+    y = X[:, 0] + rng.normal(size=294)
+    model = TGreedyRegressor(domain_weight="auto", center="global", max_steps=3)
+    assert model.fit(X, y, groups=groups).domain_weight_ == "equal"
 
 
 @quiet

@@ -284,6 +284,21 @@ def test_a_class_missing_from_a_domain_is_said(data):
         TGreedyClassifier().fit(data.X, y, groups=data.groups)
 
 
+@pytest.mark.filterwarnings("ignore:.*(lack|exceeds)")
+@pytest.mark.parametrize("unit", [1e8, 1e-8])
+def test_a_class_of_one_domain_alone_is_a_constant_target_without_it_in_any_unit(unit, data):
+    at = data.groups < 5
+    X, groups = data.X[at], data.groups[at]
+    y = np.where((groups == 2) & (data.y[at] > 1), 2, data.y[at] > 0)
+    one, other = (TGreedyClassifier().fit(X * u, y, groups=groups) for u in (1.0, unit))
+    np.testing.assert_array_equal(other.path_.order, one.path_.order)
+    np.testing.assert_allclose(other.held_out_scores_, one.held_out_scores_)
+    np.testing.assert_allclose(other.t_scores_, one.t_scores_)
+    assert other.new_domain_score_ == pytest.approx(one.new_domain_score_)
+    still = TGreedyRegressor().fit(X * unit, np.ones(len(X)), groups=groups)
+    np.testing.assert_array_equal(still.t_scores_, 0.0)
+
+
 # --- fixed features -----------------------------------------------------------------------------
 
 

@@ -301,6 +301,25 @@ def test_neither_the_order_of_rows_nor_the_names_of_domains_matter():
     np.testing.assert_allclose(one.t, other.t)
 
 
+@pytest.mark.parametrize("rule", kernel.RULES)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_equal_features_are_entered_by_their_first_whatever_rounding_says(
+    rule, compiled, n_targets
+):
+    rng = np.random.default_rng(0)
+    X, y, groups = made(p=4)
+    X = np.hstack([X, X / 3, X * 2.54])  # other units
+    Y = np.column_stack([y, -y])[:, :n_targets]
+    for _ in range(5):
+        at = rng.permutation(len(X))
+        data = domains_from_moments(Moments.from_arrays(X[at], Y[at], groups=groups[at]))
+        walk = kernel.Walk(data, np.ones(6), rule=rule)
+        walk.run(12, compiled=compiled)
+        assert set(walk.order) <= {0, 1, 2, 3}
+        assert walk.targets[0] == 0
+
+
 def test_a_domain_counts_once_however_many_rows_it_has():
     X, y, groups = made()
     twice = np.concatenate([np.arange(len(y)), np.flatnonzero(groups == 3)])

@@ -18,6 +18,7 @@ from holdtrue.domains.bounds import (
     share_interval,
     student_interval,
 )
+from holdtrue.domains.kernel import TIE
 from holdtrue.errors import InputError, counted, did_you_mean, speaks
 from holdtrue.evidence import ContestEvidence
 from holdtrue.path import SelectionPath, data_frame, skill_of
@@ -119,7 +120,8 @@ class Comparison:
     def recommended(self) -> str:
         """The simplest model within one standard error of the best: few features, little time."""
         difference, error = self.differences
-        near = np.flatnonzero(difference <= error)
+        # An error that differs in a single unit is exactly one standard error away.
+        near = np.flatnonzero(difference <= error * (1 + TIE))
         return self.names[min(near.tolist(), key=self._simplicity)]
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from holdtrue.domains.bounds import bound_factor, domains_needed
-from holdtrue.domains.kernel import RULES, TESTS, Domains, Walk, domain_weights
+from holdtrue.domains.kernel import RULES, TESTS, TIE, Domains, Walk, domain_weights
 from holdtrue.errors import InputError, check_choice, counted
 from holdtrue.progress import progress
 from holdtrue.validation import check_count
@@ -376,7 +376,7 @@ class _HeldOut:
             else:
                 choice = _Choice(variant, None, table[0, -1], table[-1, -1])
             best = choices.get(variant.center)
-            if best is None or choice.mean(share) < best.mean(share):
+            if best is None or choice.mean(share) < best.mean(share) * (1 - TIE):
                 choices[variant.center] = choice
         if len(choices) == 2 and not _within_is_better(choices["global"], choices["domain"], share):
             return choices["global"]
@@ -411,7 +411,8 @@ def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray) -> boo
     error = math.sqrt((gain - mean) ** 2 @ share / (len(gain) - 1))
     errors = [float(c.errors @ share) for c in (whole, within)]
     factors = [errors[0] * (whole.within @ share), errors[1] * (within.within @ share)]
-    least = max(error, _ROUNDING * max(errors))  # either may be 0 but for rounding itself
+    # A gain in a single domain is exactly one standard error; either may be 0 but for rounding.
+    least = max(error * (1 + TIE), _ROUNDING * max(errors))
     return bool(mean > least and factors[1] < factors[0])
 
 
@@ -443,13 +444,18 @@ def _least(losses: np.ndarray, share: np.ndarray, n_domains: float | None) -> in
     The standard error is that of the difference, domain by domain: some domains are harder than
     others at every size, which says nothing about the size.
     """
-    best = int(np.argmin(losses @ share))
+    best = _first_least(losses @ share)
     if n_domains is None:
         return best
     excess = losses[: best + 1] - losses[best]
     mean = excess @ share
     variance = (excess - mean[:, None]) ** 2 @ share / (n_domains - 1)
-    return int(np.argmax(mean <= np.sqrt(variance)))
+    return int(np.argmax(mean <= np.sqrt(variance) * (1 + TIE)))
+
+
+def _first_least(losses: np.ndarray) -> int:
+    """The first of the sizes with the least loss, which rounding does not tell apart."""
+    return int(np.argmax(losses <= losses.min() * (1 + TIE)))
 
 
 # --- in words -----------------------------------------------------------------------------------
@@ -462,7 +468,7 @@ def _why_held_out(variant: Variant, held: _HeldOut, size: int, plan: Plan) -> st
     is_within = variant.center == "domain"
     what = "error about the mean of each held-out domain" if is_within else "error"
     if plan.stop.endswith("1se"):
-        least = int(np.argmin(held.table(variant, None)[int(is_within), :-1] @ held.copies))
+        least = _first_least(held.table(variant, None)[int(is_within), :-1] @ held.copies)
         return (
             f"the smallest size within one standard error of the least {what}, which is at "
             f"{counted(least, 'step')}, holding out {which} {n} domains"

@@ -33,8 +33,8 @@ flips of whole domains          `sign_patterns`, `sign_flip_p_value`
 
 Departures
 ----------
-1. ``|T|`` where §3.3 prints T: a negative effect is as good as a positive one. Ties go to the
-   first feature.
+1. ``|T|`` where §3.3 prints T: a negative effect is as good as a positive one. Ties, also those
+   that rounding hides, go to the first feature.
 2. Rows are centred with the mean over domains, or with the mean of their own domain
    (``center="domain"``: effects within domains); the papers centre nothing (``center="none"``).
 3. Effects that are rounding error of the target are zero, and spreads are at least that, so that
@@ -62,6 +62,7 @@ from scipy.special import digamma, stdtrit, zeta
 RULES = ("greedy", "t", "moderated")
 TESTS = ("bonferroni", "bound", "sign_flip")
 
+TIE = 1e-9  # relative difference below which two numbers are equal but for rounding
 _TINY = float(np.finfo(np.float64).tiny)
 _MAX_EXACT = 16
 _MOST = 0.9
@@ -347,7 +348,7 @@ def sign_flip_p_value(
             strength = strengths(mu, s2, e2, n, rule)[1]
             strongest[block] = np.maximum(strongest[block], strength.max(axis=1))
     # A pattern that ties with the identity counts, whatever the last bit says.
-    return float(np.mean(strongest >= strongest[0] * (1 - 1e-9)))
+    return float(np.mean(strongest >= strongest[0] * (1 - TIE)))
 
 
 # --- §3.3: the walk -----------------------------------------------------------------------------
@@ -439,7 +440,8 @@ class Walk:
         self.scale = np.sqrt(np.outer(self._square_y @ weight / n, self.e2))
         # Departure 3.
         self._tol = 100 * eps
-        self._floor = (self._tol * self.scale) ** 2 + _TINY
+        # Above 0 in units of e2 too, where a target is constant.
+        self._floor = (self._tol * self.scale) ** 2 + _TINY * np.maximum(self.e2, 1.0)
         # Departure 6; of two domains neither is the odd one. A held-out row counts once.
         copies = np.where(weight > 0, domains.copies, 1.0)
         most = (np.minimum(copies, 1.0)[:, None] * second).max(axis=0)
@@ -499,7 +501,8 @@ class Walk:
     def step(self) -> bool:
         """Take the strongest feature; False if there is none."""
         while True:
-            k, i = divmod(int(np.argmax(self._strength)), len(self.e2))
+            least = self._strength.max() * (1 - TIE)
+            k, i = divmod(int(np.argmax(self._strength >= least)), len(self.e2))
             if not self._strength[k, i] > 0:
                 self.ended = True
                 return False
@@ -586,7 +589,7 @@ class Walk:
         nothing = np.where(self._open, self._nothing, np.inf)
         moments = self.weight, self.e2, self._floor, nothing, np.flatnonzero(self.usable)
         rule = RULES.index(self.rule)
-        taken = take_steps(self._g, self._loss, *moments, stored, rule, steps)
+        taken = take_steps(self._g, self._loss, *moments, stored, rule, TIE, steps)
         picks = list(zip(targets[:taken].tolist(), features[:taken].tolist(), strict=True))
         w: Any = self.w.tolist()
         for (k, i), delta in zip(picks, deltas.tolist(), strict=False):

@@ -132,7 +132,7 @@ def _moderate(s2: np.ndarray, e2: np.ndarray, usable: np.ndarray, df: float) -> 
 
 @reordered
 def _strongest(
-    mu: np.ndarray, s2: np.ndarray, e2: np.ndarray, nothing: np.ndarray, by_loss: bool
+    mu: np.ndarray, s2: np.ndarray, e2: np.ndarray, nothing: np.ndarray, by_loss: bool, tie: float
 ) -> Any:
     """The largest ``T²/n``, or fall of the loss, and its feature; -1 if nothing is left."""
     strength, scale = np.empty(len(mu)), e2 if by_loss else s2
@@ -140,7 +140,7 @@ def _strongest(
         strength[j] = mu[j] ** 2 / scale[j] if abs(mu[j]) > nothing[j] else 0.0
     _, best = _ends(strength)
     at = 0
-    while strength[at] != best:
+    while strength[at] < best * (1 - tie):
         at += 1
     return best, at if best > 0.0 else -1
 
@@ -216,6 +216,7 @@ def take_steps(
     usable: np.ndarray,
     columns: Any,
     rule: int,
+    tie: float,
     steps: Any,
 ) -> int:
     """Take stagewise steps, and say how many were possible.
@@ -236,6 +237,8 @@ def take_steps(
         Where columns come from.
     rule : int
         Place in `kernel.RULES`.
+    tie : float
+        Relative difference below which strengths are equal.
     steps : tuple
         Arrays to fill, as long as the steps to take: targets, features, changes of their weight, T,
         degrees of freedom, and losses of shape (n_steps, n_domains).
@@ -251,9 +254,11 @@ def take_steps(
         for d in range(n):
             counted = _count_in(g[k, d], weight[d], counted, mu[k], s2[k])
         df_of[k] = _settle((weight, e2, floor[k], usable), rule, s2[k])
-        best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0)
+        best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0, tie)
     for s in range(len(features)):
-        k = int(np.argmax(best))
+        k = 0
+        while best[k] < best.max() * (1 - tie):
+            k += 1
         i = at[k]
         if i < 0:
             return s
@@ -263,5 +268,5 @@ def take_steps(
         for d in range(n):
             losses[s, d] = np.maximum(loss[:, d], 0.0).sum() / n_targets
         df_of[k] = _settle((weight, e2, floor[k], usable), rule, s2[k])
-        best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0)
+        best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0, tie)
     return len(features)

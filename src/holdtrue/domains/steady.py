@@ -65,6 +65,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from holdtrue.domains.kernel import TIE
 from holdtrue.sums import Moments
 
 INTERCEPT_SPREADS = (0.0, 1.0, math.inf)
@@ -565,7 +566,7 @@ def candidate_weights(losses: np.ndarray) -> np.ndarray:
     losses : ndarray of shape (n_spreads, n_penalties + 1)
         Mean loss of each candidate; of equal penalties the larger is taken.
     """
-    at = np.argmin(losses, axis=1)
+    at = np.argmax(losses <= losses.min(axis=1, keepdims=True) * (1 + TIE), axis=1)
     best = losses[np.arange(len(losses)), at]
     shares = (best.min() / best) ** POWER if best.min() > 0 else (best == 0).astype(float)
     weights = np.zeros_like(losses)
