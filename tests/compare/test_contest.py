@@ -23,11 +23,11 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from holdtrue import SteadyRidgeRegressor, TGreedyRegressor, compare_models
 from holdtrue.compare.comparison import Comparison
-from holdtrue.compare.contest import rows_in_parts
+from holdtrue.compare.contest import _fingerprint, rows_in_parts
 from holdtrue.compare.field import Rows
 from holdtrue.datasets import make_domains
 
@@ -225,6 +225,39 @@ def test_a_checkpoint_answers_the_same_question_only(data, tmp_path):
             compare_models(models, data.X, y, checkpoint=place, **{**given, **other})
     with pytest.raises(ValueError, match="must be a file"):
         compare_models(models, data.X, y, checkpoint=tmp_path, **given)
+
+
+@pytest.mark.parametrize("how", ["closure", "default", "scorer", "model"])
+def test_a_checkpoint_tells_functions_apart_by_what_they_hold(data, tmp_path, how):
+    def asked(q):
+        def default(model, X, y, q=q):
+            return -np.quantile(abs(y - model.predict(X)), q)
+
+        scoring = {
+            "closure": lambda model, X, y: default(model, X, y, q),
+            "default": default,
+            "scorer": make_scorer(lambda y, predicted: -np.quantile(abs(y - predicted), q)),
+        }.get(how)
+        first = FunctionTransformer(lambda X: X[:, : int(10 * q)])
+        models = {"line": make_pipeline(first if how == "model" else None, LinearRegression())}
+        place = tmp_path / "contest.jsonl"
+        return compare_models(models, data.X, data.y, cv=3, scoring=scoring, checkpoint=place)
+
+    one = asked(0.2)
+    np.testing.assert_array_equal(asked(0.2).errors, one.errors)
+    with pytest.raises(ValueError, match="belongs to another comparison"):
+        asked(0.8)
+
+
+def test_a_function_is_the_same_in_another_run():
+    source = "def score(model, X, y):\n    return -max(a for a in map(abs, y - model.predict(X)))"
+    runs: list[dict] = [{"__name__": "__main__"}, {"__name__": "__main__"}]
+    for run in runs:
+        exec(source, run)  # code objects, of the generator too, at other places in memory
+    one, other = (_fingerprint(make_scorer(run["score"])) for run in runs)
+    assert one == other
+    assert _fingerprint(runs[0]["score"]) == _fingerprint(runs[1]["score"])
+    assert "0x" not in _fingerprint(runs[0]["score"])
 
 
 def test_frames_reach_the_models_as_they_are(data):

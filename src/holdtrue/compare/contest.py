@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
-import joblib
 import numpy as np
+from joblib.hashing import NumpyHasher
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
@@ -432,13 +433,32 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
                 file.write(json.dumps(record) + "\n")
 
 
+class _Hasher(NumpyHasher):
+    """The hash of joblib; a function without a name elsewhere is what it does, wherever it is."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        """See `pickle.Pickler.reducer_override`."""
+        if isinstance(thing, CodeType):
+            return tuple, ((thing.co_code, thing.co_consts, thing.co_names),)
+        if isinstance(thing, FunctionType) and (
+            thing.__module__ == "__main__" or "<" in thing.__qualname__  # <lambda>, <locals>
+        ):
+            return tuple, (_content(thing),)
+        return NotImplemented
+
+
+def _content(function: FunctionType) -> tuple[Any, ...]:
+    """What a function does: its code, and the values that come with it."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return function.__code__, function.__defaults__, function.__kwdefaults__, cells
+
+
 def _fingerprint(thing: Any) -> str:
     """Hash of an object, or of its parameters as text where it cannot be pickled."""
-    code = getattr(thing, "__code__", None)  # of a function, which need not have a name
-    thing = thing if code is None else (code.co_code, code.co_consts, code.co_names)
     try:
-        return str(joblib.hash(thing))
-    except (pickle.PicklingError, AttributeError, TypeError):
+        given = _content(thing) if isinstance(thing, FunctionType) else thing
+        return str(_Hasher("md5").hash(given))
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
         return repr(thing)
 
 
