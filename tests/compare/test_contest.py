@@ -138,6 +138,29 @@ def test_a_scorer_judges_each_part_as_a_whole_where_rows_are_in_several(data, cv
     np.testing.assert_allclose(contest.errors[0], -scores, rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored by KFold")
+@pytest.mark.parametrize("scoring", [None, "neg_mean_squared_error"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_error_of_a_domain_that_parts_divide_is_that_of_its_rows(data, scoring, weighted):
+    rng = np.random.default_rng(0)
+    at = rng.permutation(240)[:70]  # 9 to 14 rows of a domain, of which a part judges 1 to 5
+    X, y, groups = data.X[at], data.y[at], data.groups[at]
+    weight = rng.integers(1, 4, 70) if weighted else None
+    cv = KFold(6, shuffle=True, random_state=0)
+    given = {"groups": groups, "cv": cv, "scoring": scoring, "sample_weight": weight}
+    with pytest.warns(UserWarning, match="compare_models: .* at known domains"):
+        errors = compare_models({"line": LinearRegression()}, X, y, **given).errors[0]
+    squares = np.empty(70)
+    for train, test in cv.split(X):
+        line = LinearRegression().fit(X[train], y[train], None if weight is None else weight[train])
+        squares[test] = (y[test] - line.predict(X[test])) ** 2
+    of_rows = [
+        np.average(squares[groups == d], weights=None if weight is None else weight[groups == d])
+        for d in range(6)
+    ]
+    np.testing.assert_allclose(errors, of_rows)
+
+
 def test_the_simplest_within_one_standard_error_is_recommended():
     # Differences to m0: 1, -1, 1, 1: mean ½, standard error ½ (deviations ½, -3/2, ½, ½; s = 1).
     near = comparison([[1, 2, 1, 1], [2, 1, 2, 2]])
@@ -209,6 +232,7 @@ def test_an_interrupted_contest_goes_on_where_it_stopped(data, tmp_path):
         compare_models(models, data.X, data.y, **given)
 
 
+@pytest.mark.filterwarnings("ignore:.*known domains")
 def test_a_checkpoint_answers_the_same_question_only(data, tmp_path):
     place, y = tmp_path / "contest.jsonl", data.y > 0
     given = {"cv": list(KFold(4).split(y)), "groups": data.groups}

@@ -204,6 +204,7 @@ class _DomainAverage(BaseEstimator):
             is_classes=self._is_classes,
             random_state=0 if self.random_state is None else self.random_state,
             n_parts=_N_PARTS,
+            who=type(self).__name__,
         )
         n = len(rows.y)
         if len(parts) < 2:

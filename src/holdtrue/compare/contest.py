@@ -59,6 +59,11 @@ __all__ = ["compare_models", "rows_in_parts"]
 
 _MAX_PARTS = 20  # parts of domains that are held out in turn
 _ROW_PARTS = 10  # parts of rows, without groups
+_ARRAYS = ("units", "errors", "weights")  # of `_Judged`
+_DIVIDED = (
+    "cv leaves out rows of domains whose other rows are fitted: errors are those at known domains, "
+    "not at new ones. Leave cv out, or pass a splitter by group, such as GroupKFold."
+)
 _EARLIER = 3  # domains that come before the first that is predicted from earlier ones
 
 
@@ -191,16 +196,26 @@ def compare_models(
 
 
 def rows_in_parts(
-    every: Rows, cv: Any, *, is_classes: bool, random_state: Any, n_parts: int | None = None
+    every: Rows,
+    cv: Any,
+    *,
+    is_classes: bool,
+    random_state: Any,
+    n_parts: int | None = None,
+    who: str = "compare_models",
 ) -> tuple[Rows, Splits]:
     """The rows of positive weight; those to fit on and to judge, for each part that is left out.
 
     Without groups copies of a weighted row may be in several parts, each as a row of its own.
-    ``cv=None``: ``n_parts``, or as `_held_out_parts` says.
+    ``cv=None``: ``n_parts``, or as `_held_out_parts` says. ``who`` warns of parts that divide domains.
     """
     rows, by_splitter = every.of_positive_weight(), hasattr(cv, "split") or np.iterable(cv)
     if every.groups is not None or by_splitter:
-        return rows, _held_out_parts(every, cv, n_parts, is_classes, random_state)
+        splits = _held_out_parts(every, cv, n_parts, is_classes, random_state)
+        known = rows.domains  # without groups every row, which no splitter divides
+        if any(np.isin(known[test], known[train]).any() for train, test in splits):
+            caution(f"{who}: {_DIVIDED}")
+        return rows, splits
     copies = row_copies(rows.X, rows.y, rows.weight)
     dealt = Rows(None, rows.y[copies], None)
     splits = _held_out_parts(dealt, cv, n_parts, is_classes, random_state)
@@ -347,6 +362,7 @@ class _Judged:
 
     units: np.ndarray
     errors: np.ndarray
+    weights: np.ndarray  # rows of each unit in the part, or the sum of their weights
     n_features: float
     seconds: float
 
@@ -359,10 +375,11 @@ def _judged(
     fitted, seconds = timed_fit(name, model, train, is_classes=loss.is_classes)
     unit = np.full(len(test.y), k) if test.unit is None else test.unit
     units, codes = np.unique(unit, return_inverse=True)
+    weight = np.ones(len(codes)) if test.weight is None else test.weight
+    weights = np.bincount(codes, weight)
     if loss.scorer is None:
         row_losses = loss.rows(test.y, outputs_of(name, fitted.predict, test.X)[:, 0])
-        weight = np.ones(len(codes)) if test.weight is None else test.weight
-        errors = np.bincount(codes, weight * row_losses) / np.bincount(codes, weight)
+        errors = np.bincount(codes, weight * row_losses) / weights
     else:
         of_units = [test.take(np.flatnonzero(codes == u)) for u in range(len(units))]
         try:
@@ -381,15 +398,15 @@ def _judged(
             f"model {name!r} has an error that is not finite on a left-out part. Leave it out, or "
             "choose a scoring that every part allows."
         )
-    return _Judged(units, errors, float(features_used(fitted, rows.n_columns)), seconds)
+    return _Judged(units, errors, weights, float(features_used(fitted, rows.n_columns)), seconds)
 
 
 def _unit_errors(results: Sequence[_Judged]) -> np.ndarray:
-    """Mean error of each unit over the parts that judge it, in the order of the units."""
-    units = np.concatenate([result.units for result in results])
+    """Mean error of each unit over its rows in all parts, in the order of the units."""
+    fields = ([getattr(result, name) for result in results] for name in _ARRAYS)
+    units, errors, weights = map(np.concatenate, fields)
     _, codes = np.unique(units, return_inverse=True)
-    errors = np.concatenate([result.errors for result in results])
-    return np.bincount(codes, errors) / np.bincount(codes)
+    return np.bincount(codes, errors * weights) / np.bincount(codes, weights)
 
 
 class _Checkpoint(dict[tuple[str, int], _Judged]):
@@ -407,7 +424,8 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
             raise MissingFileError(f"no folder {str(self._path.parent)!r} for the checkpoint.")
         if self._path.is_dir():
             raise InputError(f"checkpoint must be a file. Got the folder {str(self._path)!r}.")
-        head: dict[str, Any] = {"format": "holdtrue.checkpoint", "question": _fingerprint(question)}
+        head: dict[str, Any] = {"format": "holdtrue.checkpoint", "version": 2}
+        head["question"] = _fingerprint(question)
         head["models"] = {name: _fingerprint(model) for name, model in models.items()}
         lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
         if not lines:
@@ -419,16 +437,15 @@ class _Checkpoint(dict[tuple[str, int], _Judged]):
             )
         for record in map(_record, lines[1:]):
             if isinstance(record, dict):
-                units, errors = np.array(record["units"], int), np.array(record["errors"], float)
-                judged = _Judged(units, errors, record["n_features"], record["seconds"])
-                self[record["model"], record["part"]] = judged
+                place = record.pop("model"), record.pop("part")
+                self[place] = _Judged(**record | {name: np.array(record[name]) for name in _ARRAYS})
 
     def add(self, name: str, part: int, result: _Judged) -> None:
         """Keep a finished fit, in the file too."""
         self[name, part] = result
         if self._path is not None:
             record = {"model": name, "part": part, **vars(result)}
-            record |= {"units": result.units.tolist(), "errors": result.errors.tolist()}
+            record |= {name: getattr(result, name).tolist() for name in _ARRAYS}
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
 
