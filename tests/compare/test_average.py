@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupShuffleSplit
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from holdtrue import (
@@ -319,6 +320,13 @@ def test_one_weight_for_all_rows_is_that_weight_in_every_row(data):
     all_rows = np.full(len(data.y), 2)
     other = DomainAverageRegressor(models).fit(*given, groups=data.groups, sample_weight=all_rows)
     assert one.new_domain_score_ == other.new_domain_score_
+
+
+def test_decisions_for_every_pair_of_classes_are_refused_in_a_sentence(data):
+    y = np.digitize(data.y, np.quantile(data.y, [0.2, 0.5, 0.8]))
+    models = {"pairs": SVC(decision_function_shape="ovo")}
+    with pytest.raises(ValueError, match="model 'pairs' has 6 outputs for 4 classes"):
+        DomainAverageClassifier(models).fit(data.X, y, groups=data.groups)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])

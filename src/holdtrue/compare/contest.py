@@ -207,7 +207,8 @@ def rows_in_parts(
     """The rows of positive weight; those to fit on and to judge, for each part that is left out.
 
     Without groups copies of a weighted row may be in several parts, each as a row of its own.
-    ``cv=None``: ``n_parts``, or as `_held_out_parts` says. ``who`` warns of parts that divide domains.
+    ``cv=None``: ``n_parts``, or as `_held_out_parts` says. ``who`` warns of parts that divide
+    domains.
     """
     rows, by_splitter = every.of_positive_weight(), hasattr(cv, "split") or np.iterable(cv)
     if every.groups is not None or by_splitter:

@@ -59,6 +59,12 @@ def raw_output(
     has_shares = hasattr(model, "predict_proba")
     method = model.predict_proba if has_shares else model.decision_function
     output = outputs_of(name, method, X, single=False).astype(np.float64)
+    n_seen, n_outputs = len(model.classes_), output.shape[1]
+    if n_outputs != n_seen and (n_outputs, n_seen) != (1, 2):  # such as one for every pair
+        raise InputError(
+            f"model {name!r} has {n_outputs} outputs for {n_seen} classes, expected one for each. "
+            "Pass decision_function_shape='ovr' to an SVC, or leave the model out."
+        )
     as_shares = has_shares if as_shares is None else as_shares
     return _placed(output, model.classes_, classes, as_shares)
 
