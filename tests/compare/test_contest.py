@@ -388,6 +388,22 @@ def test_later_domains_are_predicted_from_earlier_ones(years):
     assert contest.units == tuple(map(str, years[3:]))
 
 
+@pytest.mark.parametrize("form", ["%B", "%m/%d/%Y", "%d.%m.%Y", "%d-%b-%Y"])
+def test_words_and_dates_without_the_year_first_are_said_to_be_sorted_as_text(data, form):
+    days = np.array([f"{pd.Timestamp(2020, 2 * d + 1, 5):{form}}" for d in range(6)])
+    for groups, is_said in (
+        (days[data.groups], True),
+        (np.array(["2020-01", "2020-03", "w 3", "4.5", "2020/5/1", "Q1 2021"])[data.groups], False),
+        (data.groups - 3.5, False),
+    ):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            compare_models(MODELS, data.X, data.y, groups=groups, cv="time")
+        assert [str(one.message).endswith("Pass numbers or dates as groups.") for one in said] == (
+            [True] * is_said
+        )
+
+
 def test_many_domains_in_time_are_judged_in_twenty_parts():
     groups = np.arange(203)
     _, parts = rows_in_parts(

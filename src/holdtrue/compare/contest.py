@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -64,6 +65,8 @@ _DIVIDED = (
     "cv leaves out rows of domains whose other rows are fitted: errors are those at known domains, "
     "not at new ones. Leave cv out, or pass a splitter by group, such as GroupKFold."
 )
+# Numbers in it are in the order of time: not "March", nor "12/31/2019".
+_HAS_ORDER = re.compile(r"(?!.*\b\d{1,2}([/.-])(\d{1,2}|\w{3,9})\1\d{4}\b).*\d").match
 _EARLIER = 3  # domains that come before the first that is predicted from earlier ones
 
 
@@ -287,7 +290,15 @@ def _later_parts(groups: np.ndarray | None) -> Splits:
     if groups is None:
         raise InputError('cv="time" needs groups: the year, or another time, of each row.')
     labels, codes = np.unique(groups, return_inverse=True)
-    codes = np.argsort(natural_order([str(label) for label in labels]))[codes]
+    names = [str(label) for label in labels]
+    order = natural_order(names)
+    if not all(map(_HAS_ORDER, names)):
+        first = ", ".join(shown(names[i]) for i in order[:3])
+        caution(
+            f'compare_models: cv="time" sorts words, and dates that do not begin with the year, as '
+            f"text: {first}, ... Pass numbers or dates as groups."
+        )
+    codes = np.argsort(order)[codes]
     n_parts = len(labels) - _EARLIER
     if n_parts < 2:
         raise InputError(
