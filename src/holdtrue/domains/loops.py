@@ -139,8 +139,8 @@ def _strongest(
     for j in range(len(mu)):
         strength[j] = mu[j] ** 2 / scale[j] if abs(mu[j]) > nothing[j] else 0.0
     _, best = _ends(strength)
-    at = 0
-    while strength[at] < best * (1 - tie):
+    least, at = best * (1 - tie), 0
+    while strength[at] < least:
         at += 1
     return best, at if best > 0.0 else -1
 
@@ -256,8 +256,8 @@ def take_steps(
         df_of[k] = _settle((weight, e2, floor[k], usable), rule, s2[k])
         best[k], at[k] = _strongest(mu[k], s2[k], e2, nothing[k], rule == 0, tie)
     for s in range(len(features)):
-        k = 0
-        while best[k] < best.max() * (1 - tie):
+        least, k = best.max() * (1 - tie), 0
+        while best[k] < least:
             k += 1
         i = at[k]
         if i < 0:
