@@ -68,6 +68,7 @@ def test_the_deviation_has_a_part_within_and_a_part_between_bases(model):
     for basis, known in model._average.curves.values():
         terms = basis.terms(basis.coordinates(new))
         means.append(terms @ known.mean)
+        terms = terms - known.centre
         variances.append(np.diag(terms @ known.covariance @ terms.T) + known.beyond)
     weights = model._average.weights
     second = weights @ (np.array(variances) + np.array(means) ** 2)
@@ -564,3 +565,42 @@ def test_a_smooth_surface_without_noise_is_found_by_the_kernels():
     assert smooth > 0.9
     assert model.score(new, surface(new)) > 0.995
     assert model.basis_.explains
+
+
+@pytest.mark.parametrize("basis", ["columns", "omp", "lars"])
+def test_columns_far_from_zero_have_the_predictions_and_deviations_of_those_near_it(basis):
+    rng = np.random.RandomState(1)
+    X, new = rng.standard_normal((20, 2)), rng.standard_normal((5, 2))
+    y = X[:, 0] + 0.3 * rng.standard_normal(20)
+    near = NestedRegressor(basis, random_state=0).fit(X, y)
+    for away in (1e6, 1e9):
+        far = NestedRegressor(basis, random_state=0).fit(X + away, y)
+        moved = far.predict(new + away, return_std=True)
+        np.testing.assert_allclose(moved, near.predict(new, return_std=True), rtol=2e-5)
+
+
+@pytest.mark.parametrize(("n_rows", "seed"), [(3, 3), (3, 29), (5, 11)])
+def test_a_few_targets_far_from_zero_are_averaged_with_their_mean_as_those_near_it(n_rows, seed):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(size=(n_rows, 2))
+    y = np.round((X[:, 0] + rng.standard_normal(n_rows)) * 64) / 64
+    near = NestedRegressor(random_state=0).fit(X, y)
+    far = NestedRegressor(random_state=0).fit(X, y + 2.0**30)
+    got, deviation = far.predict(X, return_std=True)
+    expected, expected_deviation = near.predict(X, return_std=True)
+    np.testing.assert_allclose(got - 2.0**30, expected, atol=1e-6)
+    np.testing.assert_allclose(deviation, expected_deviation, rtol=1e-6)
+    assert far.basis_weights_ == pytest.approx(near.basis_weights_)
+
+
+@pytest.mark.parametrize("basis", ["auto", "bspline"])
+def test_a_constant_column_leaves_the_average_as_it_was(basis):
+    rng = np.random.RandomState(1)
+    X = rng.uniform(size=(12, 3))
+    y = np.sin(5 * X[:, 0]) + 0.1 * rng.standard_normal(12)
+    without = NestedRegressor(basis, random_state=0).fit(X, y)
+    beside = NestedRegressor(basis, random_state=0).fit(np.column_stack([X, np.full(12, 7.0)]), y)
+    assert beside.n_terms_ == without.n_terms_
+    np.testing.assert_allclose(
+        beside.predict(np.column_stack([X, np.zeros(12)])), without.predict(X), rtol=1e-9
+    )

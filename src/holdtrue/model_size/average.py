@@ -122,6 +122,7 @@ class Average:
         for i, (basis, known) in enumerate(self.curves.values()):
             terms = basis.values(X)
             means[i] = terms @ known.mean
+            terms -= known.centre
             variances[i] = np.einsum("ij,ij->i", terms @ known.covariance, terms) + known.beyond
         mean = self.weights @ means
         variance = self.weights @ (np.maximum(variances, 0.0) + (means - mean) ** 2)
@@ -138,6 +139,9 @@ def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
     Of several inputs the constant has a weight too where the average predicts left-out rows hardly
     better than their mean does.
     """
+    # All is computed about the mean of y, in whose digits the differences would be lost.
+    level = float(rows.weight @ rows.y / rows.weight.sum())
+    rows = rows._replace(y=rows.y - level)
     posteriors = {name: _posterior(each, rows) for name, each in candidates.items()}
     evidence = np.array([known.log_evidence for known in posteriors.values()])
     log_weights = _POWER * (evidence - evidence.max())
@@ -157,11 +161,11 @@ def average_curves(candidates: dict[str, Candidate], rows: Rows) -> Average:
             posteriors["constant"] = _posterior(constant, rows)
             weights = np.append(share * weights, 1 - share)
     new_error = float(rows.weight @ (left_out - rows.y) ** 2 / rows.weight.sum())
-    curves = {
-        name: Curve(candidates[name].basis, known._replace(left_out=None))
-        for name, known in posteriors.items()
-    }
-    return Average(curves, weights, low, high, new_error, left_out)
+    curves = {}
+    for name, known in posteriors.items():
+        known.mean[0] += level
+        curves[name] = Curve(candidates[name].basis, known._replace(left_out=None))
+    return Average(curves, weights, low + level, high + level, new_error, left_out + level)
 
 
 def _beside_mean(left_out: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:

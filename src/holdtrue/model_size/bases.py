@@ -639,8 +639,9 @@ def fit_bases(
 
     ``widened``: an average may have more terms than the path, which has ``max_terms``.
     """
+    n_varying = int(np.count_nonzero(np.ptp(rows.inputs(), axis=0)))
     for each in bases.values():
-        each.fit(rows, each.wide(rows.X.shape[1], max_terms) if widened else max_terms)
+        each.fit(rows, each.wide(n_varying, max_terms) if widened else max_terms)
     return {name: each for name, each in bases.items() if not each.repeats}
 
 

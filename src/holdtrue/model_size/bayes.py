@@ -55,7 +55,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from holdtrue.model_size.kernel import NestedFit, joint_triangle, level_of
+from holdtrue.model_size.kernel import NestedFit, joint_triangle
 
 # (g, s): a rough remainder that continues the level part, and a small smooth one.
 _REMAINDERS = np.array([(1.0, 1.0), (0.01, 2.0)])
@@ -98,7 +98,10 @@ class Posterior(NamedTuple):
     # bases whose first term is the constant.
     log_evidence: float
     mean: np.ndarray  # shape (D,)
-    covariance: np.ndarray  # shape (D, D)
+    # Of the coefficients of the terms less ``centre``, shape (D, D): far from 0, as a year or a
+    # time is, a term and the constant are nearly one, and the variances about 0 cancel.
+    covariance: np.ndarray
+    centre: np.ndarray  # shape (D,): means of the terms over the rows, 0 for the constant
     noise: float  # E[σ'²|y]
     # What of it is the terms beyond D, E[σ² t u|y]: the curve may be off by that everywhere.
     beyond: float
@@ -143,11 +146,9 @@ def fit_posterior(
     if C_half is not None:
         # The first term is 1, so what is below the first row is about the mean.
         square, variance = (np.sum(part**2, axis=0) for part in (C_half, C_half[1:]))
-        scale = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
+        scale = np.sqrt(np.where(variance > 1e-20 * square, variance, 1.0))
         grid = prior_grid(n_terms, _BANDS)
-    level = level_of(terms[:, 0], y, weight)
-    R, z, rss = joint_triangle(terms, y - level, weight)
-    z[0] += level * R[0, 0]  # departure 6 of `kernel`
+    R, z, rss = joint_triangle(terms, y, weight)
     return posterior(R, z, rss, float(weight.sum()), scale, grid, Sample(terms, y, weight))
 
 
@@ -232,15 +233,14 @@ def posterior(
         fits = zip(p, S / max(freedom, 1.0), axes, gain, projected, strict=True)
         left_out = _left_out(sample, scale, rho, length, fits)
 
-    # As functions of x, f = T β + constant with T = [-ρ; I].
     mean = np.append(z[0] / R[0, 0] - length * (rho @ beta), length * beta)
-    T = np.vstack([-rho, np.eye(len(beta))])
-    full = T @ covariance @ T.T
-    full[0, 0] += noise / R[0, 0] ** 2
+    full = np.zeros((len(scale), len(scale)))
+    full[0, 0], full[1:, 1:] = noise / R[0, 0] ** 2, covariance
     full *= length**2 / np.outer(scale, scale)
+    centre = np.append(0.0, rho) * scale
     beyond = float(np.sum(noises * grid.ratio * grid.beyond))  # σ² t u = σ'² t' u
     noise, beyond = noise * length**2, beyond * length**2
-    return Posterior(log_evidence, mean / scale, full, noise, beyond, left_out)
+    return Posterior(log_evidence, mean / scale, full, centre, noise, beyond, left_out)
 
 
 def _left_out(
@@ -313,7 +313,8 @@ def bayes(
         scale[scale == 0] = 1.0
         curve = posterior(fit.R, fit.z, fit.rss[-1], fit.n_samples, scale, grid)
         C_half = kept
-    known = curve.noise + float(np.sum((C_half @ curve.covariance) * C_half))
+    about = C_half - np.outer(C_half[:, 0], curve.centre)
+    known = curve.noise + float(np.sum((about @ curve.covariance) * about))
     # f_d and E[f|y] over the inputs, about the mean of y, in which both agree; the coefficients of
     # f_d may be large and cancel.
     level = fit.z[0] / fit.R[0, 0]
