@@ -148,6 +148,7 @@ class ClassPredictions(ClassifierMixin):
             row_factor=compute_sample_weight(given, labels) if isinstance(given, dict) else None,
             groups=codes,
             truncated=True,
+            X=candidates.X,
         )
         return candidates, task
 

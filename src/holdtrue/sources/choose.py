@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
 
 from holdtrue.progress import progress
 from holdtrue.sources.calibrate import thresholds
@@ -40,6 +42,7 @@ _STEPS = 16
 # Up to this many rows, copies counted, or groups, one is left out at a time; above, a tenth.
 MOST_LEFT_OUT = 50
 _N_PARTS = 10
+_COLUMNS = 1024  # made dense at a time
 
 
 # --- the task and its folds ---------------------------------------------------------------------
@@ -55,11 +58,25 @@ class Task:
     row_factor: np.ndarray | None = None  # weight of each row's class, where the caller gave them
     groups: np.ndarray | None = None  # rows of one number are left out together
     truncated: bool = False  # targets are ±1: a score beyond them is judged as ±1
+    X: Any = (
+        None  # rows as they were given, for an order that does not depend on how they are stored
+    )
 
     @property
     def n_targets(self) -> int:
         """Number of targets."""
         return self.targets.shape[1]
+
+    def order(self) -> np.ndarray:
+        """Rows in order of the target, then of X; classes in that of their first rows in X."""
+        rank = np.arange(len(self.weight)) if self.X is None else _ranks(self.X, self.weight)
+        if not self.truncated:
+            return np.lexsort((rank, *self.targets.T))
+        label = self.targets.argmax(axis=1) if self.n_targets > 1 else self.targets[:, 0] > 0
+        _, row_of = np.unique(label, return_inverse=True)
+        first = np.full(row_of.max() + 1, len(rank))
+        np.minimum.at(first, row_of, rank)
+        return np.lexsort((rank, row_of, first[row_of]))
 
     @cached_property
     def full_weights(self) -> list[np.ndarray]:
@@ -88,6 +105,23 @@ class Fold(NamedTuple):
     rows: np.ndarray
 
 
+def _ranks(X: Any, weight: np.ndarray) -> np.ndarray:
+    """Rank of each row by how far out it lies, whatever the units and the order of columns are.
+
+    Rows that lie equally far out are told apart by their products with a fixed vector.
+    """
+    keys = np.zeros((2, len(weight)))
+    for part in gen_batches(X.shape[1], _COLUMNS):
+        columns = X[:, part].toarray() if sparse.issparse(X) else X[:, part]
+        with np.errstate(over="ignore", invalid="ignore"):  # of columns that only sources read
+            Z = standardised(columns.astype(np.float64), weight)[0] / np.sqrt(weight)[:, None]
+            fixed = np.sin(np.square(np.arange(part.start + 1.0, part.stop + 1)))
+            keys += np.einsum("ij,ij->i", Z, Z), Z @ fixed
+    rank = np.empty(len(weight), dtype=np.intp)
+    rank[np.lexsort(np.round(keys[::-1], 9))] = np.arange(len(weight))
+    return rank
+
+
 def one_at_a_time(weight: np.ndarray) -> bool:
     """Whether rows are so few that copies of a row are left out one at a time."""
     return bool(weight.sum() <= MOST_LEFT_OUT)
@@ -108,9 +142,10 @@ def make_folds(task: Task, *, in_parts: bool = False) -> list[Fold]:
         taken = np.minimum(weight, 1.0)
     else:
         # Dealt in order of the target, so that every part has its share of each class.
-        place = np.empty(len(weight))
-        place[np.lexsort(task.targets.T)] = np.arange(len(weight))
-        by_place = np.argsort(np.bincount(unit, place) / np.bincount(unit), kind="stable")
+        order, place = task.order(), np.empty(len(weight))
+        place[order] = np.cumsum(weight[order]) - weight[order] / 2
+        means = np.bincount(unit, weight * place) / np.bincount(unit, weight)
+        by_place = np.argsort(means, kind="stable")
         part_of_unit = np.empty(n_units, dtype=np.intp)
         part_of_unit[by_place] = np.arange(n_units) % (n_units if each_alone else _N_PARTS)
         part = part_of_unit[unit]

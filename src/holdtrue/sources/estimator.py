@@ -492,7 +492,7 @@ class GreedyTLRegressor(RegressorMixin, _GreedyTL):
         candidates, values, weight, codes = read
         targets = values.astype(np.float64)[:, None]
         check_magnitude("y", targets)
-        self._fit_task(candidates, Task(targets, weight, groups=codes), ())
+        self._fit_task(candidates, Task(targets, weight, groups=codes, X=candidates.X), ())
         return self
 
     @speaks
