@@ -357,6 +357,17 @@ def test_weights_are_repetitions(n_rows, total, most):
         assert weighted.loo_errors_ == pytest.approx(repeated.loo_errors_)
 
 
+def test_what_fewer_rows_cost_is_shared_by_copies_alike_where_the_size_is_chosen():
+    rng = np.random.default_rng(20)
+    X = rng.normal(size=(10, 6))
+    y = X[:, 0] + rng.normal(size=10)
+    weight = rng.choice([1, 1, 1, 6], size=10)
+    copies = np.repeat(np.arange(10), weight)
+    weighted = GreedyTLRegressor(max_selected="loo").fit(X, y, sample_weight=weight)
+    repeated = GreedyTLRegressor(max_selected="loo").fit(X[copies], y[copies])
+    assert weighted.loo_errors_ == pytest.approx(repeated.loo_errors_)
+
+
 def test_the_error_of_many_rows_or_many_copies_is_honest():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 5))

@@ -441,7 +441,7 @@ def leave_out(
             of_fit = _mean_path([each @ full[t] for t, each in enumerate(squares)])
             at = np.minimum(np.arange(of_folds.shape[1]), len(of_fit) - 1)
             gap = of_fit[at] - _padded(of_all).sum(axis=0) / total
-            corrected = of_folds + gap / len(folds)
+            corrected = of_folds + np.outer(shares, gap) / total
         outcomes.append(LeftOut(paths, of_folds, corrected, total, whole))
     return outcomes
 
