@@ -79,8 +79,15 @@ def _drawn(
     """Draws from a kernel density of the points."""
     # New rows will have the few values of an input too: what a curve does between them, which
     # nothing tells, must not count as its error.
-    smooth = [not averaged or len(np.unique(column)) > _FEW_VALUES for column in points.T]
-    return kernel.parzen_sample(points, weight, *ends, _N_DRAWS, rng, np.array(smooth))
+    n_values = np.array([len(np.unique(column)) for column in points.T], dtype=int)
+    varies = n_values > 1
+    smooth = (n_values > (_FEW_VALUES if averaged else 1))[varies]
+    drawn = np.tile(points[0], (_N_DRAWS, 1))
+    low, high = (end[varies] for end in ends)
+    drawn[:, varies] = kernel.parzen_sample(
+        points[:, varies], weight, low, high, _N_DRAWS, rng, smooth
+    )
+    return drawn
 
 
 class Curve(NamedTuple):
