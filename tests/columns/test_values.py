@@ -117,7 +117,7 @@ def as_objects(rows):
         ([np.float32(1.5)], pa.float32()),
         ([np.int8(3)], pa.int8()),
         ([np.bool_(True)], pa.bool_()),
-        ([np.datetime64("2020-01-01"), np.datetime64("NaT")], pa.date32()),
+        ([np.datetime64("2020-01-01"), np.datetime64("NaT", "D")], pa.date32()),
         ([np.datetime64(0, "s"), np.datetime64(1, "ms")], pa.timestamp("ms")),
         ([np.timedelta64(3, "s")], pa.duration("s")),
         ([np.str_("a\0"), np.str_("a")], pa.string()),

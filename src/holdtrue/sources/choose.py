@@ -58,9 +58,7 @@ class Task:
     row_factor: np.ndarray | None = None  # weight of each row's class, where the caller gave them
     groups: np.ndarray | None = None  # rows of one number are left out together
     truncated: bool = False  # targets are ±1: a score beyond them is judged as ±1
-    X: Any = (
-        None  # rows as they were given, for an order that does not depend on how they are stored
-    )
+    X: Any = None  # the columns, by which rows are put in order, however they are stored
 
     @property
     def n_targets(self) -> int:
