@@ -258,6 +258,14 @@ def test_files_that_are_no_tables_are_refused(tmp_path, name):
         open_table(tmp_path / name)
 
 
+def test_an_empty_name_is_no_file_and_not_the_working_folder(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"a": [1, 2], "b": [3, 4]}), tmp_path / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    assert open_table(".").n_rows == 2
+    with pytest.raises(FileNotFoundError, match=r"the name of the file is empty. Pass the path of"):
+        open_table("")
+
+
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_a_gzip_file_that_was_cut_off_is_named(tmp_path, share):
     rng = np.random.default_rng(0)

@@ -220,7 +220,7 @@ class SavedModel(Record):
             kinds[self.target] = self.target_kind
         types = {name: kind for name, kind in kinds.items() if kind in _READ_AS}
         if isinstance(data, (str, Path)):
-            data = found_files(Path(data))  # once: a pipe is not read again
+            data = found_files(data)  # once: a pipe is not read again
         try:
             table = open_table(data, types=types, **options)
         except InputError:

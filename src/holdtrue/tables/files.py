@@ -63,8 +63,11 @@ class TemporaryFolder:
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
-def found_files(source: Path) -> Files:
+def found_files(name: str | Path) -> Files:
     """Files that a path or pattern matches."""
+    if not str(name):  # as a path it would be the working folder
+        raise MissingFileError(f"the name of the file is empty. Pass the path of {FILES}.")
+    source = Path(name)
     if str(source) == STANDARD_INPUT:
         return _copied(source, sys.stdin.fileno(), "standard input")
     if not source.exists():

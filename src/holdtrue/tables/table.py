@@ -382,7 +382,7 @@ def open_table(
     for name, kind in wanted.items():
         check_choice(f"the type of column {name!r}", kind, text_types.WANTED)
     if isinstance(source, (str, Path)):
-        source = found_files(Path(source))
+        source = found_files(source)
     if isinstance(source, Files):
         opened = _open_files(source, wanted, table, encoding)
     else:
@@ -483,7 +483,7 @@ def first_names(source: str) -> list[str]:
     if source == STANDARD_INPUT:
         return []
     try:
-        path = found_files(Path(source)).paths[0]
+        path = found_files(source).paths[0]
         label = _format(path, None)
         return list(readers[label](path)) if label in readers else []
     except (ValueError, OSError):
