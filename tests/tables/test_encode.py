@@ -276,3 +276,36 @@ def test_rows_need_no_domain_and_must_fit_in_memory(rows, monkeypatch):
     monkeypatch.setattr(features, "_MAX_BYTES", 1000)
     with pytest.raises(ValueError, match=r"^rows_of: 300 rows of .* features need"):
         rows_of(open_table(rows), "y", "site")
+
+
+@pytest.mark.parametrize("missing", [slice(0, 70_000), slice(65_536, 131_072)])
+def test_a_whole_batch_without_targets_changes_nothing(missing):
+    n = 2 * column_summary.ROWS + 1000
+    x = np.arange(n) % 7.0
+    rows = pd.DataFrame({"x": x, "y": x % 3, "site": np.where(np.arange(n) % 2, "N", "S")})
+    rows.loc[missing, "y"] = np.nan
+    expected = found_in(rows.dropna())
+    table, _ = open_table(rows).complete(["y", "site"])
+    found = moments_of(table, "y", "site")
+    np.testing.assert_array_equal(found.moments.n_samples, expected.moments.n_samples)
+    np.testing.assert_allclose(found.moments.scatter_xx, expected.moments.scatter_xx, rtol=1e-12)
+    assert len(rows_of(table, "y", "site").y) == len(rows.dropna())
+
+
+def test_rows_of_weight_0_are_left_out_even_where_a_whole_batch_has_no_other():
+    n = column_summary.ROWS + 1000
+    x, weight = np.arange(n) % 7.0, np.zeros(n)
+    rows = pd.DataFrame({"x": x, "y": x % 3, "site": np.where(np.arange(n) % 2, "N", "S")})
+    rows["plan"], rows.loc[3, "plan"] = np.where(x % 2, "a", "b"), "rare"
+    rows.loc[::5, "x"] = np.nan
+    weight[column_summary.ROWS :] = 2.0
+    found = found_in(rows, sample_weight=weight)
+    expected = found_in(rows[weight > 0], sample_weight=weight[weight > 0])
+    assert found.columns == expected.columns
+    np.testing.assert_allclose(found.moments.scatter_xy, expected.moments.scatter_xy, rtol=1e-12)
+
+
+def test_weights_must_be_one_for_each_row():
+    rows = pa.table({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 4.0], "site": ["N", "S", "S"]})
+    with pytest.raises(ValueError, match=r"^moments_of: sample_weight .* Got shape \(5,\)"):
+        found_in(rows, sample_weight=np.ones(5))

@@ -33,7 +33,7 @@ from holdtrue.tables.column_summary import (
 )
 from holdtrue.tables.table import Table, open_table
 from holdtrue.targets import TargetKind
-from holdtrue.validation import feature_names, mixed_rows
+from holdtrue.validation import check_weights, feature_names, mixed_rows
 
 _MAX_BYTES = 1 << 31
 _CELLS = 1 << 23
@@ -84,8 +84,8 @@ def moments_of(
     max_levels : int
         Largest number of values of a category that have a feature each.
     sample_weight : ndarray of shape (n_rows,), optional
-        Weights of the rows in the sums. What replaces missing numbers and which values of a
-        category are frequent does not depend on them.
+        Weights of the rows in the sums; a row of weight 0 is left out. What replaces missing
+        numbers and which values of a category are frequent does not depend on the others.
 
     Examples
     --------
@@ -101,6 +101,10 @@ def moments_of(
     >>> sums.columns[0].note
     'number; 1 missing, filled with the mean 2'
     """
+    if sample_weight is not None:
+        sample_weight = check_weights(sample_weight, table.n_rows)
+        table = table.where(sample_weight > 0)
+        sample_weight = sample_weight[sample_weight > 0]
     encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
     moments = summed(table, encoding, sample_weight)
     return TableMoments(moments, encoding.classes, encoding.kind, encoding.columns, table.n_rows)

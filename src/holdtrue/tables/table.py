@@ -193,10 +193,19 @@ class Table:
         rows = np.logical_and.reduce(list(present.values()))
         if not rows.any():
             raise InputError(f"no row has a value in all of {', '.join(map(repr, held))}.")
+        n_missing = {name: int(np.count_nonzero(~mask)) for name, mask in present.items()}
+        return self._some_rows(rows, held), n_missing
+
+    def where(self, rows: np.ndarray) -> Table:
+        """The rows at which ``rows``, a boolean array of shape (n_rows,), is true."""
+        return self._some_rows(rows, {})
+
+    def _some_rows(self, rows: np.ndarray, held: dict[str, Any]) -> Table:
+        """Some rows; ``held`` are columns that have been decoded."""
         twin = copy.copy(self)
         twin._source = _CompleteRows(self, held, None if rows.all() else rows)
         twin.n_rows = twin._source.n_rows
-        return twin, {name: int(np.count_nonzero(~mask)) for name, mask in present.items()}
+        return twin
 
     @speaks
     def column(self, name: str) -> Any:
@@ -291,7 +300,10 @@ class _CompleteRows:
                 for name in kinds
             ]
             whole = batch_of(columns, kinds)
-            yield whole if self._rows is None else whole.filter(pa.array(self._rows[start:stop]))
+            if self._rows is None:
+                yield whole
+            elif self._rows[start:stop].any():
+                yield whole.filter(pa.array(self._rows[start:stop]))
             start = stop
 
 
