@@ -334,6 +334,25 @@ def test_a_quote_over_many_lines_is_cut_without_walking_through_them(line, monke
     assert 0 < len(looks) < 10
 
 
+@pytest.mark.parametrize("mark", ["sep=;", '"sep=;"', "\ufeffSep=;", "\n\nsep=;\r"])
+def test_the_separator_that_a_line_for_excel_names_is_used(tmp_path, mark):
+    spill = read(tmp_path, f"{mark}\na,x;b\n1,5;u\n2,5;v\n".encode())
+    assert spill.column("a,x").to_pylist() == [1.5, 2.5]
+    assert spill.column("b").to_pylist() == ["u", "v"]
+    with pytest.raises(
+        ValueError, match=r"line \d of a.csv has 1 field, expected 2 as in the head"
+    ):
+        read(tmp_path, f"{mark}\na;b\n1;2\n3\n")
+    with pytest.raises(ValueError, match=r"a.csv has a header of 2 columns and no rows"):
+        read(tmp_path, f"{mark}\na;b\n")
+
+
+@pytest.mark.parametrize("content", ["sep=;", "sep=;\n\n"])
+def test_a_line_for_excel_alone_is_no_table(tmp_path, content):
+    with pytest.raises(ValueError, match=r"a.csv has a header of 2 columns and no rows"):
+        read(tmp_path, content)
+
+
 def test_a_header_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "BLOCK", 64)
     monkeypatch.setattr(TextFile.chunks, "__defaults__", (64,))

@@ -25,6 +25,7 @@ BLOCK = 1 << 22
 # A record longer than this is a quote that was never closed.
 MAX_RECORD = 1 << 27
 SEPARATORS = (",", ";", "\t", "|")
+_SEPARATOR_LINE = re.compile(rb'"?[Ss]ep=([,;\t|])"?')
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -208,7 +209,8 @@ class TextFile:
     def header(self, separator: str | None) -> tuple[list[str], str, int]:
         """Fields of the first record, the separator, and where the second record begins.
 
-        Without a separator it is the one of `SEPARATORS` that the first line has most of.
+        Without a separator it is the one of `SEPARATORS` that the first line has most of. A line
+        ``sep=;`` above the header, which Excel understands, names it and is left out.
         """
         content, next_look = b"", 0
         for chunk in chain(self.chunks(), [b""]):
@@ -236,7 +238,11 @@ class TextFile:
         if b"\n" not in content and b"\r" in content:
             self._end_of_line = b"\r"
         lines = content.splitlines(keepends=True)
-        n_blank = next(i for i, line in enumerate(lines) if line.strip())
+        filled = (i for i, line in enumerate(lines) if line.strip())
+        n_blank = next(filled)
+        if told := _SEPARATOR_LINE.fullmatch(lines[n_blank].rstrip(b"\r\n")):
+            separator = told.group(1).decode()
+            n_blank = next(filled, n_blank)
         start = sum(map(len, lines[:n_blank]))
         if lines[n_blank].endswith((b"\n", b"\r")):
             self.check_utf8(Block(lines[n_blank], start, self))
