@@ -443,6 +443,12 @@ def test_a_model_that_is_worse_than_none_is_kept_with_a_warning(is_noise, tmp_pa
     assert ("That is worse than without a model: do not rely on it." in answer) == is_noise
 
 
+def test_a_class_of_one_row_is_told_with_the_option_once(tmp_path, holdtrue):
+    (tmp_path / "a.csv").write_text("x,y\n1,n\n2,n\n3,n\n4,m\n")
+    told = holdtrue.refuses("rank", "a.csv", "-t", "y", "--save", "m.skops")
+    assert told.endswith("or if the values are amounts pass --target-type 'numeric'.")
+
+
 def test_a_full_disk_is_told_with_the_name_that_was_asked_for(tmp_path):
     full = r"m\.skops cannot be written \(No space left"
     with pytest.raises(FileError, match=full), written_whole(tmp_path / "m.skops"):

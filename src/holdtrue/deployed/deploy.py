@@ -99,7 +99,7 @@ def promise_of(
             raise InputError(
                 f"the error on new rows needs at least 2 rows of each class. Got 1 of "
                 f"{str(values[counts.argmin()])!r}. Leave that row out, or if the values "
-                "are amounts pass target_type='numeric' (--target-type numeric)."
+                "are amounts pass target_type='numeric'."
             )
         parts = int(min(_PARTS, counts.min()))
     contest = compare_models(
