@@ -217,6 +217,13 @@ def test_text_where_numbers_are_needed_is_refused(holdtrue, ask):
     assert "--drop place" in holdtrue.refuses("transfer", "t.csv", "-t", "y", "-s", "shelf")
 
 
+def test_rows_are_counted_among_those_that_are_left(holdtrue, tmp_path):
+    (tmp_path / "shelf").mkdir()
+    (tmp_path / "t.csv").write_text("x,y\n1,\n2,a\n,b\n4,b\n")
+    told = holdtrue.refuses("transfer", "t.csv", "-t", "y", "-s", "shelf")
+    assert "Got nan in row 2 of the 3 that are left." in told
+
+
 @every_command
 def test_a_single_row_is_refused(command, ask):
     assert ask(command, "\n".join(GOOD.splitlines()[:2]))

@@ -199,10 +199,11 @@ class Data:
             numbers = as_numbers(column)
             if not allow_missing and not np.isfinite(numbers).all():
                 row = int(np.flatnonzero(~np.isfinite(numbers))[0]) + 1
+                left = f" of the {len(numbers):,} that are left" * any(self.incomplete.values())
                 raise InputError(
                     f"column {name!r} must have a finite number in every row. Got "
-                    f"{numbers[row - 1]} in row {row:,}. Fill it in, or leave the column out with "
-                    f"--drop {shlex.quote(name)}."
+                    f"{numbers[row - 1]} in row {row:,}{left}. Fill it in, or leave the column "
+                    f"out with --drop {shlex.quote(name)}."
                 )
             columns.append(numbers)
         return np.column_stack(columns)
