@@ -240,8 +240,8 @@ class TextFile:
         lines = content.splitlines(keepends=True)
         filled = (i for i, line in enumerate(lines) if line.strip())
         n_blank = next(filled)
-        if told := _SEPARATOR_LINE.fullmatch(lines[n_blank].rstrip(b"\r\n")):
-            separator = told.group(1).decode()
+        if named := _SEPARATOR_LINE.fullmatch(lines[n_blank].rstrip(b"\r\n")):
+            separator = named.group(1).decode()
             n_blank = next(filled, n_blank)
         start = sum(map(len, lines[:n_blank]))
         if lines[n_blank].endswith((b"\n", b"\r")):
