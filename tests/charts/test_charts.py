@@ -205,6 +205,21 @@ def test_ticks_are_round_and_inside_the_scale():
     assert (Scale(2, 2).low, Scale(2, 2, whole=True).high) == (1.8, 3)
 
 
+@pytest.mark.parametrize(
+    "low, high, first",
+    [
+        (2020.1, 2020.9, "2,020.2"),
+        (1e6, 1e6 + 3, "1,000,000"),
+        (0.69312, 0.69318, "0.69312"),
+        (-1000.3, -999.6, "−1,000.2"),
+    ],
+)
+def test_ticks_that_are_close_have_as_many_digits_as_tell_them_apart(low, high, first):
+    labels = [label for _, label in Scale(low, high).ticks()]
+    assert labels[0] == first
+    assert len({*labels}) == len(labels) > 3
+
+
 def test_a_log_scale_is_for_errors_that_span_decades_and_is_cropped_to_the_choice():
     assert not line_scales(lines([1.0, 29.0]))[1].log
     vertical = line_scales(lines([1.0, 0.4, 1e30]))[1]
@@ -253,6 +268,8 @@ def test_a_damaged_chart_is_refused(record, message):
     [
         (0.12345, "0.123"),
         (12345.6, "12,346"),
+        (999.7, "1,000"),
+        (1e6, "1e6"),
         (3, "3"),
         (1.0, "1"),
         (-0.5, "−0.5"),

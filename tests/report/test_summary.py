@@ -311,3 +311,13 @@ def test_words_of_a_table_are_explained_where_they_stand():
     assert "<dt>skill</dt>" in page
     assert 'class="number more"' in page  # skill is not in brief
     assert "- *skill*: Share of the error" in to_markdown(summary("dose", table=table))
+
+
+def test_a_name_from_the_data_is_not_taken_for_a_word_of_the_table():
+    columns = {"group": "low", "column": "column", "weight": "weight"}
+    rows = [{"group": "T", "column": "cv", "weight": 0.5}]
+    table = Table("All.", columns, rows, ("group", "column", "weight"))
+    page = to_html([summary("dose", table=table)])
+    explained = re.findall(r"<abbr [^>]*>([^<]*)</abbr>", page)
+    assert explained == re.findall(r"<dt>(weight|low|T|cv)</dt>", page) == ["weight"]
+    assert re.findall(r"- \*(.*)\*: ", to_markdown(summary("dose", table=table))) == ["weight"]

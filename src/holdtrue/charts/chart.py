@@ -13,15 +13,17 @@ from holdtrue.records import Record
 # --- numbers and names as readers see them --------------------------------------------------------
 
 
-def number(value: float) -> str:
-    """A number as people write it, to three digits."""
+def number(value: float, digits: int = 3) -> str:
+    """A number as people write it, to three digits or more."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "−∞"}.get(value, "–")
-    if value == int(value) and abs(value) < 1e6:
+    most = max(1e6, 10.0**digits)  # what is larger is written with an exponent
+    if value == int(value) and abs(value) < most:
         return f"{int(value):,}".replace("-", "−")
-    if 1000 <= abs(value) < 1e6:
-        return f"{value:,.0f}".replace("-", "−")
-    text = f"{value:.3g}"
+    if 999.5 <= abs(value) < most:
+        n_decimals = max(digits - len(f"{abs(value):.0f}"), 0)
+        return f"{value:,.{n_decimals}f}".replace("-", "−")
+    text = f"{value:.{digits}g}"
     return text.replace("e+0", "e").replace("e-0", "e−").replace("e+", "e").replace("-", "−")
 
 

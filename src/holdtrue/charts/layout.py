@@ -101,8 +101,13 @@ class Scale:
         return lambda value: start + (end - start) * self.place(value)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Round values and what to write at them."""
-        return [(value, number(value)) for value in self._values()]
+        """Round values and what to write at them, with as many digits as tell them apart."""
+        values = self._values()
+        for digits in range(3, 17):
+            labels = [number(value, digits) for value in values]
+            if len(set(labels)) == len(labels):
+                break
+        return list(zip(values, labels, strict=True))
 
     def _values(self) -> list[float]:
         if self.log:

@@ -243,7 +243,7 @@ def _legend(keys: Sequence[_Key], left: float, width: int) -> tuple[list[str], f
         if x + size > width and x > left:
             x, y = left, y + 18
         parts += [sign(x, y - 4), _words(x + 26, y, text)]
-        x += size + 8
+        x += size + 16
     return parts, y + 10
 
 

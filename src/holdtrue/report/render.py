@@ -231,7 +231,10 @@ _TERMS: Mapping[str, str] = {
 
 
 def terms_of(table: Table) -> dict[str, str]:
-    """Headings and cells of a table that need a word of explanation, with that."""
-    texts = [*table.columns.values()]
-    texts += [value for row in table.rows for value in row.values() if isinstance(value, str)]
+    """Headings of a table and criteria in it that need a word of explanation, with that.
+
+    Other cells, and what a group is called, are names from the data, whatever they are.
+    """
+    texts = [label for key, label in table.columns.items() if key != "group"]
+    texts += [row["criterion"] for row in table.rows if "criterion" in row]
     return {text: _TERMS[text] for text in dict.fromkeys(texts) if text in _TERMS}
