@@ -130,6 +130,32 @@ def test_links_lead_to_files_that_are_there(document):
             assert (document.parent / link).exists(), link
 
 
+def ratios_of(page):
+    """Ratios in the tables of a page of benchmarks, such as 2.5×."""
+    text = (ROOT / "benchmarks/results" / page / "README.md").read_text("utf-8")
+    return [float(ratio) for ratio in re.findall(r"\b(\d+(?:\.\d+)?)×", text)]
+
+
+def test_speeds_of_the_page_of_results_are_those_of_the_benchmarks():
+    section = (ROOT / "docs/results.md").read_text("utf-8").split("## Speed")[1]
+    rows = re.findall(r"^\| .*\(results/(\w+)\.md\).*? \| (.*) \| .*\|$", section, re.MULTILINE)
+    assert len(rows) > 10
+    for page, result in rows:
+        ratios = ratios_of(page)
+        for quoted in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?= (?:and|to|times|on)|$)", result):
+            n_decimals = len(quoted.partition(".")[2])
+            rounded = {f"{ratio:.{n_decimals}f}" for ratio in ratios}
+            assert quoted in rounded or not ratios, (page, quoted)
+
+
+def test_the_readme_quotes_the_speed_of_the_benchmark():
+    lines = (ROOT / "benchmarks/results/model_size/speed.csv").read_text("utf-8").splitlines()
+    names, *rows = [line.split(",") for line in lines if not line.startswith("#")]
+    ratios = [float(row[names.index("ratio")]) for row in rows]
+    readme = DOCUMENTS[0].read_text(encoding="utf-8")
+    assert f"[{min(ratios):.0f} to {max(ratios):.0f} times faster]" in readme
+
+
 def test_every_example_has_a_card_as_its_thumbnail():
     stems = {path.relative_to(ROOT / "examples").with_suffix("").as_posix() for path in EXAMPLES}
     assert set(PICTURES["EXAMPLES"].values()) == stems
