@@ -31,7 +31,7 @@ def test_a_ranking_is_drawn_best_first_with_ids_marked():
     assert [text.get_text() for text in display.ax_.texts] == ["100% of new rows: new value"]
     display.figure_.canvas.draw()
     few = RankingDisplay.from_estimator(selector, max_columns=1, ax=plt.subplots()[1])
-    assert "1 more not shown" in few.ax_.get_title(loc="left")
+    assert "1 more not shown" in few.ax_.get_title(loc="left").replace("\n", " ")
 
 
 def test_a_shape_shows_large_numbers_short_and_small_shares_as_such():

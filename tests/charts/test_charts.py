@@ -1,6 +1,7 @@
 import json
 import math
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
@@ -9,6 +10,7 @@ import pytest
 
 from holdtrue import SelectionPath
 from holdtrue.charts import Chart, Dot, Dots, Heat, Lines, Series, axes, number, svg
+from holdtrue.charts.chart import short_names
 from holdtrue.charts.layout import Scale, line_scales, off_scale, spans
 
 matplotlib.use("Agg")
@@ -188,6 +190,47 @@ def test_names_that_would_meet_are_thinned_out():
     assert [tick.get_text() for tick in ax.get_xticklabels()][-1] == "value 39"
     plt.close("all")
     assert all(right - left > 6 * len(name) for (left, _), (right, name) in pairwise(places))
+
+
+SURVEY = [f"a question that begins like all others do, part {i}" for i in range(3)]
+
+
+@pytest.mark.parametrize("width", [340, 720])
+def test_long_names_that_begin_alike_are_told_apart(width):
+    charts = (
+        dots(*(Dot(name, i) for i, name in enumerate([*SURVEY, "age"]))),
+        Heat("t", "t", [*SURVEY, "age"], SURVEY, [[1.0] * 3] * 4, [True, False, False, False]),
+    )
+    for chart in charts:
+        drawn = [e.text for e in ET.fromstring(svg.draw(chart, width)).iter() if e.text]
+        for i in range(3):
+            assert any("…" in text and text.endswith(f"part {i}") for text in drawn)
+        assert "age" in drawn
+        _, ax = plt.subplots()
+        axes.draw(chart, ax)
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+        assert len({*labels}) == 4
+        assert max(map(len, labels)) <= 40
+        plt.close("all")
+    assert short_names(["abcdefgh", "abc", "xyzabcde"], 6) == ["abcde…", "abc", "xyzab…"]
+    assert short_names(["abcdefg1", "abcdefg2"], 6) == ["ab…fg1", "ab…fg2"]
+
+
+def test_a_title_is_as_wide_as_its_axes_and_a_legend_of_dots_covers_none():
+    figure, grid = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    title = "a title that is much longer than one line " * 2
+    for ax in grid:
+        chart = dots(Dot("a", 0.0, -1.0, 1.0, 0.3), Dot("b", 1.0, -1.0, 1.0, 0.3))
+        axes.draw(replace(chart, title=title), ax)
+    figure.canvas.draw()
+    for ax in grid:
+        written = ax.title if ax.get_title() else ax._left_title
+        legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        assert written.get_window_extent().x1 < frame.x1 + 20
+        first = ax.transData.transform((0, -0.4))[1]
+        assert first < legend.y0 < legend.y1 < frame.y1 < written.get_window_extent().y0
+        assert written.get_window_extent().y1 < figure.bbox.y1
+    plt.close("all")
 
 
 def test_lower_errors_are_drawn_lower():

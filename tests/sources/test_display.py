@@ -83,6 +83,13 @@ def test_without_groups_names_are_shown(models):
     assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["task", "opposite", "noise"]
 
 
+def test_models_of_columns_alone_have_no_source_to_draw(task):
+    display = transfer_matrix(GreedyTLClassifier().fit(task.X, task.y))
+    assert display.weights.shape == (1, 0)
+    with pytest.raises(ValueError, match="no source to draw: the models were fitted on columns"):
+        display.plot()
+
+
 def test_what_does_not_fit_together_is_refused(models, task):
     with pytest.raises(NotFittedError):
         transfer_matrix([GreedyTLClassifier()])

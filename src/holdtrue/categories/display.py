@@ -10,7 +10,7 @@ import numpy as np
 
 from holdtrue.charts import Dot, Dots, Lines, Series, number
 from holdtrue.charts.axes import draw, new_axes, plain_text
-from holdtrue.charts.chart import shortened
+from holdtrue.charts.chart import short_names
 from holdtrue.charts.layout import CATEGORIES
 from holdtrue.errors import InputError, speaks
 from holdtrue.evidence import ColumnEvidence, Shape
@@ -75,14 +75,16 @@ def shape_chart(shape: Shape, target: str = "target") -> Lines | Dots:
         rows = shape.n_rows / shape.n_rows.sum()
         dots = [
             Dot(
-                label=f"{shortened(label, _LABEL)} ({_percent(share)})",
+                label=f"{label} ({_percent(share)})",
                 value=values[i],
                 low=low[i],
                 high=high[i],
                 reference=shape.reference,
                 mark=_side(shape.reference, low[i], high[i]),
             )
-            for i, (label, share) in enumerate(zip(shape.labels, rows, strict=True))
+            for i, (label, share) in enumerate(
+                zip(short_names(shape.labels, _LABEL), rows, strict=True)
+            )
         ]
         return Dots(
             shape.column, f"{text} In brackets: the share of rows.", of, dots, reference, {}

@@ -8,10 +8,11 @@ import textwrap
 from typing import Any
 
 from holdtrue.charts import layout
-from holdtrue.charts.chart import Chart, Dots, Heat, Lines, printable, shortened
+from holdtrue.charts.chart import Chart, Dots, Heat, Lines, printable, short_names, shortened
 from holdtrue.errors import MissingPackageError
 
 _LABEL = 40  # longest name, in letters
+_LETTERS_PER_INCH = 12  # of a title
 _PIXEL = 0.75  # points
 _MOST_SIGNS = 400  # a heat map of more cells is too fine for signs
 
@@ -132,9 +133,10 @@ def _dots(chart: Dots, ax: Any) -> Any:
                 va="center",
                 fontsize="small",
             )
-    ax.set_yticks(range(len(chart.dots)), [plain_text(dot.label, _LABEL) for dot in chart.dots])
+    labels = short_names([dot.label for dot in chart.dots], _LABEL)
+    ax.set_yticks(range(len(chart.dots)), [plain_text(label) for label in labels])
     ax.set(ylim=(max(len(chart.dots), 1) - 0.5, -0.5), xlabel=plain_text(chart.x_label))
-    _finish(chart, ax)
+    _finish(chart, ax, beside=max(map(len, labels), default=0), is_legend_on_top=True)
 
 
 @draw.register
@@ -146,7 +148,7 @@ def _heat(chart: Heat, ax: Any) -> Any:
     image = ax.imshow(
         chart.values, cmap=colours, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
     )
-    names = layout.row_labels(chart)
+    names = layout.row_labels(chart, _LABEL)
     for axis, labels, groups, line in (
         (ax.xaxis, chart.columns, chart.column_groups, ax.axvline),
         (ax.yaxis, names, chart.row_groups, ax.axhline),
@@ -156,7 +158,7 @@ def _heat(chart: Heat, ax: Any) -> Any:
             line(stop - 0.5, color=layout.GREY, linewidth=0.6)
         if not runs and len(labels) <= layout.MOST_NAMES:
             runs = [(name, i, i + 1) for i, name in enumerate(labels)]
-        texts = [plain_text(name, _LABEL) for name, _, _ in runs]
+        texts = [plain_text(name) for name in short_names([name for name, _, _ in runs], _LABEL)]
         axis.set_ticks([(start + stop - 1) / 2 for _, start, stop in runs], texts)
     is_long = sum(map(len, chart.columns)) > 60 or len(chart.columns) > 12
     ax.tick_params(axis="x", labelrotation=90 if is_long else 0)
@@ -165,16 +167,39 @@ def _heat(chart: Heat, ax: Any) -> Any:
             for j, value in enumerate(row):
                 ax.text(j, i, layout.heat_sign(value, limit), ha="center", va="center")
     ax.figure.colorbar(image, ax=ax)
-    _finish(chart, ax)
+    _finish(chart, ax, beside=max(map(len, names), default=0))
     return image
 
 
-def _finish(chart: Chart, ax: Any) -> None:
-    """Title, and a legend where something has a name."""
-    ax.set_title(textwrap.fill(plain_text(chart.title, 400), 80), fontsize="medium", loc="left")
+def _finish(chart: Chart, ax: Any, *, beside: int = 8, is_legend_on_top: bool = False) -> None:
+    """Title, as wide as there is room, and a legend where something has a name.
+
+    ``beside`` is the width of what stands left of the axes, in letters.
+    """
+    inches = _share_of_width(ax) * ax.figure.bbox.width / ax.figure.dpi
+    room = int(_LETTERS_PER_INCH * inches) - beside
+    title = textwrap.fill(plain_text(chart.title, 400), min(max(room, 24), 80))
+    ax.set_title(title, fontsize="medium", loc="left")
     names = ax.get_legend_handles_labels()[1]
+    n_columns = 1 + len(names) // 7
+    if is_legend_on_top:  # rows are full from side to side: the legend has a band above them
+        n_columns = len(names) if sum(len(name) + 8 for name in names) < room else 2
+        n_inches = ax.get_position().height * ax.figure.bbox.height / ax.figure.dpi
+        share = min((0.12 + 0.17 * -(-len(names) // n_columns)) / n_inches, 0.5)
+        bottom, top = ax.get_ylim()
+        ax.set_ylim(bottom, top - share / (1 - share) * (bottom - top))
     if names:
-        ax.legend(frameon=False, fontsize="small", ncols=1 + len(names) // 7)
+        place = "upper left" if is_legend_on_top else "best"
+        ax.legend(frameon=False, fontsize="small", ncols=n_columns, loc=place)
+
+
+def _share_of_width(ax: Any) -> float:
+    """The share of the figure's width that the axes and their labels have."""
+    place = ax.get_subplotspec()
+    if place is None:
+        return float(ax.get_position().width)
+    shares = place.get_gridspec().get_width_ratios()
+    return float(sum(shares[place.colspan.start : place.colspan.stop]) / sum(shares))
 
 
 def plain_text(text: str, limit: int = 100) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -35,6 +36,18 @@ def printable(text: str) -> str:
 def shortened(text: str, limit: int) -> str:
     """The text, cut to a number of characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def short_names(names: Sequence[str], limit: int) -> list[str]:
+    """The names cut to a number of characters, in the middle where two would look the same."""
+    cut = [shortened(name, limit) for name in names]
+    times, tail = Counter(cut), limit // 2
+    return [
+        f"{name[: limit - tail - 1]}…{name[-tail:]}"
+        if short != name and times[short] > 1
+        else short
+        for name, short in zip(names, cut, strict=True)
+    ]
 
 
 # --- charts ---------------------------------------------------------------------------------------

@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from holdtrue.charts import layout
-from holdtrue.charts.chart import Chart, Dots, Heat, Lines, Series, number, printable, shortened
+from holdtrue.charts.chart import (
+    Chart,
+    Dots,
+    Heat,
+    Lines,
+    Series,
+    number,
+    printable,
+    short_names,
+    shortened,
+)
 from holdtrue.charts.layout import Style
 
 _WIDTH = 720
@@ -106,7 +116,8 @@ def _lines(chart: Lines, width: int = _WIDTH) -> str:
 @draw.register
 def _dots(chart: Dots, width: int = _WIDTH) -> str:
     longest = _LABEL if width > _NARROW else int(0.44 * width / _LETTER)
-    left = 24 + _LETTER * max((min(len(dot.label), longest) for dot in chart.dots), default=0)
+    labels = short_names([dot.label for dot in chart.dots], longest)
+    left = 24 + _LETTER * max(map(len, labels), default=0)
     marks = {dot.mark for dot in chart.dots}
     keys: list[_Key] = [
         (meaning, functools.partial(_mark_key, mark))
@@ -122,10 +133,10 @@ def _dots(chart: Dots, width: int = _WIDTH) -> str:
     for at, label in _spaced([(across(value), label) for value, label in scale.ticks()], width):
         parts.append(_rule(at, top, at, bottom, "opacity:.15"))
         parts.append(_words(at, bottom + 18, label, "middle"))
-    for i, dot in enumerate(chart.dots):
+    for i, (dot, label) in enumerate(zip(chart.dots, labels, strict=True)):
         y = top + _ROW * (i + 0.5)
         spoken = f"{dot.label}: {number(dot.value)}"
-        inside = [_words(left - 12, y + 4, shortened(dot.label, longest), "end")]
+        inside = [_words(left - 12, y + 4, label, "end")]
         if layout.is_drawable(dot.reference):
             line = across(dot.reference)
             inside.append(_rule(line, y - _ROW / 2, line, y + _ROW / 2, _dash(layout.DASHED)))
@@ -148,7 +159,7 @@ def _dots(chart: Dots, width: int = _WIDTH) -> str:
 @draw.register
 def _heat(chart: Heat, width: int = _WIDTH) -> str:
     longest_row = _LABEL if width > _NARROW else int(0.38 * width / _LETTER)
-    labels = [shortened(label, longest_row) for label in layout.row_labels(chart)]
+    labels = layout.row_labels(chart, longest_row)
     rows = layout.spans(chart.row_groups) or [(name, i, i + 1) for i, name in enumerate(labels)]
     columns = layout.spans(chart.column_groups) or [
         (name, j, j + 1) for j, name in enumerate(chart.columns)
@@ -157,18 +168,20 @@ def _heat(chart: Heat, width: int = _WIDTH) -> str:
     cell = (width - left - 10) / max(len(chart.columns), 1)
     longest = max((len(name) for name, _, _ in columns), default=0)
     is_upright = all(len(name) * _LETTER < cell * (j - i) - 4 for name, i, j in columns)
+    headings = [name for name, _, _ in columns]
+    headings = headings if is_upright else short_names(headings, _HEADING)
     top = 24.0 if is_upright else 14 + _LETTER * min(longest, _HEADING)
     height = top + _ROW * len(chart.rows)
     parts = []
     stride = math.ceil(9 / cell) if not chart.column_groups else 1
-    for name, start, stop in columns[::stride]:
+    for name, (_, start, stop) in [*zip(headings, columns, strict=True)][::stride]:
         x = left + cell * (start + stop) / 2
         if is_upright:
             parts.append(_words(x, top - 8, name, "middle"))
         else:
             parts.append(
                 f'<text transform="translate({x + 4:.1f} {top - 6:.1f}) rotate(-90)">'
-                f"{_safe(shortened(name, _HEADING))}</text>"
+                f"{_safe(name)}</text>"
             )
     for name, start, stop in rows:
         middle = top + _ROW * (start + stop) / 2

@@ -121,6 +121,11 @@ class TransferDisplay:
             the order of first appearance of the label, between lines.
         ax : matplotlib Axes, optional
         """
+        if not self.sources:
+            raise InputError(
+                "no source to draw: the models were fitted on columns alone. Their weights are in "
+                "feature_weights_."
+            )
         columns, column_groups = _arranged("target_groups", self.targets, target_groups)
         rows, row_groups = _arranged("source_groups", self.sources, source_groups)
         chart = Heat(
