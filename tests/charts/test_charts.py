@@ -216,6 +216,27 @@ def test_long_names_that_begin_alike_are_told_apart(width):
     assert short_names(["abcdefg1", "abcdefg2"], 6) == ["ab…fg1", "ab…fg2"]
 
 
+@pytest.mark.parametrize("width", [340, 1000])
+@pytest.mark.parametrize(
+    "name", ["HOUSING_TYPE_OF_THE_HOUSEHOLD", "M" * 40, "年齢と性別と職業" * 3]
+)
+def test_names_in_capitals_and_broad_letters_stay_on_the_canvas(name, width):
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    for chart in (dots(Dot(name, 0.1), Dot("age", 0.4)), replace(heat(), rows=[name, "age"])):
+        (drawn,) = (
+            element
+            for element in ET.fromstring(svg.draw(chart, width)).iter()
+            if element.tag.endswith("text") and name[:3] in (element.text or "")
+        )
+        latin = "".join(letter for letter in drawn.text if letter < "⺀")
+        path = TextPath((0, 0), latin, prop=FontProperties(family="DejaVu Sans", size=12))
+        size = path.get_extents().width + 12 * (len(drawn.text) - len(latin))
+        assert drawn.get("text-anchor") == "end"
+        assert float(drawn.get("x")) - size >= 0
+
+
 def test_a_title_is_as_wide_as_its_axes_and_a_legend_of_dots_covers_none():
     figure, grid = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
     title = "a title that is much longer than one line " * 2

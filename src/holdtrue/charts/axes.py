@@ -148,7 +148,7 @@ def _heat(chart: Heat, ax: Any) -> Any:
     image = ax.imshow(
         chart.values, cmap=colours, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
     )
-    names = layout.row_labels(chart, _LABEL)
+    names = layout.row_labels(chart, short_names(chart.rows, _LABEL - 2))
     for axis, labels, groups, line in (
         (ax.xaxis, chart.columns, chart.column_groups, ax.axvline),
         (ax.yaxis, names, chart.row_groups, ax.axhline),

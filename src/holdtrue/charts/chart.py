@@ -38,15 +38,19 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def short_names(names: Sequence[str], limit: int) -> list[str]:
-    """The names cut to a number of characters, in the middle where two would look the same."""
-    cut = [shortened(name, limit) for name in names]
-    times, tail = Counter(cut), limit // 2
+def short_names(names: Sequence[str], limits: int | Sequence[int]) -> list[str]:
+    """The names cut to a number of characters, in the middle where two would look the same.
+
+    ``limits`` is one for all or one for each.
+    """
+    each = [limits] * len(names) if isinstance(limits, int) else limits
+    cut = [shortened(name, limit) for name, limit in zip(names, each, strict=True)]
+    times = Counter(cut)
     return [
-        f"{name[: limit - tail - 1]}…{name[-tail:]}"
-        if short != name and times[short] > 1
-        else short
-        for name, short in zip(names, cut, strict=True)
+        short
+        if short == name or times[short] == 1
+        else f"{name[: limit - limit // 2 - 1]}…{name[len(name) - limit // 2 :]}"
+        for name, short, limit in zip(names, cut, each, strict=True)
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from holdtrue.charts.chart import Dot, Dots, Heat, Lines, Series, number, short_names
+from holdtrue.charts.chart import Dot, Dots, Heat, Lines, Series, number
 
 # Colours that stay apart for colour-blind readers (Okabe & Ito 2008, and one violet, since their
 # sky blue is the blue of a dark page): blue for +, orange for −.
@@ -205,10 +205,9 @@ def heat_sign(value: float, limit: float) -> str:
     return "+" if value > 0 else "−"
 
 
-def row_labels(chart: Heat, limit: int) -> list[str]:
-    """Names of the rows, cut to a number of characters, a dot before those that are kept."""
+def row_labels(chart: Heat, names: Sequence[str]) -> list[str]:
+    """Names of the rows, as they are or cut, with a dot before those that are kept."""
     kept = chart.kept or [False] * len(chart.rows)
-    names = short_names(chart.rows, limit - 2 if any(kept) else limit)
     return [f"● {name}" if mark else name for name, mark in zip(names, kept, strict=True)]
 
 

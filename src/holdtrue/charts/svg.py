@@ -9,8 +9,11 @@ from __future__ import annotations
 import functools
 import math
 import textwrap
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
+from itertools import accumulate
 
 from holdtrue.charts import layout
 from holdtrue.charts.chart import (
@@ -30,8 +33,9 @@ _WIDTH = 720
 _NARROW = 480  # a narrower chart is lower, and gives names less room
 _ROW = 22  # height of a row of dots or of a heat map
 _LETTER = 6.8  # mean width of a letter at 12 px
-_LABEL = 30  # longest label, in letters
-_HEADING = 16  # the same, of a column of a heat map
+_LABEL = 210.0  # widest label
+_HEADING = 112.0  # the same, of a column of a heat map
+_THIN, _BROAD = frozenset("ijlfrtIJ .,:;!|'()[]/-"), frozenset("mwMW@%+−<>=#…●")
 _VARIABLES = {layout.BLUE: "--ht-blue", layout.ORANGE: "--ht-orange"}
 
 
@@ -59,14 +63,14 @@ def _lines(chart: Lines, width: int = _WIDTH) -> str:
     if any(off):
         keys.append(("off the scale", lambda x, y: _arrow(x + 10, y, layout.INK, is_above=True)))
     parts, top = _legend(keys, 58 if width > _NARROW else 8, width)
-    last_half = _LETTER * len(chart.ticks[-1]) / 2 if chart.ticks else 0.0
+    last_half = _text_width(chart.ticks[-1]) / 2 if chart.ticks else 0.0
     right, bottom = width - max(14.0, last_half), top + (250 if width > _NARROW else 170)
     if scales is None:
         parts.append(_words(width / 2, (top + bottom) / 2, "no step was scored", "middle"))
         return _svg(chart, width, bottom + 40, parts)
     horizontal, vertical = scales
     ticks = vertical.ticks()
-    left = 34 + _LETTER * max((len(label) for _, label in ticks), default=0)
+    left = 34 + max((_text_width(label) for _, label in ticks), default=0.0)
     across, up = horizontal.onto(left, right), vertical.onto(bottom, top + 8)
     for value, label in ticks:
         parts.append(_rule(left, up(value), right, up(value), "opacity:.15"))
@@ -78,7 +82,7 @@ def _lines(chart: Lines, width: int = _WIDTH) -> str:
         parts.append(_words(at, bottom + 18, label, "middle"))
     parts.append(_rule(left, bottom, right, bottom, "opacity:.5"))
     parts.append(_label_below((left + right) / 2, bottom + 36, chart.x_label, width))
-    y_label = _safe(shortened(chart.y_label, int((bottom - 4) / _LETTER)))
+    y_label = _safe(_fitting([chart.y_label], bottom - 4)[0])
     parts.append(
         f'<text transform="translate(14 {(top + bottom) / 2:.0f}) rotate(-90)" '
         f'text-anchor="middle">{y_label}</text>'
@@ -115,9 +119,10 @@ def _lines(chart: Lines, width: int = _WIDTH) -> str:
 
 @draw.register
 def _dots(chart: Dots, width: int = _WIDTH) -> str:
-    longest = _LABEL if width > _NARROW else int(0.44 * width / _LETTER)
-    labels = short_names([dot.label for dot in chart.dots], longest)
-    left = 24 + _LETTER * max(map(len, labels), default=0)
+    labels = _fitting(
+        [dot.label for dot in chart.dots], _LABEL if width > _NARROW else 0.44 * width
+    )
+    left = 24 + max(map(_text_width, labels), default=0.0)
     marks = {dot.mark for dot in chart.dots}
     keys: list[_Key] = [
         (meaning, functools.partial(_mark_key, mark))
@@ -158,19 +163,20 @@ def _dots(chart: Dots, width: int = _WIDTH) -> str:
 
 @draw.register
 def _heat(chart: Heat, width: int = _WIDTH) -> str:
-    longest_row = _LABEL if width > _NARROW else int(0.38 * width / _LETTER)
-    labels = layout.row_labels(chart, longest_row)
+    room = _LABEL if width > _NARROW else 0.38 * width
+    labels = layout.row_labels(chart, _fitting(chart.rows, room))
     rows = layout.spans(chart.row_groups) or [(name, i, i + 1) for i, name in enumerate(labels)]
+    names = _fitting([name for name, _, _ in rows], room) if chart.row_groups else labels
     columns = layout.spans(chart.column_groups) or [
         (name, j, j + 1) for j, name in enumerate(chart.columns)
     ]
-    left = 16 + _LETTER * max((min(len(name), longest_row) for name, _, _ in rows), default=0)
+    left = 16 + max(map(_text_width, names), default=0.0)
     cell = (width - left - 10) / max(len(chart.columns), 1)
-    longest = max((len(name) for name, _, _ in columns), default=0)
-    is_upright = all(len(name) * _LETTER < cell * (j - i) - 4 for name, i, j in columns)
     headings = [name for name, _, _ in columns]
-    headings = headings if is_upright else short_names(headings, _HEADING)
-    top = 24.0 if is_upright else 14 + _LETTER * min(longest, _HEADING)
+    fits = all(_text_width(name) < cell * (j - i) - 4 for name, i, j in columns)
+    is_upright = fits or cell > _HEADING
+    headings = headings if fits else _fitting(headings, cell - 4 if is_upright else _HEADING)
+    top = 24.0 if is_upright else 14 + max(map(_text_width, headings), default=0.0)
     height = top + _ROW * len(chart.rows)
     parts = []
     stride = math.ceil(9 / cell) if not chart.column_groups else 1
@@ -183,9 +189,9 @@ def _heat(chart: Heat, width: int = _WIDTH) -> str:
                 f'<text transform="translate({x + 4:.1f} {top - 6:.1f}) rotate(-90)">'
                 f"{_safe(name)}</text>"
             )
-    for name, start, stop in rows:
+    for name, (_, start, stop) in zip(names, rows, strict=True):
         middle = top + _ROW * (start + stop) / 2
-        parts.append(_words(left - 8, middle + 4, shortened(name, longest_row), "end"))
+        parts.append(_words(left - 8, middle + 4, name, "end"))
     limit = layout.heat_limit(chart)
     for i, row in enumerate(chart.values):
         for j, value in enumerate(row):
@@ -251,8 +257,8 @@ def _legend(keys: Sequence[_Key], left: float, width: int) -> tuple[list[str], f
     """Keys in as many lines as they need, and where the plot may begin."""
     parts, x, y = [], left, 14.0
     for name, sign in keys:
-        text = shortened(name, int((width - left - 30) / _LETTER))
-        size = 36 + _LETTER * len(text)
+        text = _fitting([name], width - left - 30)[0]
+        size = 36 + _text_width(text)
         if x + size > width and x > left:
             x, y = left, y + 18
         parts += [sign(x, y - 4), _words(x + 26, y, text)]
@@ -272,15 +278,15 @@ def _mark_key(mark: str, x: float, y: float) -> str:
 
 def _spaced(ticks: Sequence[tuple[float, str]], width: int) -> Sequence[tuple[float, str]]:
     """Every tick, or every second, third, ... so that labels do not meet."""
-    size = 10 + _LETTER * max((len(label) for _, label in ticks), default=0)
+    size = 10 + max((_text_width(label) for _, label in ticks), default=0.0)
     room = abs(ticks[-1][0] - ticks[0][0]) if len(ticks) > 1 else float(width)
     return ticks[:: max(math.ceil(size * (len(ticks) - 1) / max(room, 1.0)), 1)]
 
 
 def _label_below(x: float, y: float, text: str, width: int) -> str:
     """Name of a horizontal axis, in the middle as far as it fits."""
-    text = shortened(text, int(width / _LETTER))
-    half = _LETTER * len(text) / 2
+    text = _fitting([text], width)[0]
+    half = _text_width(text) / 2
     return _words(min(max(x, half), max(width - half, half)), y, text, "middle")
 
 
@@ -326,6 +332,30 @@ def _words(x: float, y: float, text: str, anchor: str = "start") -> str:
     if not text:
         return ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(text)}</text>'
+
+
+def _text_width(text: str) -> float:
+    """Width of a text in a font as wide as they come, in pixels."""
+    return sum(map(_letter_width, text))
+
+
+@functools.cache
+def _letter_width(letter: str) -> float:
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 12.5
+    if letter in _THIN:
+        return 4.2
+    return 11.0 if letter in _BROAD else 8.5 if letter.isupper() else 7.4
+
+
+def _fitting(names: Sequence[str], room: float) -> list[str]:
+    """The names, those that are wider than ``room`` pixels cut to it."""
+    limits = []
+    for name in names:
+        ends = [*accumulate(map(_letter_width, name), initial=_letter_width("…"))]
+        is_short = _text_width(name) <= room
+        limits.append(len(name) if is_short else max(bisect_right(ends, room), 2))
+    return short_names(names, limits)
 
 
 def _stroke(style: Style) -> str:
