@@ -46,6 +46,7 @@ CHARTS = {
     "one": lambda: lines([1.0], chosen=0.0),
     "absurd": lambda: lines([1e308, -1e308, 1e-320, 1e150, -1e149], chosen=1e300),
     "tiny": lambda: lines([1e-310, 3e-310, 5e-324]),
+    "least of floats": lambda: lines([0.0, 5e-324], scale="from zero"),
     "band": lambda: lines(
         [1.0, 2.0],
         series=[

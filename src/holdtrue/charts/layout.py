@@ -82,7 +82,7 @@ class Scale:
 
     def __init__(self, low: float, high: float, *, log: bool = False, whole: bool = False):
         size = max(abs(low), abs(high))
-        if not high - low > 1e-12 * size:
+        if not high - low > max(1e-12 * size, 1e-300):
             pad = 0.1 * size if size > _SMALLEST else 1.0
             low, high = (low, low + 1) if whole and size < 1e9 else (low - pad, high + pad)
         self.low, self.high, self.log, self.whole = low, high, log, whole
