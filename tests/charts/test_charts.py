@@ -60,6 +60,7 @@ CHARTS = {
     "equal dots": lambda: dots(Dot("a", 0.3, reference=0.3), Dot("b", 0.3, reference=0.3)),
     "a note at either side": lambda: dots(Dot("a", 0.0, note="n" * 99), Dot("b", 1.0, note="m")),
     "no dots": lambda: Dots("t", "t", "x", [], "no column", {}),
+    "no legend": lambda: Dots("t", "t", "x", [Dot("a", 1.0)], "", {}),
     "no number": lambda: dots(Dot("a", NAN, reference=math.inf)),
     "heat": heat,
     "groups": lambda: Heat(
