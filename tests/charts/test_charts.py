@@ -11,7 +11,7 @@ import pytest
 from holdtrue import SelectionPath
 from holdtrue.charts import Chart, Dot, Dots, Heat, Lines, Series, axes, number, svg
 from holdtrue.charts.chart import short_names
-from holdtrue.charts.layout import Scale, line_scales, off_scale, spans
+from holdtrue.charts.layout import Scale, dot_scale, line_scales, off_scale, spans
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -269,6 +269,19 @@ def test_ticks_are_round_and_inside_the_scale():
     assert [value for value, _ in Scale(0.8, 40, log=True).ticks()] == [1, 2, 5, 10, 20]
     assert len(Scale(1e-90, 1e90, log=True).ticks()) <= 12
     assert (Scale(2, 2).low, Scale(2, 2, whole=True).high) == (1.8, 3)
+
+
+@pytest.mark.parametrize("values", [(4.0, 4.0), (4.0, 6.0), (4.0, 90.0)])
+def test_dots_of_whole_numbers_have_whole_ticks(values):
+    chart = dots(*(Dot(str(i), value, reference=4.0) for i, value in enumerate(values)))
+    labels = [label for _, label in dot_scale(chart).ticks()]
+    assert labels
+    assert all(label.isdecimal() for label in labels)
+    _, ax = plt.subplots()
+    axes.draw(chart, ax)
+    assert all(tick == int(tick) for tick in ax.get_xticks())
+    plt.close("all")
+    assert not dot_scale(dots(Dot("a", 4.5, reference=4.0))).whole
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _lines(chart: Lines, ax: Any) -> Any:
         named = range((len(chart.ticks) - 1) % step, len(chart.ticks), step)
         ax.set_xticks(named, [plain_text(chart.ticks[i], 16) for i in named])
     elif chart.whole:
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     _finish(chart, ax)
     return drawn
 
@@ -121,6 +121,8 @@ def _dots(chart: Dots, ax: Any) -> Any:
     label = plain_text(chart.reference_label)
     ax.plot(line, ends, "--", color="black", linewidth=1, zorder=1, label=label)
     scale = layout.dot_scale(chart)
+    if scale.whole:
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     for row, dot in enumerate(chart.dots):
         if dot.note:
             at, is_left = layout.note_side(dot, scale)

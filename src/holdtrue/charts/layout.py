@@ -171,12 +171,12 @@ def off_scale(series: Series, scale: Scale) -> list[tuple[float, bool]]:
 
 
 def dot_scale(chart: Dots) -> Scale:
-    """Horizontal scale."""
+    """Horizontal scale; it counts where all numbers are whole."""
     ends = [end for dot in chart.dots for end in (dot.value, dot.low, dot.high, dot.reference)]
     drawable = [end for end in ends if is_drawable(end)]
     low, high = min(drawable, default=0.0), max(drawable, default=1.0)
     edge = 0.03 * (high - low)
-    return Scale(low - edge, high + edge)
+    return Scale(low - edge, high + edge, whole=all(end == int(end) for end in drawable))
 
 
 def note_side(dot: Dot, scale: Scale) -> tuple[float, bool]:

@@ -38,7 +38,7 @@ def criteria_chart(path: SelectionPath) -> Lines:
         y_label="mean squared error",
         series=series,
         chosen=path.chosen_size,
-        chosen_label=f"chosen: {path.chosen_size} terms",
+        chosen_label=f"chosen: {counted(path.chosen_size, 'term')}",
     )
 
 
