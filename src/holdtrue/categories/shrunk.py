@@ -324,7 +324,7 @@ def _wrong(cells: ClassCells, total: np.ndarray, s: np.ndarray, t: np.ndarray) -
     return wrong
 
 
-def most_frequent(total: np.ndarray, variance: float) -> tuple[np.ndarray, float]:
+def most_frequent(total: np.ndarray, variance: float | None = None) -> tuple[np.ndarray, float]:
     """Losses of a row of each class where one class is predicted for all, and their ``b_ij b_ji``.
 
     Of the two most frequent classes m and r the first leads by D rows with the standard error s. In
@@ -334,8 +334,8 @@ def most_frequent(total: np.ndarray, variance: float) -> tuple[np.ndarray, float
     Parameters
     ----------
     total : ndarray of shape (n_classes,)
-    variance : float
-        ``s²``.
+    variance : float, optional
+        ``s²``; by default that of rows, ``(N (N_m + N_r) - D²)/(N - 1)``.
 
     Returns
     -------
@@ -345,8 +345,13 @@ def most_frequent(total: np.ndarray, variance: float) -> tuple[np.ndarray, float
         What the variance of the sum of the losses is beyond that of the losses as they are: the
         one of m and r differ by ``2 Φ(z) - 1`` and not by 1.
     """
-    first, second = np.argsort(-total, kind="stable")[:2] if len(total) > 1 else (0, 0)
+    if len(total) == 1:
+        return np.zeros(1), 0.0
+    first, second = np.argsort(-total, kind="stable")[:2]
     lead, both = float(total[first] - total[second]), float(total[first] + total[second])
+    if variance is None:
+        N = float(total.sum())
+        variance = (N * both - lead * lead) / max(N - 1, 1)
     behind, extra, s = 0.0, 0.0, math.sqrt(max(variance, 0.0))
     if np.count_nonzero(total) > 1 and lead <= 1:
         behind = 0.5
@@ -360,15 +365,6 @@ def most_frequent(total: np.ndarray, variance: float) -> tuple[np.ndarray, float
     return losses, (1 - (1 - 2 * behind) ** 2) * variance / 4
 
 
-def lead_variance(total: np.ndarray) -> float:
-    """``s²`` of `most_frequent` for rows, ``N/(N - 1) (N_m + N_r - (N_m - N_r)²/N)``."""
-    N = float(total.sum())
-    largest = np.sort(total)[::-1][:2]
-    if len(largest) < 2 or N < 2:
-        return 0.0
-    return float(N / (N - 1) * (largest.sum() - (largest[0] - largest[1]) ** 2 / N))
-
-
 def no_column_losses(loss: str, total: np.ndarray) -> np.ndarray:
     """Loss of a row of each class, left out, without a column; 0 for a class without rows."""
     return _no_column_losses(loss, tuple(total.tolist()))
@@ -377,13 +373,11 @@ def no_column_losses(loss: str, total: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=16)  # one number for every column of a table
 def _no_column_losses(loss: str, rows: tuple[float, ...]) -> np.ndarray:
     total = np.array(rows)
-    cells = cells_of(total[None])
-    losses = np.zeros(len(total))
     if loss == "error":
-        losses = np.where(total > 0, most_frequent(total, lead_variance(total))[0], 0.0)
-        losses.flags.writeable = False
-        return losses
-    losses[cells.label] = left_out_losses(loss, cells, total, [math.inf])[0]
+        losses = np.where(total > 0, most_frequent(total)[0], 0.0)
+    else:
+        cells, losses = cells_of(total[None]), np.zeros(len(total))
+        losses[cells.label] = left_out_losses(loss, cells, total, [math.inf])[0]
     losses.flags.writeable = False
     return losses
 
@@ -611,7 +605,7 @@ def prior_pairs(
     N = float(total.sum())
     if loss == "error":
         if math.isinf(strength):
-            return most_frequent(total, lead_variance(total))[1]
+            return most_frequent(total)[1]
         alone = float(n_all @ (n == 1)) / N  # a value seen once is left to the prior
         first, second, behind = _leaders(total[None], total, math.inf)
         return alone**2 * float(tie_pairs(first, second, behind, shared=False)[0])
