@@ -26,8 +26,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from holdtrue import SteadyRidgeRegressor, TGreedyRegressor, compare_models
+from holdtrue.compare.checkpoint import fingerprint
 from holdtrue.compare.comparison import Comparison
-from holdtrue.compare.contest import _fingerprint, rows_in_parts
+from holdtrue.compare.contest import rows_in_parts
 from holdtrue.compare.field import Rows
 from holdtrue.datasets import make_domains
 
@@ -278,10 +279,10 @@ def test_a_function_is_the_same_in_another_run():
     runs: list[dict] = [{"__name__": "__main__"}, {"__name__": "__main__"}]
     for run in runs:
         exec(source, run)  # code objects, of the generator too, at other places in memory
-    one, other = (_fingerprint(make_scorer(run["score"])) for run in runs)
+    one, other = (fingerprint(make_scorer(run["score"])) for run in runs)
     assert one == other
-    assert _fingerprint(runs[0]["score"]) == _fingerprint(runs[1]["score"])
-    assert "0x" not in _fingerprint(runs[0]["score"])
+    assert fingerprint(runs[0]["score"]) == fingerprint(runs[1]["score"])
+    assert "0x" not in fingerprint(runs[0]["score"])
 
 
 def test_frames_reach_the_models_as_they_are(data):

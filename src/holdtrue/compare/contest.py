@@ -5,23 +5,19 @@ A model that tunes itself tunes on the other parts only, so that all errors are 
 
 from __future__ import annotations
 
-import json
-import pickle
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
-from joblib.hashing import NumpyHasher
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import indexable
 
+from holdtrue.compare.checkpoint import Checkpoint, fingerprint
 from holdtrue.compare.comparison import SHARE_WRONG, SQUARED_ERROR, Comparison
 from holdtrue.compare.field import (
     NULL,
@@ -36,7 +32,6 @@ from holdtrue.domains.base import SINGLE_ROWS
 from holdtrue.errors import (
     InputError,
     InputTypeError,
-    MissingFileError,
     SpokenError,
     caution,
     did_you_mean,
@@ -60,7 +55,6 @@ __all__ = ["compare_models", "rows_in_parts"]
 
 _MAX_PARTS = 20  # parts of domains that are held out in turn
 _ROW_PARTS = 10  # parts of rows, without groups
-_ARRAYS = ("units", "errors", "weights")  # of `_Judged`
 _DIVIDED = (
     "cv leaves out rows of domains whose other rows are fitted: errors are those at known domains, "
     "not at new ones. Leave cv out, or pass a splitter by group, such as GroupKFold."
@@ -172,8 +166,8 @@ def compare_models(
     # A scorer judges many rows at once: without domains, those of a part.
     unit = rows.domains if by_row or labels is not None else None
     field_and_null = {**field, NULL: null_model(is_classes=classes is not None)}
-    question = (X, y, labels, weight, parts, loss.name, _fingerprint(loss.scorer))
-    log = _Checkpoint(checkpoint, question, field_and_null)
+    question = (X, y, labels, weight, parts, loss.name, fingerprint(loss.scorer))
+    log = Checkpoint(checkpoint, question, field_and_null)
     rows = replace(rows, y=y, unit=unit)
     jobs = [(name, k) for k in range(len(parts)) for name in field_and_null if (name, k) not in log]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -181,8 +175,8 @@ def compare_models(
     )
     results = progress("models on left-out parts", results, len(jobs))
     for (name, k), result in zip(jobs, results, strict=True):
-        log.add(name, k, result)
-    judged = {name: [log[name, k] for k in range(len(parts))] for name in field_and_null}
+        log.add(name, k, vars(result))
+    judged = {name: [_Judged(**log[name, k]) for k in range(len(parts))] for name in field_and_null}
     tested = np.unique(np.concatenate([result.units for result in judged[NULL]]))
     errors = {name: _unit_errors(results) for name, results in judged.items()}
     return Comparison(
@@ -415,84 +409,7 @@ def _judged(
 
 def _unit_errors(results: Sequence[_Judged]) -> np.ndarray:
     """Mean error of each unit over its rows in all parts, in the order of the units."""
-    fields = ([getattr(result, name) for result in results] for name in _ARRAYS)
-    units, errors, weights = map(np.concatenate, fields)
+    parts = ((result.units, result.errors, result.weights) for result in results)
+    units, errors, weights = map(np.concatenate, zip(*parts, strict=True))
     _, codes = np.unique(units, return_inverse=True)
     return np.bincount(codes, errors * weights) / np.bincount(codes, weights)
-
-
-class _Checkpoint(dict[tuple[str, int], _Judged]):
-    """Finished fits, kept in a file of JSON lines if one is named; the first line is the question.
-
-    A line that was cut off by a crash is ignored: its fit is done again.
-    """
-
-    def __init__(self, path: Any, question: Any, models: Mapping[str, Any]):
-        super().__init__()
-        self._path = None if path is None else Path(path)
-        if self._path is None:
-            return
-        if not self._path.parent.is_dir():
-            raise MissingFileError(f"no folder {str(self._path.parent)!r} for the checkpoint.")
-        if self._path.is_dir():
-            raise InputError(f"checkpoint must be a file. Got the folder {str(self._path)!r}.")
-        head: dict[str, Any] = {"format": "holdtrue.checkpoint", "version": 2}
-        head["question"] = _fingerprint(question)
-        head["models"] = {name: _fingerprint(model) for name, model in models.items()}
-        lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
-        if not lines:
-            self._path.write_text(json.dumps(head) + "\n", "utf-8")
-        elif _record(lines[0]) != head:
-            raise InputError(
-                f"{self._path} belongs to another comparison: data, models, scoring or parts "
-                "differ. Name another checkpoint, or remove it."
-            )
-        for record in map(_record, lines[1:]):
-            if isinstance(record, dict):
-                place = record.pop("model"), record.pop("part")
-                self[place] = _Judged(**record | {name: np.array(record[name]) for name in _ARRAYS})
-
-    def add(self, name: str, part: int, result: _Judged) -> None:
-        """Keep a finished fit, in the file too."""
-        self[name, part] = result
-        if self._path is not None:
-            record = {"model": name, "part": part, **vars(result)}
-            record |= {name: getattr(result, name).tolist() for name in _ARRAYS}
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-
-
-class _Hasher(NumpyHasher):
-    """The hash of joblib; a function without a name elsewhere is what it does, wherever it is."""
-
-    def reducer_override(self, thing: Any) -> Any:
-        """See `pickle.Pickler.reducer_override`."""
-        if isinstance(thing, CodeType):
-            return tuple, ((thing.co_code, thing.co_consts, thing.co_names),)
-        if isinstance(thing, FunctionType) and (
-            thing.__module__ == "__main__" or "<" in thing.__qualname__  # <lambda>, <locals>
-        ):
-            return tuple, (_content(thing),)
-        return NotImplemented
-
-
-def _content(function: FunctionType) -> tuple[Any, ...]:
-    """What a function does: its code, and the values that come with it."""
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return function.__code__, function.__defaults__, function.__kwdefaults__, cells
-
-
-def _fingerprint(thing: Any) -> str:
-    """Hash of an object, or of its parameters as text where it cannot be pickled."""
-    try:
-        given = _content(thing) if isinstance(thing, FunctionType) else thing
-        return str(_Hasher("md5").hash(given))
-    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
-        return repr(thing)
-
-
-def _record(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
