@@ -23,6 +23,7 @@ from holdtrue.categories.score import (
 from holdtrue.columns.counting import Target
 from holdtrue.columns.values import frame_of, missing_objects
 from holdtrue.errors import InputError, InputTypeError, speaks
+from holdtrue.row_copies import Splits
 from holdtrue.tables import Table, open_table
 
 __all__ = ["audit_importances", "ginger_score"]
@@ -253,7 +254,7 @@ def _is_copied(model: Any) -> bool:
     return hasattr(model, "get_params") or hasattr(model, "__sklearn_clone__")
 
 
-def _splits(y: np.ndarray, *, is_classes: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+def _splits(y: np.ndarray, *, is_classes: bool) -> Splits:
     """Rows of the fit and rows left out, in five folds; none where there are too few rows.
 
     Folds have alike shares of the classes. A row that is alone in its class is in every fit, so
@@ -271,18 +272,16 @@ def _splits(y: np.ndarray, *, is_classes: bool) -> list[tuple[np.ndarray, np.nda
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         splits = list(folds.split(codes, codes))
     alone = np.flatnonzero(counts[codes] == 1)
-    return [(np.union1d(fit, alone), np.setdiff1d(left, alone)) for fit, left in splits]
+    kept = [(np.union1d(fit, alone), np.setdiff1d(left, alone)) for fit, left in splits]
+    return [(fit, left) for fit, left in kept if len(left)]
 
 
-def _left_out_losses(
-    model: Any, X: Any, y: np.ndarray, splits: list[tuple[np.ndarray, np.ndarray]]
-) -> np.ndarray:
+def _left_out_losses(model: Any, X: Any, y: np.ndarray, splits: Splits) -> np.ndarray:
     """Loss of each row left out, of a model fitted without its fold."""
     losses = []
     for fit, left in splits:
-        if len(left):
-            fitted = clone(model).fit(_safe_indexing(X, fit), y[fit])
-            losses.append(_losses(fitted, _safe_indexing(X, left), y[left]))
+        fitted = clone(model).fit(_safe_indexing(X, fit), y[fit])
+        losses.append(_losses(fitted, _safe_indexing(X, left), y[left]))
     return np.concatenate(losses)
 
 

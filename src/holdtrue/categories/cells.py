@@ -249,7 +249,7 @@ def _as_texts(numbers: np.ndarray) -> list[str]:
 
 
 def _comparable(dtype: Any) -> Any:
-    """The same for types whose values compare: numbers of any width, times of any unit or zone."""
+    """A key that types share whose values compare: numbers of any width, times of any unit."""
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
         return "number"
     if pa.types.is_timestamp(dtype):  # nobody knows the zone of one that has none

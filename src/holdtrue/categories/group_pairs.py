@@ -61,9 +61,8 @@ def shrunk_pairs(loss: str, table: GroupTable, strength: float) -> float:
 
 
 def group_most_frequent(by_group: np.ndarray) -> tuple[np.ndarray, float]:
-    """`shrunk.most_frequent` of rows by group and class: halves of groups."""
-    total = column_total(by_group)
-    n_rows = row_sums(by_group)
+    """`shrunk.most_frequent`, the random halves made of whole groups; rows by group and class."""
+    total, n_rows = column_total(by_group), row_sums(by_group)
     n_groups = np.count_nonzero(n_rows)
     if n_groups < 2 or len(total) < 2:
         return most_frequent(total, 0.0)

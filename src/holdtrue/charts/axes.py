@@ -184,9 +184,7 @@ def _finish(chart: Chart, ax: Any, *, beside: int = 8, is_legend_on_top: bool = 
     ax.set_title(title, fontsize="medium", loc="left")
     names = ax.get_legend_handles_labels()[1]
     n_columns = 1 + len(names) // 7
-    if (
-        names and is_legend_on_top
-    ):  # rows are full from side to side: the legend has a band above them
+    if names and is_legend_on_top:  # above the rows, which are full from side to side
         n_columns = len(names) if sum(len(name) + 8 for name in names) < room else 2
         n_inches = ax.get_position().height * ax.figure.bbox.height / ax.figure.dpi
         share = min((0.12 + 0.17 * -(-len(names) // n_columns)) / n_inches, 0.5)

@@ -162,7 +162,7 @@ def off_scale(series: Series, scale: Scale) -> list[tuple[float, bool]]:
     places, was = [], 0
     for x, y in zip(series.x, series.y, strict=True):
         side = 0
-        if math.isfinite(x) and (y == y) and series.look != "points":
+        if math.isfinite(x) and not math.isnan(y) and series.look != "points":
             side = 1 if y > scale.high else -1 if y < scale.low else 0
         if side and side != was:
             places.append((x, side > 0))

@@ -233,40 +233,37 @@ def _held_out_parts(
     ``most``.
     """
     used = every.used
-    y, groups = every.y[used], None if every.groups is None else every.groups[used]
-    rows = np.zeros((len(y), 1))
-    if isinstance(cv, str) and cv == "time":
-        return _later_parts(groups)
-    if cv is None or is_number(cv) or isinstance(cv, bool | str):
-        default = most or (_ROW_PARTS if groups is None else _MAX_PARTS)
-        wanted = default if cv is None else cv
-        n_units = len(y) if groups is None else len(np.unique(groups))
-        what = "rows" if groups is None else "domains"
-        if groups is not None and n_units < 2:
-            raise InputError(
-                f"needs at least 2 domains, got 1 ({shown(groups[0])} in every row). Pass the "
-                "domain of each row as groups."
-            )
-        if not (is_number(wanted) and int(wanted) == wanted and wanted >= 2):
-            raise InputError(
-                f"cv must be a whole number of at least 2, 'time', or a splitter. Got {shown(cv)}."
-            )
-        if cv is not None and wanted > n_units:
-            raise InputError(f"cv must be at most the number of {what}, {n_units}. Got {cv}.")
-        n_parts = min(int(wanted), n_units)
-        if groups is not None:
-            shuffled = GroupKFold(n_parts, shuffle=True, random_state=_seed(random_state))
-            splitter: Any = GroupKFold(n_parts) if n_parts == n_units else shuffled
-        else:
-            splitter = row_splitter(y, n_parts, is_classes=is_classes, random_state=random_state)
-    else:
-        splits = check_cv(cv, every.y, classifier=is_classes).split(
-            np.zeros((len(used), 1)), every.y, every.groups
-        )
+    if not (cv is None or is_number(cv) or isinstance(cv, bool | str)):
+        splitter: Any = check_cv(cv, every.y, classifier=is_classes)
+        splits = splitter.split(np.zeros((len(used), 1)), every.y, every.groups)
         place = np.cumsum(used) - 1
         kept = ([place[at[used[at]]] for at in map(np.asarray, split)] for split in splits)
         return [(train, test) for train, test in kept if len(test)]
-    return list(splitter.split(rows, y, groups))
+    y, groups = every.y[used], None if every.groups is None else every.groups[used]
+    if cv == "time":
+        return _later_parts(groups)
+    n_units = len(y) if groups is None else len(np.unique(groups))
+    if groups is not None and n_units < 2:
+        raise InputError(
+            f"needs at least 2 domains, got 1 ({shown(groups[0])} in every row). Pass the "
+            "domain of each row as groups."
+        )
+    wanted = (most or (_ROW_PARTS if groups is None else _MAX_PARTS)) if cv is None else cv
+    if not (is_number(wanted) and int(wanted) == wanted and wanted >= 2):
+        raise InputError(
+            f"cv must be a whole number of at least 2, 'time', or a splitter. Got {shown(cv)}."
+        )
+    if cv is not None and wanted > n_units:
+        what = "rows" if groups is None else "domains"
+        raise InputError(f"cv must be at most the number of {what}, {n_units}. Got {cv}.")
+    n_parts = min(int(wanted), n_units)
+    if groups is None:
+        splitter = row_splitter(y, n_parts, is_classes=is_classes, random_state=random_state)
+    elif n_parts == n_units:
+        splitter = GroupKFold(n_parts)
+    else:
+        splitter = GroupKFold(n_parts, shuffle=True, random_state=_seed(random_state))
+    return list(splitter.split(np.zeros((len(y), 1)), y, groups))
 
 
 def row_splitter(

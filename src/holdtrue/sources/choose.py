@@ -106,7 +106,8 @@ class Fold(NamedTuple):
 def _ranks(X: Any, weight: np.ndarray) -> np.ndarray:
     """Rank of each row by how far out it lies, whatever the units and the order of columns are.
 
-    Rows that lie equally far out are told apart by their products with a fixed vector.
+    Rows that lie equally far out are told apart by their products with a fixed vector. `row_copies`
+    sorts by one column after another, so that its order depends on theirs.
     """
     keys = np.zeros((2, len(weight)))
     for part in gen_batches(X.shape[1], _COLUMNS):

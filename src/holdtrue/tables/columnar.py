@@ -345,7 +345,7 @@ def _unpacked_bytes(path: Path, *, is_stream: bool) -> Iterator[int]:
 
 
 def _messages(file: BinaryIO, *, is_alone: bool = False) -> Iterator[int]:
-    """The same for the message that stands here, and unless it is alone for all after it."""
+    """Bytes that buffers unpack to, of the message that stands here or, unless alone, of all on."""
     while True:
         start = file.read(4)
         if start == _CONTINUES:
