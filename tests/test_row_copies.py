@@ -1,5 +1,7 @@
 import numpy as np
+import pandas as pd
 
+from holdtrue import row_copies as module
 from holdtrue.row_copies import dealt_rows, row_copies
 
 
@@ -8,6 +10,29 @@ def test_copies_are_in_order_of_the_values_and_as_many_as_the_weights_say():
     assert row_copies(X, y, None).tolist() == [1, 2, 0]
     assert row_copies(X, y, np.array([1.0, 2.0, 3.0])).tolist() == [1, 1, 2, 2, 2, 0]
     assert row_copies(X[:, :0], np.column_stack([y, X]), None).tolist() == [1, 2, 0]
+
+
+def test_the_order_is_that_of_sorting_by_all_columns():
+    rng = np.random.default_rng(0)
+    for n_rows in (0, 1, 2, 7, 200):
+        X = rng.integers(0, 3, size=(n_rows, 4)).astype(float)
+        X[rng.random(X.shape) < 0.2] = np.nan
+        y = rng.integers(0, 2, size=n_rows)
+        expected = np.lexsort([*X.T[::-1], y])
+        assert row_copies(X, y, None).tolist() == expected.tolist()
+        assert row_copies(pd.DataFrame(X), y, None).tolist() == expected.tolist()
+        text = np.where(np.isnan(X), "none", X.astype(str))
+        expected = np.lexsort([*(np.unique(c, return_inverse=True)[1] for c in text.T[::-1]), y])
+        assert row_copies(pd.DataFrame(text), y, None).tolist() == expected.tolist()
+
+
+def test_columns_are_read_only_while_rows_are_equal(monkeypatch):
+    n_read = []
+    sortable = module._sortable
+    monkeypatch.setattr(module, "_sortable", lambda c: n_read.append(len(c)) or sortable(c))
+    X = np.array([[1, 2, 3], [1, 0, 4], [5, 6, 7]])
+    assert row_copies(X, np.zeros(3), None).tolist() == [1, 0, 2]
+    assert len(n_read) == 3  # y and two columns
 
 
 def test_copies_of_a_row_in_one_part_become_one_row_that_has_their_weight():

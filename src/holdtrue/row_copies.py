@@ -8,6 +8,7 @@ equal one that was seen.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,7 @@ def row_copies(X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     y has shape (n_rows,) or (n_rows, n_targets). X is an array or a frame; anything else has no
     columns.
     """
-    keys = [_sortable(column) for column in (*np.atleast_2d(y.T), *_columns(X))]
-    order = np.lexsort(keys[::-1])
+    order = _in_order(map(_sortable, chain(np.atleast_2d(y.T), _columns(X))), len(y))
     if weight is None:
         return order
     times = np.ceil(weight * min(1.0, _MOST_COPIES / float(weight.sum())))
@@ -77,11 +77,34 @@ def splits_by(part: np.ndarray) -> Splits:
     return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(part.max() + 1)]
 
 
-def _columns(X: Any) -> list[np.ndarray]:
+def _in_order(keys: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
+    """Rows in order of the first key, then of the second, ...; `np.lexsort` sorts by all of them.
+
+    Most rows differ in the first keys: others are neither read nor sorted.
+    """
+    order, is_tied = np.arange(n_rows), np.ones(max(n_rows - 1, 0), dtype=bool)  # with the next
+    for key in keys:
+        pairs = np.flatnonzero(is_tied)
+        if not _equal(key[order[pairs]], key[order[pairs + 1]]).all():
+            in_run = np.append(is_tied, False) | np.append(False, is_tied)
+            rows, run = order[in_run], np.cumsum(np.append(True, ~is_tied))[in_run]
+            order[in_run] = rows[np.lexsort((key[rows], run))]
+            is_tied[pairs] = _equal(key[order[pairs]], key[order[pairs + 1]])
+        if not is_tied.any():
+            break
+    return order
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Which numbers are equal, or both nan."""
+    return (one == other) | ((one != one) & (other != other))
+
+
+def _columns(X: Any) -> Iterable[np.ndarray]:
     if isinstance(X, np.ndarray):
-        return list(X.T) if X.ndim == 2 else []
+        return X.T if X.ndim == 2 else ()
     frame = eager_frame(X)
-    return [] if frame is None else [column.to_numpy() for column in frame.iter_columns()]
+    return () if frame is None else (column.to_numpy() for column in frame.iter_columns())
 
 
 def _sortable(column: np.ndarray) -> np.ndarray:
