@@ -27,11 +27,29 @@ def row_copies(X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     y has shape (n_rows,) or (n_rows, n_targets). X is an array or a frame; anything else has no
     columns.
     """
-    order = _in_order(map(_sortable, chain(np.atleast_2d(y.T), _columns(X))), len(y))
+    order = in_order(map(_sortable, chain(np.atleast_2d(y.T), _columns(X))), len(y))
     if weight is None:
         return order
     times = np.ceil(weight * min(1.0, _MOST_COPIES / float(weight.sum())))
     return np.repeat(order, times[order].astype(np.intp))
+
+
+def in_order(keys: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
+    """Rows in order of the first key, then of the second, ...; rows equal in all stay as they are.
+
+    `np.lexsort` sorts by all keys. Most rows differ in the first: others are not even read.
+    """
+    order, is_tied = np.arange(n_rows), np.ones(max(n_rows - 1, 0), dtype=bool)  # with the next
+    for key in keys:
+        pairs = np.flatnonzero(is_tied)
+        if not _equal(key[order[pairs]], key[order[pairs + 1]]).all():
+            in_run = np.append(is_tied, False) | np.append(False, is_tied)
+            rows, run = order[in_run], np.cumsum(np.append(True, ~is_tied))[in_run]
+            order[in_run] = rows[np.lexsort((key[rows], run))]
+            is_tied[pairs] = _equal(key[order[pairs]], key[order[pairs + 1]])
+        if not is_tied.any():
+            break
+    return order
 
 
 def dealt_rows(
@@ -75,24 +93,6 @@ def parts_of(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int) -> np
 def splits_by(part: np.ndarray) -> Splits:
     """Splits that leave out one part after another."""
     return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(part.max() + 1)]
-
-
-def _in_order(keys: Iterable[np.ndarray], n_rows: int) -> np.ndarray:
-    """Rows in order of the first key, then of the second, ...; `np.lexsort` sorts by all of them.
-
-    Most rows differ in the first keys: others are neither read nor sorted.
-    """
-    order, is_tied = np.arange(n_rows), np.ones(max(n_rows - 1, 0), dtype=bool)  # with the next
-    for key in keys:
-        pairs = np.flatnonzero(is_tied)
-        if not _equal(key[order[pairs]], key[order[pairs + 1]]).all():
-            in_run = np.append(is_tied, False) | np.append(False, is_tied)
-            rows, run = order[in_run], np.cumsum(np.append(True, ~is_tied))[in_run]
-            order[in_run] = rows[np.lexsort((key[rows], run))]
-            is_tied[pairs] = _equal(key[order[pairs]], key[order[pairs + 1]])
-        if not is_tied.any():
-            break
-    return order
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> np.ndarray:

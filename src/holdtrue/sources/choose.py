@@ -18,6 +18,7 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from holdtrue.progress import progress
+from holdtrue.row_copies import in_order
 from holdtrue.sources.calibrate import thresholds
 from holdtrue.sources.candidates import CandidateDraws, Candidates
 from holdtrue.sources.kernel import (
@@ -67,14 +68,13 @@ class Task:
 
     def order(self) -> np.ndarray:
         """Rows in order of the target, then of X; classes in that of their first rows in X."""
-        rank = np.arange(len(self.weight)) if self.X is None else _ranks(self.X, self.weight)
+        keys = () if self.X is None else _far_out(self.X, self.weight)
         if not self.truncated:
-            return np.lexsort((rank, *self.targets.T))
+            return in_order(itertools.chain(self.targets.T[::-1], keys), len(self.weight))
+        order = in_order(keys, len(self.weight))
         label = self.targets.argmax(axis=1) if self.n_targets > 1 else self.targets[:, 0] > 0
-        _, row_of = np.unique(label, return_inverse=True)
-        first = np.full(row_of.max() + 1, len(rank))
-        np.minimum.at(first, row_of, rank)
-        return np.lexsort((rank, row_of, first[row_of]))
+        _, first, codes = np.unique(label[order], return_index=True, return_inverse=True)
+        return order[np.argsort(first[codes], kind="stable")]
 
     @cached_property
     def full_weights(self) -> list[np.ndarray]:
@@ -103,8 +103,8 @@ class Fold(NamedTuple):
     rows: np.ndarray
 
 
-def _ranks(X: Any, weight: np.ndarray) -> np.ndarray:
-    """Rank of each row by how far out it lies, whatever the units and the order of columns are.
+def _far_out(X: Any, weight: np.ndarray) -> Iterator[np.ndarray]:
+    """How far out each row lies, whatever the units and the order of columns are.
 
     Rows that lie equally far out are told apart by their products with a fixed vector. `row_copies`
     sorts by one column after another, so that its order depends on theirs.
@@ -116,9 +116,7 @@ def _ranks(X: Any, weight: np.ndarray) -> np.ndarray:
             Z = standardised(columns.astype(np.float64), weight)[0] / np.sqrt(weight)[:, None]
             fixed = np.sin(np.square(np.arange(part.start + 1.0, part.stop + 1)))
             keys += np.einsum("ij,ij->i", Z, Z), Z @ fixed
-    rank = np.empty(len(weight), dtype=np.intp)
-    rank[np.lexsort(np.round(keys[::-1], 9))] = np.arange(len(weight))
-    return rank
+    yield from np.round(keys, 9)
 
 
 def one_at_a_time(weight: np.ndarray) -> bool:
