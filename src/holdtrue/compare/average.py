@@ -27,6 +27,7 @@ from holdtrue.compare.field import NULL, Rows, features_used, named_models, null
 from holdtrue.compare.left_out import Judge, fit_without, left_out_outputs, raw_output
 from holdtrue.domains.base import ONE_SIDED_ERRORS, SINGLE_ROWS, missing_classes
 from holdtrue.domains.bounds import mean_interval
+from holdtrue.domains.steady import error_weights
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.path import fits_whole
 from holdtrue.progress import progress
@@ -183,12 +184,13 @@ class _DomainAverage(BaseEstimator):
                 outputs = left_out_outputs(fits, name, part_of_row, without=k)
                 shares = judge.left_out_shares(outputs, part_of_row[others], others)
                 inner[k, m] = judge.mean(judge.unit_errors(shares, others))
-        weights = self._weights([judge.mean(errors[name]) for name in names])
+        weights = error_weights(np.array([judge.mean(errors[name]) for name in names]), self.power)
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         nested = np.zeros_like(targets)
         for k in each:
             at = part_of_row == k
-            for name, weight in zip(names, self._weights(inner[k, :-1]), strict=True):
+            inner_weights = error_weights(inner[k, :-1], self.power)
+            for name, weight in zip(names, inner_weights, strict=True):
                 nested[at] += weight * predicted[name][at]
         errors[_AVERAGE] = judge.unit_errors(nested)
         total = judge.unit_weights.sum()
@@ -217,15 +219,6 @@ class _DomainAverage(BaseEstimator):
                 "times. Pass a number of parts, or a splitter such as KFold or GroupKFold."
             )
         return rows, parts_of(parts, n)
-
-    def _weights(self, errors: Any) -> np.ndarray:
-        """Weights of the models from their errors, summing to 1; a perfect model takes all."""
-        losses = np.array(errors)
-        if losses.min() <= 0:
-            weights = (losses <= 0).astype(np.float64)
-        else:
-            weights = (losses.min() / losses) ** self.power
-        return weights / weights.sum()
 
     def _keep_scores(
         self,

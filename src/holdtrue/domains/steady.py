@@ -568,10 +568,16 @@ def candidate_weights(losses: np.ndarray) -> np.ndarray:
     """
     at = np.argmax(losses <= losses.min(axis=1, keepdims=True) * (1 + TIE), axis=1)
     best = losses[np.arange(len(losses)), at]
-    shares = (best.min() / best) ** POWER if best.min() > 0 else (best == 0).astype(float)
     weights = np.zeros_like(losses)
-    weights[np.arange(len(losses)), at] = shares / shares.sum()
+    weights[np.arange(len(losses)), at] = error_weights(best, POWER)
     return weights
+
+
+def error_weights(errors: np.ndarray, power: float) -> np.ndarray:
+    """``e**-power`` for each error e, divided by their sum; errors of 0 share the whole weight."""
+    least = errors.min()
+    weights = (least / errors) ** power if least > 0 else (errors <= 0).astype(np.float64)
+    return weights / weights.sum()
 
 
 def combined(
