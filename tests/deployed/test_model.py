@@ -136,7 +136,7 @@ def test_the_promise_comes_from_rows_that_were_left_out(rows):
 
 def test_a_class_of_one_row_asks_whether_the_target_is_an_amount(rows):
     frame = rows[["dose"]].assign(visits=[5, *[0, 1] * 59, 0])
-    with pytest.raises(ValueError, match=r"Got 1 of '5'.*--target-type numeric"):
+    with pytest.raises(ValueError, match=r"Got 1 of '5'.*target_type='numeric'"):
         deploy(KNeighborsRegressor(1), frame, "visits")
     assert deploy(KNeighborsRegressor(1), frame, "visits", target_type="numeric").promise.error > 0
 
