@@ -342,8 +342,9 @@ def most_frequent(total: np.ndarray, variance: float | None = None) -> tuple[np.
     losses : ndarray of shape (n_classes,)
         ``Φ(-z) + s φ(z)/(N_m + N_r)`` for m, with Φ(z) for r, and 1 for the others.
     pairs : float
-        What the variance of the sum of the losses is beyond that of the losses as they are: the
-        one of m and r differ by ``2 Φ(z) - 1`` and not by 1.
+        What the variance of the sum of the losses is beyond ``s² (Φ(z) - ½)²``, that of the losses
+        as they are: the sum changes with D by ``Φ(z) - ½ + 2 z φ(z)``, and is given at least the ½
+        by which it changes where the most frequent class is known.
     """
     if len(total) == 1:
         return np.zeros(1), 0.0
@@ -352,17 +353,18 @@ def most_frequent(total: np.ndarray, variance: float | None = None) -> tuple[np.
     if variance is None:
         N = float(total.sum())
         variance = (N * both - lead * lead) / max(N - 1, 1)
-    behind, extra, s = 0.0, 0.0, math.sqrt(max(variance, 0.0))
+    behind, extra, slope, s = 0.0, 0.0, 0.0, math.sqrt(max(variance, 0.0))
     if np.count_nonzero(total) > 1 and lead <= 1:
         behind = 0.5
     elif s > 0:
         z = lead / s
         behind = math.erfc(z / math.sqrt(2)) / 2  # Φ(-z)
-        extra = s * math.exp(-z * z / 2) / math.sqrt(2 * math.pi) / both
+        density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+        extra, slope = s * density / both, 0.5 - behind + 2 * z * density
     losses = np.ones(len(total))
     losses[second] = min(1 - behind + extra, 1.0)
     losses[first] = behind + extra
-    return losses, (1 - (1 - 2 * behind) ** 2) * variance / 4
+    return losses, variance * (max(0.5, slope) ** 2 - (0.5 - behind) ** 2)
 
 
 def no_column_losses(loss: str, total: np.ndarray) -> np.ndarray:
