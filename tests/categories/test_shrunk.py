@@ -203,7 +203,17 @@ def test_without_a_column_the_class_of_one_half_is_wrong_as_often_in_the_other(t
         wrong.append(np.mean(y[half:] != np.bincount(y[:half]).argmax()))
     estimate = shrunk.estimate("error", np.array([total]), strengths=[INF])
     assert estimate.score == pytest.approx(np.mean(wrong), abs=0.003)
-    assert estimate.standard_error == pytest.approx(0.5 / math.sqrt(len(y)), rel=0.1)
+    assert 0.45 < estimate.standard_error * math.sqrt(len(y)) < 0.9
+
+
+@pytest.mark.parametrize("share", [0.5, 0.53, 0.56, 0.6])
+def test_without_a_column_the_interval_holds_the_share_wrong_of_new_rows(share):
+    rng = np.random.default_rng(0)
+    held = []
+    for n in rng.binomial(500, share, 400):
+        low, high = shrunk.estimate("error", np.array([[n, 500 - n]]), strengths=[INF]).interval()
+        held.append(low <= (1 - share if n >= 250 else share) <= high)
+    assert np.mean(held) > 0.85
 
 
 def test_without_a_column_the_share_wrong_is_that_of_new_groups():
