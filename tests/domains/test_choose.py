@@ -79,6 +79,44 @@ def test_a_steady_feature_is_found_under_large_differences_between_domains(seed)
     assert not TGreedyRegressor(center="global").fit(X, y, groups=groups).steady_.any()
 
 
+def two_domains(seed, n=100, shift=50.0, effect=0.0):
+    """Two domains whose means of y are far apart; x_0 has the same effect in both."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat([0, 1], n)
+    X = rng.normal(size=(2 * n, 4))
+    return X, shift * groups + effect * X[:, 0] + rng.normal(size=2 * n), groups
+
+
+@pytest.mark.filterwarnings("ignore:.*of 2 domains none")
+def test_what_the_means_of_two_domains_say_is_no_steady_effect():
+    n_steady = 0
+    for seed in range(20):
+        X, y, groups = two_domains(seed)
+        model = TGreedyRegressor().fit(X, y, groups=groups)
+        assert model.center_ == "domain"
+        n_steady += model.steady_.any()
+        with pytest.warns(UserWarning, match="no feature is called steady. Pass center='domain'"):
+            whole = TGreedyRegressor(center="global").fit(X, y, groups=groups)
+        assert not whole.steady_.any()
+        by_steps = TGreedyRegressor(stop="max_steps", max_steps=2).fit(X, y, groups=groups)
+        assert not by_steps.steady_.any()
+    assert n_steady <= 3
+    X, y, groups = two_domains(0, n=5000, effect=5.0)
+    assert TGreedyRegressor().fit(X, y, groups=groups).steady_[0]
+    alike = TGreedyRegressor().fit(X, y - 50 * groups, groups=groups)
+    assert alike.center_ == "global"
+    assert alike.steady_[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*of 2 domains none", "ignore:.*single row")
+def test_two_domains_of_one_row_have_no_steady_effect():
+    X, y, groups = two_domains(0, n=1)
+    model = TGreedyRegressor().fit(X, y, groups=groups)
+    assert not model.steady_.any()
+    assert not model.support_.any()
+    assert not TGreedySelector().fit(X, y).steady_.any()  # nor two rows without groups
+
+
 @quiet
 def test_centres_are_not_compared_where_means_are_alike():
     X, y, groups = shifted(shift=0.0)

@@ -423,6 +423,11 @@ def notes_on(
         )
         shares = class_shares(sums.mean_y.T)
         notes += missing_classes(shares, sums.n_rows, labels, classes, meaning)
+    if selection.new_errors is not None and choose.effects_repeat(sums, selection.variant.center):
+        notes.append(
+            "what the means of 2 domains say of an effect is the same at both, by construction, so "
+            "that no feature is called steady. Pass center='domain'."
+        )
     if len(labels) < 3 and selection.new_errors is not None:
         notes.append(
             "of 2 domains none can be held out, so that new_domain_score_ is not known (nan). It "

@@ -152,6 +152,15 @@ def means_differ(domains: Domains) -> bool:
     return bool((between > _MEANS_DIFFER * within + sampling).any())
 
 
+def effects_repeat(domains: Domains, center: str) -> bool:
+    """Whether the effects at two domains are equal, or partly so, whatever the data are.
+
+    About the mean of both, one domain's means are off as much as the other's, the other way: their
+    product is the same at both, which a T takes for a steady effect.
+    """
+    return center == "global" and domains.copies.sum() < 3 and means_differ(domains)
+
+
 def held_out_parts(n_domains: int) -> np.ndarray:
     """Part of each domain, shape (n_domains,): one by one up to 20 domains, else 10 parts."""
     return np.arange(n_domains) % (n_domains if n_domains <= MAX_SINGLE else N_PARTS)
@@ -261,7 +270,7 @@ def select(walks: Mapping[Variant, Walk], sums: Sums, plan: Plan) -> Selection:
         return Selection(
             variant,
             size,
-            _steady_size(walk, plan, size),
+            _steady_size(walk, variant, plan, size),
             held_out=None,
             within=None,
             new_errors=np.full(n, np.nan) if plan.estimate else None,
@@ -289,7 +298,7 @@ def select(walks: Mapping[Variant, Walk], sums: Sums, plan: Plan) -> Selection:
     return Selection(
         variant,
         size,
-        _steady_size(walks[variant], plan, tested_sizes[variant]),
+        _steady_size(walks[variant], variant, plan, tested_sizes[variant]),
         held_out=table[0],
         within=table[1] if held.has_within else None,
         new_errors=held.new_errors(choice) if plan.estimate else None,
@@ -430,8 +439,10 @@ def _run(walk: Walk, plan: Plan, least: int | None, *, compiled: bool) -> int:
     )
 
 
-def _steady_size(walk: Walk, plan: Plan, tested_size: int) -> int:
+def _steady_size(walk: Walk, variant: Variant, plan: Plan, tested_size: int) -> int:
     """Steps before the test of the rule first says chance: that of the stop, else Bonferroni's."""
+    if effects_repeat(walk.domains, variant.center):
+        return 0
     if plan.stop in ("bound", "sign_flip"):
         return tested_size
     chance = np.flatnonzero(np.abs(walk.t) < walk.levels())  # False for fixed features

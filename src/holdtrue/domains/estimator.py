@@ -78,7 +78,8 @@ PARAMETERS = """
         held-out domain. ``"auto"``: ``"domain"`` where it lowers that error by more than one
         standard error, and by a larger factor than it raises the whole error; considered only where
         domains are held out and their means of y differ: by a tenth of the variance within, beyond
-        what the sampling of rows explains.
+        what the sampling of rows explains. Two domains whose means differ so: ``"domain"``, because
+        what their means say of an effect is the same at both, by construction.
     fixed_features : array-like of int, str or bool, optional
         Features that are always kept. They enter first.
     alpha : float, default=0.05
@@ -368,8 +369,9 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         elif self.center != "auto":
             centers = (self.center,)
         else:
-            compared = estimate and n >= 3 and choose.means_differ(sums)
-            centers = choose.CENTERS if compared else ("global",)
+            centers = ("global",)
+            if estimate and choose.means_differ(sums):
+                centers = choose.CENTERS if n >= 3 else ("domain",)
         if self.center == "domain" and not grouped:
             raise InputError(
                 "center='domain' takes effects from within domains. Got no groups, so that every "
