@@ -25,7 +25,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from holdtrue import SteadyRidgeRegressor, TGreedyRegressor, compare_models
+from holdtrue import DomainAverageRegressor, SteadyRidgeRegressor, TGreedyRegressor, compare_models
 from holdtrue.compare.checkpoint import fingerprint
 from holdtrue.compare.comparison import Comparison
 from holdtrue.compare.contest import rows_in_parts
@@ -624,3 +624,18 @@ def test_a_subclass_of_our_models_is_fitted_by_its_own_fit(data):
 
     contest = compare_models({"mine": Mine()}, data.X, data.y, groups=data.groups)
     assert contest.errors.min() > 1e5
+
+
+@pytest.mark.filterwarnings("ignore:.*is not below that of predicting")
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda *rows, groups: compare_models(["mean"], *rows, groups=groups),
+        lambda *rows, groups: DomainAverageRegressor(["mean"]).fit(*rows, groups=groups),
+    ],
+)
+def test_errors_of_0_at_some_domains_make_an_interval_that_tells_nothing(judge):
+    groups = np.repeat(np.arange(6), 10)
+    y = np.where(groups == 0, np.linspace(-1, 1, 60) - np.linspace(-1, 1, 60)[:10].mean(), 0.0)
+    with pytest.warns(UserWarning, match="is 0 but for rounding, so that the interval for one"):
+        judge(np.eye(60)[:, :3], y, groups=groups)

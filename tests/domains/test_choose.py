@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from holdtrue import Moments, SelectionPath, TGreedyClassifier, TGreedyRegressor, TGreedySelector
+from holdtrue import (
+    Moments,
+    SelectionPath,
+    SteadyRidgeRegressor,
+    TGreedyClassifier,
+    TGreedyRegressor,
+    TGreedySelector,
+)
 from holdtrue.datasets import make_domains
 from holdtrue.domains import bounds, choose, kernel
 from holdtrue.domains.covariances import domains_from_moments
@@ -387,3 +394,29 @@ def test_weighting_cannot_be_chosen_by_two_domains(data):
         TGreedyRegressor(domain_weight="auto").fit(
             data.X[two], data.y[two], groups=data.groups[two]
         )
+
+
+@pytest.mark.parametrize(
+    "errors, told",
+    [
+        ([1.0, 1e-15, 0.0, 1e-14], "the error at 3 of 4 left-out domains is 0 but for rounding"),
+        ([0.3, 0.3, 0.3 * (1 + 1e-15)], "errors at the 3 left-out domains are equal, so that"),
+        ([0.3, 0.31, 0.4], None),
+        ([1e-15, 1e-14, 0.0], None),  # perfect everywhere, and the interval says so
+        ([0.0, 0.0, 0.0], None),
+    ],
+)
+def test_an_interval_that_tells_nothing_says_so(errors, told):
+    notes = bounds.interval_notes(np.array(errors), 1.0)
+    assert len(notes) == (told is not None)
+    assert all(told in note and note.endswith("tells nothing.") for note in notes)
+
+
+@pytest.mark.filterwarnings("ignore:.*exceeds that of")
+@pytest.mark.parametrize("model", [TGreedyRegressor(max_steps=3), SteadyRidgeRegressor()])
+def test_errors_of_0_at_some_domains_make_an_interval_that_tells_nothing(model):
+    groups = np.repeat(np.arange(6), 10)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.where(groups == 0, X[:, 0] - X[:10, 0].mean(), 0.0)  # 0 everywhere but at one domain
+    with pytest.warns(UserWarning, match="is 0 but for rounding, so that the interval for one"):
+        model.fit(X, y, groups=groups)

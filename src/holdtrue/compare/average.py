@@ -26,7 +26,7 @@ from holdtrue.compare.contest import rows_in_parts
 from holdtrue.compare.field import NULL, Rows, features_used, named_models, null_model
 from holdtrue.compare.left_out import Judge, fit_without, left_out_outputs, raw_output
 from holdtrue.domains.base import ONE_SIDED_ERRORS, SINGLE_ROWS, missing_classes
-from holdtrue.domains.bounds import mean_interval
+from holdtrue.domains.bounds import interval_notes, mean_interval
 from holdtrue.domains.steady import error_weights
 from holdtrue.errors import InputError, caution, shown, speaks
 from holdtrue.path import fits_whole
@@ -252,7 +252,8 @@ class _DomainAverage(BaseEstimator):
         self.mean_interval_ = self.new_domain_interval_
         if labels is not None:
             self.mean_interval_ = mean_interval(average, self.level)
-            for note in self._notes(judge.mean(errors[NULL]), judge, n_parts):
+            empty = judge.mean(errors[NULL])
+            for note in [*self._notes(empty, judge, n_parts), *interval_notes(average, empty)]:
                 caution(f"{type(self).__name__}: {note}")
 
     def _notes(self, empty: float, judge: Judge, n_parts: int) -> list[str]:

@@ -29,6 +29,7 @@ from holdtrue.compare.field import (
     timed_fit,
 )
 from holdtrue.domains.base import SINGLE_ROWS
+from holdtrue.domains.bounds import interval_notes
 from holdtrue.errors import (
     InputError,
     InputTypeError,
@@ -179,7 +180,7 @@ def compare_models(
     judged = {name: [_Judged(**log[name, k]) for k in range(len(parts))] for name in field_and_null}
     tested = np.unique(np.concatenate([result.units for result in judged[NULL]]))
     errors = {name: _unit_errors(results) for name, results in judged.items()}
-    return Comparison(
+    contest = Comparison(
         names=tuple(field),
         errors=np.array([errors[name] for name in field]),
         null=errors[NULL],
@@ -190,6 +191,10 @@ def compare_models(
         level=float(level),
         unit_weights=weight[tested] if weight is not None and by_row else None,
     )
+    if contest.is_grouped and loss.name == SQUARED_ERROR:
+        for note in interval_notes(errors[contest.recommended], contest.no_model):
+            caution(f"compare_models: of {contest.recommended!r}, {note}")
+    return contest
 
 
 def rows_in_parts(

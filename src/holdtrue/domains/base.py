@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from holdtrue.domains import choose
-from holdtrue.domains.bounds import mean_interval, new_domain_interval
+from holdtrue.domains.bounds import interval_notes, mean_interval, new_domain_interval
 from holdtrue.domains.choose import Plan, Selection
 from holdtrue.domains.kernel import Domains, Walk
 from holdtrue.errors import InputError, counted, shown, speaks
@@ -390,7 +390,7 @@ def domain_evidence(
         rule=selection.variant.rule,
         domain_weight=selection.variant.domain_weight,
         center=selection.variant.center,
-        notes=tuple(notes_on(walk.domains, labels, classes, selection, score)),
+        notes=tuple(notes_on(walk.domains, labels, classes, selection, errors)),
     )
 
 
@@ -410,9 +410,12 @@ def notes_on(
     labels: np.ndarray | None,
     classes: np.ndarray | None,
     selection: Selection,
-    score: float,
+    errors: np.ndarray,
 ) -> list[str]:
-    """What a reader of the result must know, in sentences."""
+    """What a reader of the result must know, in sentences.
+
+    ``errors`` are those at new domains, empty where they are not known.
+    """
     if labels is None:
         return []
     notes = _thin_domains(sums, labels)
@@ -433,7 +436,7 @@ def notes_on(
             "of 2 domains none can be held out, so that new_domain_score_ is not known (nan). It "
             "needs 3 domains, and 4 to be nested."
         )
-    if selection.held_out is None or np.isnan(score):
+    if selection.held_out is None or not len(errors):
         return notes
     if not selection.is_nested:
         notes.append(
@@ -441,7 +444,8 @@ def notes_on(
             "chosen with the help of the domain that is judged, so that it may be too low. A "
             "nested score needs 4 domains."
         )
-    empty = float(selection.held_out[0].mean())
+    score, empty = float(errors.mean()), float(selection.held_out[0].mean())
+    notes += interval_notes(errors, empty)
     if score > empty and selection.size:
         meaning = (
             "Effects may hold within new domains, but do not tell their means."

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from holdtrue.domains.kernel import Walk, effects
+from holdtrue.domains.kernel import TIE, Walk, effects
 
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
@@ -164,6 +164,23 @@ def new_domain_interval(
     if empty is None:
         return middle - half, middle + half
     return math.exp(middle - half), math.exp(middle + half) if middle + half < 709 else math.inf
+
+
+def interval_notes(errors: np.ndarray, empty: float) -> list[str]:
+    """A sentence where `new_domain_interval` of these errors tells nothing; none if it does."""
+    n, largest = len(errors), float(errors.max())
+    is_zero = errors <= TIE * empty
+    if is_zero.any() and not is_zero.all():
+        return [
+            f"the error at {is_zero.sum()} of {n} left-out domains is 0 but for rounding, so that "
+            "the interval for one new domain, which is made of logarithms of errors, tells nothing."
+        ]
+    if not is_zero.all() and largest - float(errors.min()) <= TIE * largest:
+        return [
+            f"the errors at the {n} left-out domains are equal, so that the interval for one new "
+            "domain has no width and tells nothing."
+        ]
+    return []
 
 
 def guarantees(walk: Walk, coefficients: np.ndarray, delta: float) -> dict[str, int | np.ndarray]:

@@ -25,7 +25,7 @@ from holdtrue.domains.base import (
     missing_classes,
     working_memory,
 )
-from holdtrue.domains.bounds import mean_interval, new_domain_interval
+from holdtrue.domains.bounds import interval_notes, mean_interval, new_domain_interval
 from holdtrue.domains.choose import MAX_SINGLE, N_PARTS, held_out_parts
 from holdtrue.domains.steady import PENALTIES
 from holdtrue.errors import InputError, caution, shown
@@ -315,6 +315,7 @@ class SteadyRidgeBase(DomainEstimator):
                 "and penalty were chosen with the help of the domain that is judged, and may be "
                 f"too low. A nested score needs {_NESTED_FROM} domains."
             )
+        notes += interval_notes(self.new_domain_errors_, empty)
         if self.new_domain_score_ > empty:
             notes.append(
                 f"the squared error to expect at a new domain, {self.new_domain_score_:.4g}, "
