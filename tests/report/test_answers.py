@@ -169,6 +169,16 @@ def test_an_effect_within_four_standard_errors_of_0_has_no_sign(effects, n_rows,
     assert ("Features that flip their sign" in wary) == flips
 
 
+@pytest.mark.parametrize("t, is_told", [(9.0, False), (-0.2, True)])
+def test_a_feature_that_is_steady_beside_others_only_is_told(t, is_told):
+    path = domain_path([0.5, 0.5], [9, 9])
+    path = replace(path, evidence=replace(path.evidence, t_scores=np.array([[1.0, t]])))
+    wary = notes(select_summary(path, "y", "site"))
+    assert ("Steady beside others only" in wary) == is_told
+    if is_told:
+        assert wary["Steady beside others only"].startswith("'second': alone no more than chance")
+
+
 def test_the_level_of_chance_is_drawn_beside_t():
     chart = select_summary(domain_path([0.5, 0.5], [9, 9]), "y", "site").charts[2]
     levels = {series.name: list(series.y) for series in chart.series}

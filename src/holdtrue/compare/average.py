@@ -92,6 +92,10 @@ NOTES = """
     When **not** to use it: to learn which features matter (`TGreedySelector` says), or where a
     prediction must be explained by one formula. With P parts every model is fitted
     ``1 + P + P(P-1)/2`` times.
+
+    ``cross_val_score(..., groups=...)`` alone fits without groups. With
+    ``sklearn.set_config(enable_metadata_routing=True)`` pass
+    ``model.set_fit_request(groups=True)`` and ``params={"groups": groups}``.
 """
 
 

@@ -320,7 +320,7 @@ class SteadyRidgeBase(DomainEstimator):
             notes.append(
                 f"the squared error to expect at a new domain, {self.new_domain_score_:.4g}, "
                 f"exceeds that of predicting {'the mean' if self.fit_intercept else '0'}, "
-                f"{empty:.4g}. What these features say does not carry over to new domains."
+                f"{empty:.4g}. These features do not predict y there."
             )
         return notes
 

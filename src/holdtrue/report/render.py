@@ -185,11 +185,11 @@ _TERMS: Mapping[str, str] = {
     "known, %": "New rows, in percent, that bring a value seen before. Low for an id.",
     "read as": "By value, or as a number in so many bins, whichever loses less.",
     # select
-    "steady": "Whether the effect has the same sign across domains beyond chance.",
+    "steady": "Whether, as it enters, its effect has the same sign across domains beyond chance.",
     "used": "Whether the predictor uses the feature.",
     "enters at": "Step at which it first enters; later steps may improve features that are in.",
     "error": "Error on data that were left out of the fit; of a path, up to this step.",
-    "T": "Mean of the effect over domains, divided by its standard error: far from 0 is steady.",
+    "T": "Mean over domains of the effect of the feature alone, by its standard error.",
     "domains +": "Domains in which the feature goes with the target.",
     "domains −": "Domains in which the feature goes against the target.",
     "least": "Least effect in a domain, in standard deviations.",

@@ -95,6 +95,15 @@ def flipping_features(evidence: DomainEvidence, effects: np.ndarray) -> list[int
     return [int(j) for j in order if weaker_side[j] > 0]
 
 
+def _steady_beside_others(path: SelectionPath, evidence: DomainEvidence) -> list[int]:
+    """Steady features whose T before any step is below the level of chance, in order of entry."""
+    levels = evidence.chance_levels[np.isfinite(evidence.chance_levels)]
+    if not len(levels):
+        return []
+    alone = np.abs(evidence.t_scores).max(axis=0) < levels[0]
+    return [j for j in dict.fromkeys(path.order.tolist()) if evidence.steady[j] and alone[j]]
+
+
 def _columns(path: SelectionPath, evidence: DomainEvidence) -> dict[str, tuple[str, Any]]:
     """Columns of the table: features in order of entry and then by the size of T.
 
@@ -212,6 +221,11 @@ def _notes(
             text += f" {listed(kept)} {verb(len(kept), 'be')} chosen all the same: look at the "
             text += "picture of effects."
         notes.append(("Features that flip their sign", text))
+    beside = _steady_beside_others(path, evidence)
+    if beside:
+        text = f"{listed([evidence.names[j] for j in beside])}: alone no more than chance (T in "
+        text += "the table), steady once the features that entered before are in."
+        notes.append(("Steady beside others only", text))
     n_domains = len(evidence.domains)
     if n_domains < _FEW_DOMAINS:
         text = f"With {n_domains} domains a steady effect can hardly be told from a lucky one, and "
