@@ -414,7 +414,12 @@ def test_a_contest_that_nothing_wins_says_so():
     summary = compare_summary(contest([[5.0, 6.0, 5.0, 6.0]], [3]).to_path(), "y", "site")
     assert "which has the least error" in summary.answer
     assert "no better than without a model, 4." in summary.answer
-    assert "Nothing holds" in notes(summary)
+    assert notes(summary)["Nothing holds"].endswith(
+        "(or the most frequent class) where it was not fitted."
+    )
+    near = contest([[4.0, 4.0, 4.0, 4.0], [1.0, 5.0, 4.5, 4.5]], [0, 3])  # 0.25 ± 0.93 below
+    told = notes(compare_summary(near.to_path(), "y", "site"))["Nothing holds"]
+    assert "by more than one standard error where it was not fitted" in told
 
 
 def test_scores_that_may_be_negative_have_no_skill():

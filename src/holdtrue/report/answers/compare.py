@@ -121,7 +121,8 @@ def _notes(evidence: ContestEvidence, domain: str | None) -> list[tuple[str, str
     i = evidence.names.index(evidence.recommended)
     if evidence.skill[i] <= 0:
         text = "None of these models predicts better than the mean (or the most frequent class)"
-        notes.append(("Nothing holds", f"{text} where it was not fitted."))
+        clearly = " by more than one standard error" if evidence.skill.max() > 0 else ""
+        notes.append(("Nothing holds", f"{text}{clearly} where it was not fitted."))
     if domain is None:
         text = "If new data come from new places, people or years, name their column with --domain:"
         notes.append(
