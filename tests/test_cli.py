@@ -977,9 +977,13 @@ def test_weights_are_repetitions(tmp_path, holdtrue):
     rng = np.random.default_rng(1)
     rows = [(rng.integers(4), *rng.normal(size=2).round(2), rng.integers(4)) for _ in range(80)]
     rows = [(f"s{d}", x, round(2 * x + z, 2), int(x > 0), w) for d, x, z, w in rows]
+    # Means of numbers that have gaps, and which values are frequent, depend on the weights too.
+    shops = rng.permutation([f"p{i}" for i in range(25)] * 4)[:80]
+    gaps = ["" if rng.integers(4) == 0 else f"{z:.2f}" for z in rng.normal(size=80)]
+    rows = [(*row[:3], z, p, *row[3:]) for row, z, p in zip(rows, gaps, shops, strict=True)]
     text = [",".join(map(str, row)) for row in rows]
     again = [line for line, row in zip(text, rows, strict=True) for _ in range(row[-1])]
-    header = "site,x,y,up,w"
+    header = "site,x,y,z,shop,up,w"
     (tmp_path / "once.csv").write_text("\n".join([header, *text]) + "\n")
     (tmp_path / "often.csv").write_text("\n".join([header, *again]) + "\n")
     for asked in (

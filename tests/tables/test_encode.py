@@ -309,3 +309,38 @@ def test_weights_must_be_one_for_each_row():
     rows = pa.table({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 4.0], "site": ["N", "S", "S"]})
     with pytest.raises(ValueError, match=r"^moments_of: sample_weight .* Got shape \(5,\)"):
         found_in(rows, sample_weight=np.ones(5))
+
+
+def test_weights_are_repetitions_in_means_and_in_which_values_are_frequent():
+    rows = pa.table(
+        {
+            "dose": [1.0, None, 4.0, 2.0, 100.0],
+            "plan": ["a", "a", "b", None, "z"],
+            "shop": ["s", "t", "u", "v", "w"],  # four values in ten rows are no id
+            "sick": [1.5, 2.5, 3.5, 0.5, 9.0],
+            "site": ["N", "N", "S", "S", "S"],
+        }
+    )
+    weight = np.array([2, 1, 4, 3, 0])
+    often = open_table(rows.take(np.repeat(np.arange(5), weight)))
+    once = open_table(rows)
+    options = {"target_type": "numeric", "max_levels": 2}
+    asked = {**options, "sample_weight": weight}
+    sums, repeated = (
+        moments_of(once, "sick", "site", **asked),
+        moments_of(often, "sick", "site", **options),
+    )
+    assert sums.columns[0].fill == pytest.approx((2 * 1 + 4 * 4 + 3 * 2) / 9)
+    assert sums.columns[1].levels == ("b", None)
+    for column, other in zip(sums.columns, repeated.columns, strict=True):
+        assert (column.features, column.levels) == (other.features, other.levels)
+    np.testing.assert_allclose(sums.moments.mean_x, repeated.moments.mean_x)
+    encoded, of_copies = rows_of(once, "sick", **asked), rows_of(often, "sick", **options)
+    np.testing.assert_allclose(encoded.X.repeat(weight[:4], axis=0), of_copies.X)
+
+
+def test_weights_far_below_1_make_no_id_of_a_category():
+    n = 100
+    shop = [f"p{i % 25}" for i in range(n)]
+    rows = pd.DataFrame({"shop": shop, "y": np.sqrt(np.arange(n)), "site": ["N", "S"] * (n // 2)})
+    assert found_in(rows, sample_weight=np.full(n, 0.01)).columns == found_in(rows).columns

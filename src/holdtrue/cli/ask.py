@@ -160,8 +160,14 @@ class Data:
         """Rows of the table as numbers, each as often as its weight says; domains stay whole."""
         from holdtrue.tables.encoder import rows_of
 
-        reading: Any = {"target_type": self.kind.target_type, "leave_out": self.dropped}
-        rows = rows_of(self.table, self.target, self.groups, **reading)
+        rows = rows_of(
+            self.table,
+            self.target,
+            self.groups,
+            target_type=self.kind.target_type,
+            leave_out=self.dropped,
+            sample_weight=self.weights,
+        )
         X, y, groups = self.repeated(rows.X, rows.y, rows.groups)
         return replace(rows, X=X, y=y, groups=groups)
 
@@ -209,7 +215,9 @@ class Data:
         return np.column_stack(columns)
 
 
-def _target_kind(table: Table, name: str, target_type: str) -> TargetKind:
+def _target_kind(
+    table: Table, name: str, target_type: str, weights: np.ndarray | None
+) -> TargetKind:
     """Whether the target is read as classes or as a number; refused if neither is possible."""
     check_choice("--target-type", target_type, TARGET_TYPES)
     kind = table.types[name]
@@ -218,7 +226,7 @@ def _target_kind(table: Table, name: str, target_type: str) -> TargetKind:
             f"the target {name!r} must hold numbers for --target-type numeric. Got {kind}."
         )
     column = table.column(name)
-    read_as = target_kind(column, target_type)
+    read_as = target_kind(column, target_type, weights)
     if read_as.n_values <= 1:
         value = python_values(column[:1])[0]
         raise InputError(
@@ -354,7 +362,7 @@ class Ask:
         if self.is_saved:
             data.repetitions()  # refused before any work
         if target_type is not None:
-            data = replace(data, kind=_target_kind(table, target, target_type))
+            data = replace(data, kind=_target_kind(table, target, target_type, data.weights))
         return data
 
     def roles(

@@ -83,17 +83,27 @@ def table_encoding(
     target_type: str,
     leave_out: Iterable[str],
     max_levels: int,
+    sample_weight: np.ndarray | None = None,
 ) -> Encoding:
-    """How each column of a table becomes numbers: the first pass."""
+    """How each column of a table becomes numbers: the first pass; weights are positive."""
     check_options(target_type, max_levels)
-    summaries = column_summaries(table, target, domain, leave_out)
-    return encoding_of(summaries, table.n_rows, target, domain, target_type, max_levels)
+    summaries = column_summaries(table, target, domain, leave_out, sample_weight)
+    # Weights that are not repetitions may have any scale: there are as many rows as are stored.
+    n_rows = table.n_rows if sample_weight is None else max(sample_weight.sum(), table.n_rows)
+    return encoding_of(summaries, n_rows, target, domain, target_type, max_levels)
 
 
 def column_summaries(
-    table: Table, target: str, domain: str | None, leave_out: Iterable[str]
+    table: Table,
+    target: str,
+    domain: str | None,
+    leave_out: Iterable[str],
+    sample_weight: np.ndarray | None = None,
 ) -> dict[str, ColumnSummary]:
-    """First pass over a table: a summary of target, domain and every column that may be used."""
+    """First pass over a table: a summary of target, domain and every column that may be used.
+
+    Weights are positive; a row counts in means and counts of values as often as its weight says.
+    """
     roles = {"target": target} | ({} if domain is None else {"domain": domain})
     left_out = list(leave_out)
     for name in (*roles.values(), *left_out):
@@ -101,7 +111,7 @@ def column_summaries(
     if target == domain:
         raise InputError(f"target and domain must be two columns. Got {target!r} for both.")
     names = [name for name in table.plain_names if name not in (*roles.values(), *left_out)]
-    summaries = _summaries(table, names, tuple(roles.values()))
+    summaries = _summaries(table, names, tuple(roles.values()), sample_weight)
     for role, name in roles.items():
         if summaries[name].n_missing:
             raise InputError(
@@ -122,22 +132,29 @@ def feature_columns(table: Table, max_levels: int = MAX_LEVELS) -> tuple[Feature
 
 
 def _summaries(
-    table: Table, names: Iterable[str], counted: tuple[str, ...] = ()
+    table: Table,
+    names: Iterable[str],
+    counted: tuple[str, ...] = (),
+    sample_weight: np.ndarray | None = None,
 ) -> dict[str, ColumnSummary]:
     """Summary of each column; in those of ``counted``, distinct numbers are counted too."""
     needed = [*counted, *names]
     summaries = {
         name: ColumnSummary(stored_kind(table.types[name]), name in counted) for name in needed
     }
+    start = 0
     for batch in table.batches(needed, ROWS):
+        rows = slice(start, start + batch.num_rows)
+        weight = None if sample_weight is None else sample_weight[rows]
         for name, column in zip(needed, batch.columns, strict=True):
-            summaries[name].add(column)
+            summaries[name].add(column, weight)
+        start = rows.stop
     return summaries
 
 
 def encoding_of(
     summaries: dict[str, ColumnSummary],
-    n_rows: int,
+    n_rows: float,
     target: str,
     domain: str | None,
     target_type: str,
@@ -166,6 +183,9 @@ def check_options(target_type: str, max_levels: Any) -> None:
 class ColumnSummary:
     """Counts of a category's values, or mean and range of numbers, over the batches so far.
 
+    With weights, ``n_numbers`` and the counts in ``values`` are sums of weights; ``n_missing`` is a
+    number of rows as they are stored.
+
     ``n_joined`` and ``withheld`` are set in summaries that come from a site: the number of values
     without a name, and why the column is left out.
     """
@@ -173,17 +193,24 @@ class ColumnSummary:
     kind: str  # as `stored_kind` says
     counts_numbers: bool = False  # whether different numbers are counted too
     n_missing: int = 0
-    n_numbers: int = 0
+    n_numbers: float = 0
     mean: float = 0.0
     low: float = np.inf
     high: float = -np.inf
-    values: dict[Any, int] = field(default_factory=dict)
+    values: dict[Any, float] = field(default_factory=dict)
     too_many: bool = False
     n_joined: int = 0
     withheld: str = ""
 
     def __post_init__(self) -> None:
         self.is_category = self.kind == CATEGORY  # its values are counted, not averaged
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all values are missing."""
+        if self.is_category:
+            return not (self.too_many or self.n_joined or self.values.keys() - {None})
+        return not self.n_numbers
 
     @property
     def is_constant(self) -> bool:
@@ -200,22 +227,34 @@ class ColumnSummary:
         """Different values of a category."""
         return len(self.values) + self.n_joined
 
-    def add(self, column: pa.Array) -> None:
-        """Add the values of a batch."""
+    def add(self, column: pa.Array, weight: np.ndarray | None = None) -> None:
+        """Add the values of a batch; weights are positive."""
         if not self.is_category:
             numbers = as_numbers(column)
-            finite = numbers[np.isfinite(numbers)]
+            is_finite = np.isfinite(numbers)
+            finite = numbers[is_finite]
             self.n_missing += len(numbers) - len(finite)
             if len(finite):
+                low, high = float(finite.min()), float(finite.max())
                 # By parts, so that the mean of many large numbers does not overflow.
-                rest = float(np.mean(finite - self.mean))
-                self._add_numbers(len(finite), rest, float(finite.min()), float(finite.max()))
+                if weight is None:
+                    rest = float(np.mean(finite - self.mean))
+                    self._add_numbers(len(finite), rest, low, high)
+                else:
+                    total = float(weight[is_finite].sum())
+                    rest = float((weight[is_finite] / total) @ (finite - self.mean))
+                    self._add_numbers(total, rest, low, high)
         else:
             self.n_missing += column.null_count
         if self.too_many or not (self.is_category or self.counts_numbers):
             return
-        values, counts = column.value_counts().flatten()
-        self._add_values(dict(zip(python_values(values), counts.to_pylist(), strict=True)))
+        if weight is None:
+            values, counts = column.value_counts().flatten()
+            sums = counts.to_pylist()
+        else:
+            codes = one_array(column).dictionary_encode(null_encoding="encode")
+            values, sums = codes.dictionary, np.bincount(codes.indices, weight).tolist()
+        self._add_values(dict(zip(python_values(values), sums, strict=True)))
 
     def merge(self, other: ColumnSummary) -> None:
         """Add the rows of another summary of the same kind."""
@@ -227,22 +266,22 @@ class ColumnSummary:
         self.withheld = self.withheld or other.withheld
         self._add_values(other.values)
 
-    def _add_numbers(self, n_numbers: int, step: float, low: float, high: float) -> None:
+    def _add_numbers(self, n_numbers: float, step: float, low: float, high: float) -> None:
         self.n_numbers += n_numbers
         self.mean += step * n_numbers / self.n_numbers
         self.low, self.high = min(self.low, low), max(self.high, high)
 
-    def _add_values(self, counts: dict[Any, int]) -> None:
+    def _add_values(self, counts: dict[Any, float]) -> None:
         for value, count in counts.items():
             self.values[value] = self.values.get(value, 0) + count
         if self.too_many or len(self.values) > MAX_VALUES:
             self.values, self.too_many = {}, True
 
-    def looks_like_an_id(self, n_rows: int, max_levels: int) -> bool:
+    def looks_like_an_id(self, n_rows: float, max_levels: int) -> bool:
         """Whether a category has too many values to be one."""
         return self.is_category and (self.too_many or self.n_values > max(n_rows / 2, max_levels))
 
-    def encoding(self, name: str, n_rows: int, max_levels: int) -> FeatureColumn:
+    def encoding(self, name: str, n_rows: float, max_levels: int) -> FeatureColumn:
         """How the column is encoded, and what it holds."""
         missing = f"; {self.n_missing:,} missing" if self.n_missing else ""
         features, fill = [name], None
@@ -264,11 +303,11 @@ class ColumnSummary:
         encoded = (tuple(features), note, self.n_missing, fill, tuple(levels), self.kind)
         return FeatureColumn(name, *encoded, low=low, high=high, seen=seen)
 
-    def _unfit(self, n_rows: int, max_levels: int, missing: str) -> str:
+    def _unfit(self, n_rows: float, max_levels: int, missing: str) -> str:
         """Why the column is left out; empty if it is not."""
         if self.withheld:
             return self.withheld
-        if self.n_missing == n_rows:
+        if self.is_empty:
             return "all values are missing"
         if not self.is_category:
             if self.is_constant:
@@ -277,7 +316,7 @@ class ColumnSummary:
             return f"{self.largest:g} is too large to be squared" if too_large else ""
         if self.looks_like_an_id(n_rows, max_levels):
             count = f"more than {MAX_VALUES:,}" if self.too_many else f"{self.n_values:,}"
-            return f"{count} values in {n_rows:,} rows look like an id"
+            return f"{count} values in {n_rows:,.12g} rows look like an id"
         if self.n_values == 1:
             only = repr(next(iter(self.values))) if self.values else "not named"
             return f"its only value is {only}"

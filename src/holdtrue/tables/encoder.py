@@ -84,8 +84,8 @@ def moments_of(
     max_levels : int
         Largest number of values of a category that have a feature each.
     sample_weight : ndarray of shape (n_rows,), optional
-        Weights of the rows in the sums; a row of weight 0 is left out. What replaces missing
-        numbers and which values of a category are frequent does not depend on the others.
+        Weights are repetitions, in the sums, in the means that replace missing numbers, and in
+        which values of a category are frequent; a row of weight 0 is left out.
 
     Examples
     --------
@@ -101,13 +101,23 @@ def moments_of(
     >>> sums.columns[0].note
     'number; 1 missing, filled with the mean 2'
     """
-    if sample_weight is not None:
-        sample_weight = check_weights(sample_weight, table.n_rows)
-        table = table.where(sample_weight > 0)
-        sample_weight = sample_weight[sample_weight > 0]
-    encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
+    table, sample_weight = _weighted_rows(table, sample_weight)
+    encoding = table_encoding(
+        table, target, domain, target_type, leave_out, max_levels, sample_weight
+    )
     moments = summed(table, encoding, sample_weight)
     return TableMoments(moments, encoding.classes, encoding.kind, encoding.columns, table.n_rows)
+
+
+def _weighted_rows(
+    table: Table, sample_weight: np.ndarray | None
+) -> tuple[Table, np.ndarray | None]:
+    """The rows of positive weight, and their weights."""
+    if sample_weight is None:
+        return table, None
+    sample_weight = check_weights(sample_weight, table.n_rows)
+    is_counted = sample_weight > 0
+    return table.where(is_counted), sample_weight[is_counted]
 
 
 def summed(
@@ -156,6 +166,7 @@ def rows_of(
     target_type: str = "auto",
     leave_out: Iterable[str] = (),
     max_levels: int = MAX_LEVELS,
+    sample_weight: np.ndarray | None = None,
 ) -> TableRows:
     """Rows of a table as numbers, encoded as `moments_of` does it.
 
@@ -165,6 +176,9 @@ def rows_of(
         As in `moments_of`.
     domain : str, optional
         Column that becomes ``groups``.
+    sample_weight : ndarray of shape (n_rows,), optional
+        Weights for the encoding, as in `moments_of`; a row of weight 0 is left out. Rows are not
+        repeated.
 
     Examples
     --------
@@ -176,7 +190,10 @@ def rows_of(
     >>> rows.X.ravel().tolist(), rows.y.tolist(), rows.groups
     ([1.0, 2.0, 3.0], [1.5, 2.5, 9.0], None)
     """
-    encoding = table_encoding(table, target, domain, target_type, leave_out, max_levels)
+    table, sample_weight = _weighted_rows(table, sample_weight)
+    encoding = table_encoding(
+        table, target, domain, target_type, leave_out, max_levels, sample_weight
+    )
     n_bytes = 8 * table.n_rows * len(encoding.features)
     if n_bytes > _MAX_BYTES:
         raise InputError(

@@ -242,7 +242,7 @@ def site_sums(
 
 def _site_column(name: str, summary: ColumnSummary, n_rows: int) -> SiteColumn:
     """What a site tells of a column, before the floor is applied."""
-    if summary.n_missing == n_rows:
+    if summary.is_empty:
         return SiteColumn(name, EMPTY, n_rows)
     if summary.looks_like_an_id(n_rows, MAX_LEVELS):
         return SiteColumn(name, CATEGORY, withheld="id")
@@ -255,7 +255,7 @@ def _site_column(name: str, summary: ColumnSummary, n_rows: int) -> SiteColumn:
         return SiteColumn(name, summary.kind, withheld="large")
     return replace(
         column,
-        n_numbers=summary.n_numbers,
+        n_numbers=int(summary.n_numbers),
         mean=summary.mean,
         is_constant=summary.is_constant,
         marks_missing=summary.n_missing > 0,
@@ -264,7 +264,7 @@ def _site_column(name: str, summary: ColumnSummary, n_rows: int) -> SiteColumn:
 
 def _with_levels(column: SiteColumn, labels: Iterable[Any], summary: ColumnSummary) -> SiteColumn:
     """The column with these values as its levels, and the number of rows of each."""
-    counts = [summary.values[label] for label in labels]
+    counts = [int(summary.values[label]) for label in labels]
     return replace(column, levels=labels_to_json(labels), counts=counts)
 
 
