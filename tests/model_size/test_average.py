@@ -223,6 +223,15 @@ def test_a_constant_target_has_no_deviation():
     np.testing.assert_allclose(deviation, 0, atol=1e-9)
 
 
+def test_between_two_values_of_an_input_the_deviation_is_that_of_the_targets():
+    X = np.repeat([0.0, 1.0], 15)[:, None]
+    y = 0.8 * X[:, 0] + 0.1 * np.random.default_rng(0).random(30)
+    model = NestedRegressor(random_state=0).fit(X, y)
+    _, (there, between) = model.predict([[0.0], [0.5]], return_std=True)
+    assert there < 0.03
+    assert 0.2 < between <= 1.2 * np.ptp(y)
+
+
 # --- groups -------------------------------------------------------------------------------------
 
 

@@ -123,7 +123,10 @@ class Average:
     def predict_with_deviation(self, X: np.ndarray) -> np.ndarray:
         """Posterior mean of the curve, and its deviation: two rows.
 
-        Within each basis, the terms it does not have among it, and between bases.
+        Within each basis, the terms it does not have among it, and between bases. Where an input
+        has few values, the sample leaves the size of most terms open: their posterior has so long a
+        tail that the largest prior alone decides its variance. The deviation is at most the width
+        of the range in which predictions are held.
         """
         means, variances = np.empty((2, len(self.curves), len(X)))
         for i, (basis, known) in enumerate(self.curves.values()):
@@ -133,7 +136,8 @@ class Average:
             variances[i] = np.einsum("ij,ij->i", terms @ known.covariance, terms) + known.beyond
         mean = self.weights @ means
         variance = self.weights @ (np.maximum(variances, 0.0) + (means - mean) ** 2)
-        return np.array([np.clip(mean, self.low, self.high), np.sqrt(variance)])
+        deviation = np.minimum(np.sqrt(variance), self.high - self.low)
+        return np.array([np.clip(mean, self.low, self.high), deviation])
 
 
 def _posterior(candidate: Candidate, rows: Rows) -> Posterior:
