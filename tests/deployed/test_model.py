@@ -248,3 +248,12 @@ def test_a_model_that_does_not_fit_its_encoder_is_called_damaged(model, rows):
         SavedModel(**wrong)
     with pytest.raises(ValueError, match="its classes have no names"):
         SavedModel(**{**vars(model), "estimator": model.encoder, "classes": ("a",)})
+
+
+def test_numbers_as_people_write_them_are_predicted_in_frames_as_in_files(tmp_path):
+    rows = pd.DataFrame({"pay": 1000.0 + 37 * np.arange(20), "plan": ["a", "b"] * 10})
+    model = deploy(KNeighborsRegressor(1), rows.assign(y=rows["pay"] / 100), "y")
+    new = pd.DataFrame({"pay": ["$1,000", "$1,185"], "plan": ["a", "b"]})
+    new.to_csv(tmp_path / "new.csv", index=False)
+    np.testing.assert_allclose(model.predict(new), [10.0, 11.85])
+    np.testing.assert_allclose(model.predict(tmp_path / "new.csv"), [10.0, 11.85])

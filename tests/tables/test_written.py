@@ -4,7 +4,10 @@ import datetime as dt
 import json
 
 import hypothesis.strategies as st
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
@@ -166,3 +169,32 @@ def test_written_numbers_and_dates_can_be_asked_for(name, tmp_path):
     assert table.column("pay").to_pylist() == [1000.0, 5.0]
     with pytest.raises(ValueError, match=r"'day' of .* cannot be read as 'number'. Got"):
         open_table(tmp_path / name, types={"day": "number"}).column("day")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "objects", "codes", "polars", "arrow", "parquet"])
+def test_a_number_that_is_asked_for_is_read_in_frames_as_in_files(kind, tmp_path):
+    texts = ["$1,000", None, "$1,200.50"]
+    columns = {"pay": texts, "same": ["$1", "$2", "$3"]}
+    frames = {
+        "pandas": lambda: pd.DataFrame(columns),
+        "objects": lambda: pd.DataFrame(columns).astype(object),
+        "codes": lambda: pd.DataFrame(columns).astype("category"),
+        "polars": lambda: pl.DataFrame(columns),
+        "arrow": lambda: pa.table(columns),
+        "parquet": lambda: tmp_path / "a.parquet",
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    table = open_table(frames[kind](), types={"pay": "number"})
+    assert table.column("pay").to_pylist() == [1000.0, None, 1200.5]
+    assert [batch.column(0).to_pylist() for batch in table.batches(["pay"], 2)] == [
+        [1000.0, None],
+        [1200.5],
+    ]
+    assert list(table.readings) == ["pay"]
+    assert table.kinds["same"] == "category"  # nobody asked
+
+
+def test_a_frame_without_a_written_number_is_refused_as_before():
+    table = open_table(pa.table({"pay": ["$1,000", "much"]}), types={"pay": "number"})
+    with pytest.raises(ValueError, match=r"cannot be read as 'number'\. Got '\$1,000' in row 1"):
+        table.column("pay")

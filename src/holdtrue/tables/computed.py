@@ -214,8 +214,8 @@ def date_parts(types: Mapping[str, Any]) -> dict[str, DatePart]:
 
 # 1,000, $1,000, (250), 12 %, Jun 12 1998, 31.12.1999: text of which **every** value is such a
 # number, or a date of one form, is read as what it means; a single other value leaves the column
-# text, so that the order of rows does not matter. Missing values and their marks are missing. Only
-# columns of text files and Excel are looked at: others have types.
+# text, so that the order of rows does not matter. Missing values and their marks are missing. All
+# columns of text files and Excel are looked at; others have types, which the caller may overrule.
 
 _SAMPLE = 64
 _NUMBER = (
@@ -260,15 +260,19 @@ class Reading:
     meant: str
 
 
-def as_written(source: Source, wanted: Mapping[str, str]) -> tuple[Source, dict[str, Reading]]:
+def as_written(
+    source: Source, wanted: Mapping[str, str], *, only_wanted: bool = False
+) -> tuple[Source, dict[str, Reading]]:
     """The source with written numbers and dates as such, and how these columns were read.
 
-    ``wanted`` are the types that the caller has given to columns.
+    ``wanted`` are the types that the caller has given to columns; with ``only_wanted`` no others
+    are looked at.
     """
+    names = wanted.keys() & source.types.keys() if only_wanted else source.types
     texts = {
-        name: kind
+        name: value_type(kind)
         for name, kind in source.types.items()
-        if pa.types.is_string(kind) and wanted.get(name) in _WHAT
+        if source.n_rows and name in names and _holds_texts(kind) and wanted.get(name) in _WHAT
     }
     computed: dict[str, Computed] = {}
     readings: dict[str, Reading] = {}
@@ -276,10 +280,11 @@ def as_written(source: Source, wanted: Mapping[str, str]) -> tuple[Source, dict[
     for name, some in zip(texts, sample, strict=True):
         if not _may_be_written(some.to_pylist()):
             continue
-        distinct = source.column(name).unique()
+        column = source.column(name)
+        distinct = (as_text(name, column) if isinstance(column, np.ndarray) else column).unique()
         if pa.types.is_dictionary(distinct.type):
             distinct = distinct.dictionary_decode()
-        values = without_marks(distinct).drop_null()
+        values = without_marks(distinct.cast(pa.string())).drop_null()
         readers = _readers(values)
         meanings = [read(values) for read in readers]
         # 1/2/1999 may be two dates: read only if another value shows which part is the day.
@@ -296,11 +301,16 @@ def as_written(source: Source, wanted: Mapping[str, str]) -> tuple[Source, dict[
     return ComputedColumns(source, computed) if computed else source, readings
 
 
+def _holds_texts(kind: Any) -> bool:
+    kind = value_type(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _meant(read: Callable[[Any], Any], kind: Any, texts: Any, n_before: int = 0) -> Any:
     """Values that the texts represent."""
     if pa.types.is_dictionary(texts.type):
         return _meant(read, kind, texts.dictionary).take(texts.indices)
-    return widened(read(without_marks(texts)), kind)
+    return widened(read(without_marks(texts.cast(pa.string()))), kind)
 
 
 def _may_be_written(texts: list[str | None]) -> bool:

@@ -57,6 +57,7 @@ WHOLE = 1 << 30
 _END = 1 << 24
 _ROWS = 1 << 16
 _LISTED = 20  # most names in a message
+_READ_AS_WRITTEN = ("CSV", "Excel", "JSON")  # whose texts may be numbers or dates
 
 
 class Fingerprint(NamedTuple):
@@ -373,7 +374,8 @@ def open_table(
         ``data/*.csv`` of files with the same columns; or ``-``, standard input. A pipe is copied
         to a temporary file first.
     types : dict from name to {"text", "category", "integer", "number", "date", "bool"}, optional
-        What columns are, where that is not what they look like. A category is kept as text.
+        What columns are, where that is not what they look like. A category is kept as text. Texts
+        such as ``$1,000`` are numbers where a number is asked for.
     table : str, optional
         Of a DuckDB file: the name of a table, or one SELECT. Of an Excel file: the sheet.
     encoding : str, optional
@@ -400,9 +402,9 @@ def open_table(
     else:
         _only_for("table", table, "DuckDB files")
         _only_for("encoding", encoding, "text files")
-        frame = Frame(source)
+        frame, readings = as_written(Frame(source), wanted, only_wanted=True)
         description = f"{type(source).__module__.split('.')[0]} {type(source).__name__}"
-        opened = Table(frame, description, None, _known(wanted, frame.types))
+        opened = Table(frame, description, None, _known(wanted, frame.types), readings)
     for name in wanted:
         opened.check_name(name)
     return opened
@@ -461,6 +463,8 @@ def _open_files(
                 f"{path.name} cannot be read, or kept in {tempfile.gettempdir()} "
                 f"({first_line(error)}). If the disk is full, set TMPDIR to a folder with room."
             ) from error
+    if label not in _READ_AS_WRITTEN:
+        source, readings = as_written(source, types, only_wanted=True)
     if not source.n_rows:
         raise InputError(f"{table or files.name} has no rows.")
     several = f", {len(files.paths)} files" if len(files.paths) > 1 else ""
