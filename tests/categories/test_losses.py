@@ -444,3 +444,13 @@ def test_a_gain_that_is_sure_but_of_no_use_is_not_kept_unless_asked_for():
     assert rank_columns(frame, "y").path.chosen_size == 1
     assert rank_columns(frame, "y", min_skill=0).path.chosen_size == 2
     assert rank_columns(frame, "y", min_skill=0.5).path.chosen_size == 0
+
+
+def test_two_groups_are_enough_for_the_rule_of_a_numeric_target():
+    rng = np.random.default_rng(0)
+    plan, site = rng.choice(list("abc"), 40), rng.integers(0, 2, 40)
+    cost = 2.0 * (plan == "a") + rng.normal(size=40)
+    rows = pd.DataFrame({"plan": plan, "cost": cost, "site": site})
+    ranking = rank_columns(rows, "cost", groups="site", criterion="ginger")
+    predicted = [cost[(plan == plan[i]) & (site != site[i])].mean() for i in range(40)]
+    assert ranking.to_frame("pandas")["score"][0] == pytest.approx(np.mean((cost - predicted) ** 2))

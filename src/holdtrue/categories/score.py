@@ -38,7 +38,7 @@ class Criterion:
     unit: str  # what the values measure
     on_fit: str  # name of the criterion that measures the same on the rows of the fit
     predictor: str = ""  # whose loss it is, in words
-    min_rows: int = 2  # rows that an estimate needs
+    min_rows: int = 2  # rows that an estimate needs; of groups, 2 are enough
 
     @property
     def in_sample(self) -> bool:
@@ -299,9 +299,10 @@ def scoring(
 def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimate:
     """Estimate of one column by the best of the ways to read it."""
     criterion = how.criterion
-    best_of: Any = criterion.group_best if isinstance(profile, GroupProfile) else criterion.best
+    of_groups = isinstance(profile, GroupProfile)
+    best_of: Any = criterion.group_best if of_groups else criterion.best
     seen, tables = profile.read(with_missing=how.missing == "category")
-    if seen.n_units < criterion.min_rows:
+    if seen.n_units < (2 if of_groups else criterion.min_rows):
         nothing = best_of(profile.read()[1], how.unseen)[1].no_column
         estimate = Estimate(
             criterion.name, nothing, 0.0, 0.0, nothing, 0.0, math.nan, math.nan, seen.n_units
