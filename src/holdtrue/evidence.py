@@ -74,7 +74,8 @@ class ColumnEvidence(Evidence):
     low: np.ndarray
     high: np.ndarray
     no_column: np.ndarray  # shape (n_columns,): the same without the column
-    # gain_low, gain_high, shape (n_columns,): interval of ``no_column - scores``
+    # gain_low, gain_high, shape (n_columns,): interval of ``no_column - scores``; in the share
+    # wrong beside the class most frequent in all rows
     gain_low: np.ndarray
     gain_high: np.ndarray
     coverage: np.ndarray  # shape (n_columns,): share of new rows whose value has been seen

@@ -160,7 +160,7 @@ def test_more_standard_errors_keep_fewer_columns(visits):
     ),
     st.sampled_from(shrunk.LOSSES),
 )
-def test_finer_values_gain_the_difference_of_the_losses(rows, loss):
+def test_finer_values_gain_the_difference_of_the_gains(rows, loss):
     coarse, fine, k, y = (np.array(part) for part in zip(*rows, strict=True))
     fine = np.unique(coarse * 3 + fine, return_inverse=True)[1]
     parent = np.zeros(fine.max() + 1, dtype=int)
@@ -172,7 +172,7 @@ def test_finer_values_gain_the_difference_of_the_losses(rows, loss):
         shrunk.estimate(loss, sums_by_value(code, code.max() + 1, one_hot))
         for code in (coarse, fine)
     )
-    assert gained == pytest.approx(len(y) * (before.score - after.score), abs=1e-9)
+    assert gained == pytest.approx(len(y) * (after.gain - before.gain), abs=1e-9)
     assert error >= 0
     ones = np.stack([np.ones(len(y)), y, *np.zeros((3, len(y)))], axis=1)
     moments = grouped_moments(fine, fine.max() + 1, ones)

@@ -131,6 +131,13 @@ def brute_force(loss, v, k, group, n_classes, a):
     return np.array(losses)
 
 
+def gains_of(loss, losses, without, k, a):
+    """Gains of rows; in the share wrong beside the class of all rows, see departure 7."""
+    if loss == "error" and math.isfinite(a):
+        return (k != np.bincount(k).argmax()) - losses
+    return without - losses
+
+
 def brute_force_mean(v, y, group, a):
     residuals = []
     for i in range(len(v)):
@@ -187,9 +194,9 @@ def test_three_rows_by_hand():
     # times 1/9.
     assert result.pair_error == pytest.approx(math.sqrt(1 + 1 / 9) / 3)
     assert result.standard_error == pytest.approx(math.sqrt(1 / 9 + 10 / 81))
-    # Gains 1/2, 1/2, -1/2: Σ (g - 1/6)² = 2/3, over 6.
-    assert (result.gain, result.skill) == (pytest.approx(1 / 6), pytest.approx(1 / 3))
-    assert result.gain_standard_error == pytest.approx(1 / 3)
+    # The class of all rows is wrong for 1/3 too, that of half of them for 1/6 more.
+    assert (result.gain, result.gain_standard_error) == (pytest.approx(0), 0)
+    assert (result.half_cost, result.skill) == (pytest.approx(1 / 6), pytest.approx(1 / 3))
 
 
 @pytest.mark.parametrize("total", [[261, 240], [300, 200], [151, 149], [90, 80, 30]])
@@ -214,6 +221,36 @@ def test_without_a_column_the_interval_holds_the_share_wrong_of_new_rows(share):
         low, high = shrunk.estimate("error", np.array([[n, 500 - n]]), strengths=[INF]).interval()
         held.append(low <= (1 - share if n >= 250 else share) <= high)
     assert np.mean(held) > 0.85
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_a_column_that_names_the_same_class_for_every_value_gains_nothing(is_grouped):
+    counts = np.array([[60, 38], [60, 42]])
+    result = shrunk.estimate("error", counts, strengths=[1.0])
+    if is_grouped:
+        parts = np.random.default_rng(0).multinomial(5, [0.6, 0.4], 40)
+        met = GroupTable(np.repeat([0, 1], 20), np.tile(np.arange(20), 2), parts)
+        result = grouped.estimate_groups("error", met, strengths=[1.0])
+    assert result.score < result.no_column
+    assert (result.gain, result.gain_standard_error) == (pytest.approx(0), pytest.approx(0))
+    assert not result.judged(0.05, 1.0, 0.005)[2]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.6])
+def test_few_columns_of_noise_are_wrong_clearly_less_often_than_no_column(share):
+    rng = np.random.default_rng(0)
+    kept = []
+    for _ in range(300):
+        y = (rng.random(200) < share).astype(int)
+        counts = np.bincount(2 * rng.integers(2, size=200) + y, minlength=4).reshape(2, 2)
+        kept.append(shrunk.estimate("error", counts).judged(0.05, 1.0, 0.005)[2])
+    assert np.mean(kept) < 0.08
+
+
+def test_finer_values_that_name_the_same_class_gain_nothing():
+    # The coarse column has one value; the finer ones name the class that all rows name.
+    gained, _ = shrunk.finer_gain("error", np.array([[60, 38], [60, 42]]), np.zeros(2, int))
+    assert gained == pytest.approx(0)
 
 
 def test_without_a_column_the_share_wrong_is_that_of_new_groups():
@@ -281,8 +318,10 @@ def test_losses_are_those_of_a_refit_without_the_row(counts, loss, a):
     )
     without = brute_force(loss, v, k, np.arange(len(v)), counts.shape[1], INF)
     assert result.no_column == pytest.approx(without.mean(), rel=1e-12, abs=1e-14)
+    gains = gains_of(loss, losses, without, k, a)
+    assert result.gain == pytest.approx(gains.mean(), rel=1e-10, abs=1e-12)
     assert result.gain_standard_error == pytest.approx(
-        (without - losses).std(ddof=1) / math.sqrt(len(v)), rel=1e-10, abs=1e-12
+        gains.std(ddof=1) / math.sqrt(len(v)), rel=1e-10, abs=1e-12
     )
     wrong = brute_force("error", v, k, np.arange(len(v)), counts.shape[1], a)
     assert result.share_wrong == pytest.approx(wrong.mean())
@@ -298,9 +337,9 @@ def test_losses_with_groups_are_those_of_a_refit_without_the_group(rows, loss, a
     assert result.row_error == pytest.approx(clustered(losses, group), rel=1e-9, abs=1e-12)
     without = brute_force(loss, v, k, group, n_classes, INF)
     assert result.no_column == pytest.approx(without.mean(), rel=1e-12, abs=1e-14)
-    assert result.gain_standard_error == pytest.approx(
-        clustered(without - losses, group), rel=1e-9, abs=1e-12
-    )
+    gains = gains_of(loss, losses, without, k, a)
+    assert result.gain == pytest.approx(gains.mean(), rel=1e-9, abs=1e-12)
+    assert result.gain_standard_error == pytest.approx(clustered(gains, group), rel=1e-9, abs=1e-12)
     assert result.share_wrong == pytest.approx(
         brute_force("error", v, k, group, n_classes, a).mean()
     )

@@ -40,11 +40,14 @@ class Estimate(NamedTuple):
     # Whether a row (or group) left out may change the most frequent class: its class is then the
     # rarer, and a weak column seems wrong more often than it is
     is_tied: bool = False
+    # What ``no_column`` has because its class was chosen in half of the rows. It is no gain: those
+    # of a column are chosen in all other rows (`shrunk`, departure 7)
+    half_cost: float = 0.0
 
     @property
     def gain(self) -> float:
-        """``no_column - score``."""
-        return self.no_column - self.score
+        """``no_column - score``; the share wrong beside the class most frequent in all rows."""
+        return self.no_column - self.half_cost - self.score
 
     @property
     def standard_error(self) -> float:
@@ -61,7 +64,7 @@ class Estimate(NamedTuple):
     @property
     def skill(self) -> float:
         """``1 - score/no_column``: 1 is perfect, 0 no better than no column."""
-        return self.gain / self.no_column if self.no_column > 0 else 0.0
+        return 1 - self.score / self.no_column if self.no_column > 0 else 0.0
 
     def judged(
         self, alpha: float, min_gain_se: float, least_skill: float
@@ -104,7 +107,7 @@ class ColumnEstimate(NamedTuple):
     kind: str  # one of `holdtrue.columns.values.KINDS`
     estimate: Estimate  # by the best way to read the column
     interval: tuple[float, float]  # for the score
-    gain_interval: tuple[float, float]  # for ``no_column - score``
+    gain_interval: tuple[float, float]  # for `Estimate.gain`
     beats_no_column: bool  # whether the gain is beyond the standard errors and the skill asked for
     # Share of new rows whose value has been seen: of raw values for categories and integers, of
     # bins for other numbers. Of new groups: the rows whose value another group has.

@@ -53,6 +53,7 @@ from holdtrue.categories.shrunk import (
     least,
     pair,
     prior,
+    rival_losses,
     together,
 )
 from holdtrue.categories.shrunk_mean import estimate_mean, plain_score
@@ -259,13 +260,17 @@ def estimate_groups(
     if len(strengths) > 1:
         chosen = least(group_scores(CHOSEN_BY[loss], [table], strengths=strengths)[0])
     strength = strengths[chosen]
-    group_losses = base = _no_column(loss, table)
+    group_losses = base = rival = _no_column(loss, table)
     share_wrong = no_column_wrong = group_no_column("error", table)
     if not math.isinf(strength):
         group_losses, wrong = _group_losses(loss, table, strength)
+        if loss == "error":
+            rival = table.by_group @ rival_losses(loss, column_total(table.by_group))
         share_wrong = wrong / float(n_rows.sum())
     pairs = shrunk_pairs(loss, table, strength)
-    result = _estimate(loss, group_losses, base, n_rows, pairs, share_wrong, strength)
+    result = _estimate(loss, group_losses, rival, n_rows, pairs, share_wrong, strength)
+    no_column = float(base.sum()) / float(n_rows.sum())
+    result = result._replace(no_column=no_column, half_cost=no_column - result.no_column)
     # Some group left out changes which class is the most frequent.
     is_tied = bool((_others(table).argmax(axis=1) != column_total(table.by_group).argmax()).any())
     return result._replace(no_column_wrong=no_column_wrong, is_tied=is_tied)
@@ -284,22 +289,22 @@ def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.nda
 def _estimate(
     loss: str,
     group_losses: np.ndarray,
-    base: np.ndarray,
+    rival: np.ndarray,
     n_rows: np.ndarray,
     pairs: float,
     share_wrong: float | None,
     strength: float,
 ) -> Estimate:
-    """Estimate from the losses of groups, with the column and without (``base``)."""
+    """Estimate from the losses of groups, with the column and without (``rival``)."""
     N = float(n_rows.sum())
-    score, no_column = float(group_losses.sum()) / N, float(base.sum()) / N
+    score, no_column = float(group_losses.sum()) / N, float(rival.sum()) / N
     return Estimate(
         loss,
         score,
         cluster_error(group_losses, n_rows),
         math.sqrt(pairs) / N,
         no_column,
-        cluster_error(base - group_losses, n_rows),
+        cluster_error(rival - group_losses, n_rows),
         score if share_wrong is None else share_wrong,
         float(strength),
         effective_groups(n_rows),

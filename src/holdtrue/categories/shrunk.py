@@ -31,7 +31,7 @@ a mean left-out loss and its errors      `spread`, `joined`; module `estimate`
 shares, likeliest class                  `shares`, `likeliest`
 left-out loss of each cell               `left_out_losses`, `rule_losses`
 left-out loss by strength                `strength_scores`, `best_readings`
-strength, score, standard errors, gain   `estimate`
+strength, score, standard errors, gain   `estimate`, `rival_losses`
 what finer values gain                   `finer_gain`: each column at the strength of its own
 rules (4) and (5) with these errors      `estimate_rule`
 mean of a numeric target                 module `shrunk_mean`
@@ -63,6 +63,9 @@ Departures
    its own class in the minority: constant shares would be wrong for all rows, and any column seem
    to help. In all rows the most frequent class is wrong too seldom, by .02 to .1 where groups are
    few. Classes that differ by a row at most are so by design, and one is as good as the other.
+7. What a column gains in the share wrong is counted from the class most frequent in all rows:
+   `rival_losses`. The likeliest classes of a column are chosen in all rows but one; beside a class
+   chosen in half of them a column that names the same class for every value would gain for sure.
 """
 
 from __future__ import annotations
@@ -372,6 +375,13 @@ def no_column_losses(loss: str, total: np.ndarray) -> np.ndarray:
     return _no_column_losses(loss, tuple(total.tolist()))
 
 
+def rival_losses(loss: str, total: np.ndarray) -> np.ndarray:
+    """Losses without a column, by class, from which a column's gain is counted (departure 7)."""
+    if loss == "error":
+        return (np.arange(len(total)) != total.argmax()).astype(np.float64)
+    return no_column_losses(loss, total)
+
+
 @lru_cache(maxsize=16)  # one number for every column of a table
 def _no_column_losses(loss: str, rows: tuple[float, ...]) -> np.ndarray:
     total = np.array(rows)
@@ -545,17 +555,18 @@ def estimate(
     strength = strengths[chosen : chosen + 1]
     total = column_total(counts, repeats)
     base = no_column_losses(loss, total)
+    rival = base if math.isinf(strengths[chosen]) else rival_losses(loss, total)
     parts, wrong, pairs = [], 0.0, prior_pairs(loss, total, counts, repeats, strengths[chosen])
     for cells in parts_of(counts, repeats):
         losses = left_out_losses(loss, cells, total, strength)[0]
-        parts.append(spread(cells.weight, losses, base[cells.label]))
+        parts.append(spread(cells.weight, losses, rival[cells.label]))
         pairs += value_pairs(loss, cells, total, strengths[chosen])
         if loss != "error":
             wrong += float(_error_sums(cells, total, strength)[0])
     no_column = float(total @ base / total.sum())
     result = joined(loss, parts, pairs, no_column, float(strengths[chosen]))
     if loss == "error":
-        return result
+        return result._replace(half_cost=float(total @ (base - rival)) / result.n_units)
     N, largest = result.n_units, np.sort(total)[::-1]
     return result._replace(
         share_wrong=wrong / N,
@@ -624,14 +635,21 @@ def finer_gain(loss: str, counts: np.ndarray, parent: np.ndarray) -> tuple[float
     before = np.zeros(coarse.shape)
     cells = cells_of(coarse)
     strength = STRENGTHS[least(strength_scores(CHOSEN_BY[loss], coarse))]
-    before[cells.row, cells.label] = left_out_losses(loss, cells, total, [strength])[0]
+    before[cells.row, cells.label] = _losses_beside(loss, cells, total, strength)
     cells = cells_of(counts)
     strength = STRENGTHS[least(strength_scores(CHOSEN_BY[loss], counts))]
-    after = left_out_losses(loss, cells, total, [strength])[0]
+    after = _losses_beside(loss, cells, total, strength)
     gains = before[parent[cells.row], cells.label] - after
     gained = float(cells.weight @ gains)
     squares = float(cells.weight @ np.square(gains - gained / total.sum()))
     return gained, math.sqrt(squares + value_pairs(loss, cells, total, strength))
+
+
+def _losses_beside(loss: str, cells: ClassCells, total: np.ndarray, strength: float) -> np.ndarray:
+    """`left_out_losses` to be compared with those of another column, shape (n_cells,)."""
+    if math.isinf(strength):
+        return rival_losses(loss, total)[cells.label]
+    return left_out_losses(loss, cells, total, [strength])[0]
 
 
 # --- rules (4) and (5) --------------------------------------------------------------------------
