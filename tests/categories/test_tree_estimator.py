@@ -4,6 +4,7 @@ import datetime
 import json
 import re
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -139,7 +140,8 @@ def test_many_whole_numbers_are_tried_by_value_and_by_bins():
     by_size = GingerTreeClassifier().fit(X, X[:, 0] > 500)
     assert by_size.score(X, X[:, 0] > 500) > 0.97
     assert by_size.n_leaves_ < 100
-    parity = GingerTreeClassifier().fit(X % 200, X[:, 0] % 2)
+    with pytest.warns(UserWarning, match="almost alike in their target"):  # 200 values say it all
+        parity = GingerTreeClassifier().fit(X % 200, X[:, 0] % 2)
     assert parity.score(X % 200, X[:, 0] % 2) == 1.0
     assert parity.n_leaves_ == 200
 
@@ -894,3 +896,32 @@ def test_the_temperature_is_that_of_all_trees():
     forests = [GingerForestClassifier(20, random_state=seed).fit(X, y) for seed in range(3)]
     few = [forest.temperature_ for forest in forests]
     assert np.mean(few) < 1.25 * many
+
+
+@pytest.mark.parametrize("kind", ["text", "integers"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        GingerTreeClassifier(),
+        GingerForestClassifier(n_estimators=10, random_state=0),
+        GingerTreeRegressor(),
+        GingerForestRegressor(n_estimators=10, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_column_that_looks_like_a_group_is_named(model, kind):
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(80), 5)
+    of_classes = hasattr(model, "predict_proba")
+    y = (rng.integers(0, 2, 80) if of_classes else rng.normal(size=80))[person]
+    ids = 97 * person if kind == "integers" else [None if i == 7 else f"p{i}" for i in person]
+    X = pd.DataFrame({"other": rng.integers(0, 25, 400), "person": ids})
+    words = rf"{type(model).__name__}: rows with the same value of 'person' .*=X\['person'\]"
+    with pytest.warns(UserWarning, match=words) as caught:
+        model.fit(X, y)
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, groups=person)
+        model.fit(X, rng.permutation(y))
+        model.fit(X.assign(person=np.nan), y)

@@ -303,7 +303,7 @@ class _Forest(Grown):
         super()._check_parameters()
         check_count("n_estimators", self.n_estimators, 1)
 
-    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> None:
+    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> list[Tree]:
         bags = Bags.from_sample(sample, group)
         n_features, sample = self.n_features_in_, bags.sample
         n_drawn = self._columns_to_draw(n_features)
@@ -338,6 +338,7 @@ class _Forest(Grown):
         self.support_ = self.path_.support(n_features)
         self.ranking_ = self.path_.ranking(n_features)
         self._learn_predictions(bags, grown, compiled=compiled)
+        return self.trees_
 
     def _learn_predictions(self, bags: Bags, grown: list[GrownTree], *, compiled: bool) -> None:
         """Set what the nodes of the trees predict, and how their average is calibrated."""

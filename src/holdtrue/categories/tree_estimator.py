@@ -9,10 +9,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from holdtrue.categories.cells import ColumnEncoder, read_groups, read_sample, read_table
+from holdtrue.categories.cells import (
+    Cells,
+    ColumnEncoder,
+    read_groups,
+    read_sample,
+    read_table,
+)
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
-from holdtrue.categories.score import CRITERIA, NUMERIC_CRITERIA
+from holdtrue.categories.ranking import warn_of_groups
+from holdtrue.categories.score import (
+    CRITERIA,
+    FEWEST_GROUPS,
+    FEWEST_ROWS,
+    NUMERIC_CRITERIA,
+    looks_like_group,
+)
 from holdtrue.categories.tree import (
     SHRUNK,
     WORTH_COMPILING,
@@ -24,12 +37,18 @@ from holdtrue.categories.tree import (
     staged_scores,
     staged_train_losses,
 )
+from holdtrue.columns.bins import Part, is_present
+from holdtrue.columns.counting import Target, table_of
 from holdtrue.errors import InputError, check_choice, speaks
 from holdtrue.path import SelectionPath, ShowsPath, fits_whole
+from holdtrue.sums import Profile
 from holdtrue.validation import check_count, check_weights
 
 # What a tree of classes may be grown by.
 OF_CLASSES = ("log_loss", *TERMS)
+# Columns that are asked whether they look like groups. Such a one takes nearly all of the loss
+# away, and is split first.
+_ASKED = 3
 
 
 class Grown(ShowsPath, BaseEstimator):
@@ -69,7 +88,10 @@ class Grown(ShowsPath, BaseEstimator):
             self._encoder, sample, self._unit = read
         else:
             self._encoder, sample, self.classes_ = read
-        self._grow(sample, group, self._unit.scale**2 if is_numeric else 1.0)
+        trees = self._grow(sample, group, self._unit.scale**2 if is_numeric else 1.0)
+        if group is None:
+            alike = [self._encoder.names[j] for j in self._like_groups(sample, trees)]
+            warn_of_groups(type(self).__name__, alike, by_name=False)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -91,12 +113,23 @@ class Grown(ShowsPath, BaseEstimator):
     def _check_groups(self, group: np.ndarray | None) -> None:
         """Refuse groups that nothing would be done with."""
 
-    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> None:
-        """Grow, and set the attributes of the fit.
+    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> list[Tree]:
+        """Grow, and set the attributes of the fit; the trees.
 
         ``unit`` is what a score of the sample is worth in the target's unit.
         """
         raise NotImplementedError
+
+    def _like_groups(self, sample: Sample, trees: list[Tree]) -> list[int]:
+        """Features by whose values trees are split first, and which look like groups."""
+        first = np.array([tree.column[0] for tree in trees if len(tree.column)], dtype=np.int64)
+        n_first = np.bincount(first, minlength=len(self._encoder.columns))
+        asked = [at for at in np.argsort(-n_first, kind="stable")[:_ASKED] if n_first[at]]
+        return [
+            int(self._encoder.feature[at])
+            for at in asked
+            if _looks_like_group(sample, at, self._encoder.columns[at])
+        ]
 
     def _limits(self) -> dict[str, Any]:
         names = ("max_splits", "max_depth", "min_samples_split")
@@ -113,7 +146,7 @@ class _Tree(Grown):
                 "criterion='log_loss', or leave groups out."
             )
 
-    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> None:
+    def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> list[Tree]:
         limits = self._limits()
         tree = grow_tree(sample, self.criterion, group=group, **limits)
         n_splits = least_estimate(tree)
@@ -144,6 +177,7 @@ class _Tree(Grown):
         )
         self._explored = tree
         self._predictions = self._node_predictions(tree)
+        return [self.tree_]
 
     @speaks
     def apply(self, X: Any) -> np.ndarray:
@@ -498,6 +532,22 @@ def class_shares(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarr
     """
     unseen = "uniform" if tree.criterion in SHRUNK else unseen
     return node_probabilities(tree, unseen, compiled=compiled)
+
+
+def _looks_like_group(sample: Sample, at: int, column: Cells) -> bool:
+    """Whether a column is read by value, and rows of one value look like one subject's."""
+    n_values = column.n_cells - column.has_missing
+    if (
+        column.edges is not None
+        or not FEWEST_GROUPS <= n_values <= sample.weight.sum() / FEWEST_ROWS
+    ):
+        return False
+    classes = tuple(range(sample.n_classes)) or None
+    target = Target(sample.label, classes, sample.weight)
+    codes = sample.cells[:, at].astype(np.int64) - sample.offsets[at]
+    table = table_of(codes, column.n_cells, target)[:n_values]
+    part = Part(table[is_present(table)], table[:0])
+    return looks_like_group(Profile.from_parts("category", [part], target.n_samples, classes))
 
 
 def _reason(tree: Tree, n_splits: int, limits: dict[str, Any]) -> str:
