@@ -123,7 +123,8 @@ def _converted(name: str, kind: Any, wanted: str, place: Place) -> Computed:
             what = "number" if wanted == "comma" else wanted
             raise InputError(
                 f"column {name!r} of {table} cannot be read as {what!r}. Got "
-                f"{piece[row].as_py()!r} {where}. Mend it, or read the column as 'text'."
+                f"{piece[row].as_py()!r} {where}. Mend it or leave it empty, or read "
+                "the column as 'text'."
             ) from error
 
     return Computed(name, kind, values)
