@@ -120,6 +120,10 @@ def _check_sums_options(ask: Ask, target: str | None, domain: str | None, target
             raise InputError(f"{option} goes with holdtrue sums, at each site. Leave it out.")
 
 
+# What `experiments.contest` found, said where the average did not compete.
+_AVERAGE = "An average of six models often predicts better: --average, in minutes."
+
+
 def _selected(
     data: Data,
     encoded: TableMoments,
@@ -159,6 +163,8 @@ def _selected(
         steady = models["SteadyRidge"].path_.evidence_as(PenaltyEvidence)
         answer += f" A ridge on all rows pooled has {number(steady.pooled_error)}, with the "
         answer += "penalty that turned out best."
+    if target_type is not None and not average:
+        answer += f" {_AVERAGE}"
     if in_time and rows is not None:
         contest = _next_in_time(models, rows, data)
         answer += f" {_time_words(contest, domain)}"
