@@ -551,6 +551,9 @@ def test_rows_taken_together_lose_what_they_lose_one_by_one(n_groups, n_classes,
     for table in (long, GroupGrid(cells, 50, long.by_group)):
         together = grouped._log_sums(table, finite, grouped._Priors.of(long)) / counts.sum()
         np.testing.assert_allclose(together, one_by_one, rtol=1e-12, atol=5e-14)
+        together = grouped._long_brier_sums(table, finite) / counts.sum()
+        one_way = grouped._brier_sums(short, finite) / counts.sum()
+        np.testing.assert_allclose(together, one_way, rtol=1e-12, atol=5e-14)
 
 
 @given(numbers)

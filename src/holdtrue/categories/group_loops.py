@@ -16,6 +16,7 @@ from holdtrue.columns.loops import compiled
 
 _PLACES = 1 << 13  # of all priors together
 _MOST = 1 << 8  # cells of fewer rows are taken together
+_RESTS = 1 << 12  # places of pairs with as many rows in other groups
 
 
 @compiled
@@ -177,6 +178,77 @@ def grid_log_sums(
                         add_logs(by_value[v, k] - n, held[p, n], priors[p], inverse, sums)
                         held[p, n] = 0.0
     return sums
+
+
+@compiled
+def brier_sums(
+    value: np.ndarray,
+    group: np.ndarray,
+    counts: np.ndarray,
+    by_value: np.ndarray,
+    left: np.ndarray,
+    strengths: np.ndarray,
+) -> Any:
+    """Sum of ``n (1 + Σ_k q_k²) - 2 Σ_k c_k q_k`` over pairs, by strength, shape (n_strengths,).
+
+    With ``q = (rest + a π⁻)/(n_rest + a)`` a pair has five sums that do not depend on the strength.
+    Those of pairs with the same n_rest are added in a place until those of another need it.
+
+    Parameters
+    ----------
+    value, group, counts, by_value
+        As in `log_sums`.
+    left : ndarray of shape (n_groups, n_classes)
+        ``π_k⁻``
+    strengths : ndarray of shape (n_strengths,)
+        Finite.
+    """
+    sums, held, rests = np.zeros(len(strengths)), np.zeros((_RESTS, 5)), np.zeros(_RESTS)
+    n_all = 0.0
+    for i in range(len(value)):
+        v, g = np.uint64(value[i]), np.uint64(group[i])
+        n, n_rest, rest_rest, rest_left, left_left, hit, left_hit = (
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+        )
+        for k in range(counts.shape[1]):
+            c, q = np.float64(counts[i, k]), left[g, k]
+            rest = by_value[v, k] - c
+            n += c
+            n_rest += rest
+            rest_rest += rest * rest
+            rest_left += rest * q
+            left_left += q * q
+            hit += c * rest
+            left_hit += c * q
+        n_all += n
+        at = np.uint64(np.int64(n_rest) & (_RESTS - 1))
+        if rests[at] != n_rest:
+            _add_brier(rests[at], held[at], strengths, sums)
+            rests[at], held[at] = n_rest, 0.0
+        held[at, 0] += n * rest_rest
+        held[at, 1] += n * rest_left
+        held[at, 2] += n * left_left
+        held[at, 3] += hit
+        held[at, 4] += left_hit
+    for place in range(_RESTS):
+        _add_brier(rests[place], held[place], strengths, sums)
+    return sums + n_all
+
+
+@compiled
+def _add_brier(n_rest: float, held: np.ndarray, strengths: np.ndarray, sums: np.ndarray) -> None:
+    """Add ``Σ n Σ_k q_k² - 2 Σ c_k q_k`` of pairs with the same n_rest to the sums by strength."""
+    for j in range(len(strengths)):
+        a = strengths[j]
+        d = n_rest + a
+        squares = (held[0] + 2.0 * a * held[1] + a * a * held[2]) / (d * d)
+        sums[j] += squares - 2.0 * (held[3] + a * held[4]) / d
 
 
 @compiled

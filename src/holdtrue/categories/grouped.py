@@ -163,7 +163,7 @@ def group_scores(
             priors = priors or _Priors.of(table)
             row += _log_sums(table, finite, priors)
         elif loss == "brier":
-            row += _brier_sums(table, finite)
+            row += (_long_brier_sums if table.is_long else _brier_sums)(table, finite)
         else:
             for cells in _blocks(table, len(strengths)):
                 row += _losses(loss, cells, finite) @ cells.weight
@@ -247,6 +247,15 @@ def _brier_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
     d = s * n_rest + t
     second = (s * squares + 2 * s * t * cross + t * t * left_squares) / d**2
     return n.sum() + (second - 2 * (s * hit + t * left_hit) / d).sum(axis=1)
+
+
+def _long_brier_sums(table: GroupTable, strengths: Sequence[float]) -> np.ndarray:
+    """`_brier_sums` of a long table."""
+    from holdtrue.categories.group_loops import brier_sums
+
+    pairs = table.value, table.group, table.sums, table.by_value
+    sums: np.ndarray = brier_sums(*pairs, prior(_others(table)), np.array(strengths))
+    return sums
 
 
 def estimate_groups(
