@@ -110,7 +110,7 @@ def rank_columns(
     >>> print(rank_columns(data, "left"))
        column     score    from       to  skill  wrong  values  in short
     1  plan    0.008709  ...  0.1283    99%     0%       2  predicts
-    2  id        0.6533  0.5668  0.7531     0%    33%      60  looks like an id; no better than ...
+    2  id        0.6533  0.5668  0.7531     0%    34%      60  looks like an id; no better than ...
     1 of 2 columns beat no column by more than 1 standard error; scores: log loss on new rows, of
     class shares shrunk to those of all rows
     """
