@@ -219,7 +219,8 @@ BROKEN = [
     (lambda X: np.zeros(3), r"returned shape \(3,\), expected \(200,\)"),
     (lambda X: np.full(len(X), np.nan), "returned 200 scores that are NaN or infinite"),
     (lambda X: ["a"] * len(X), r"source 1 \('bad'\) failed: ValueError"),
-    (damaged(), r"source 1 \('bad'\) \(LogisticRegression\) is damaged or incomplete: Attribute"),
+    # Old versions of scikit-learn look at the solver only where they fit.
+    (damaged(), r"source 1 \('bad'\) (\(LogisticRegression\) is damaged or incomplete|failed):"),
     (damaged(classes_=3), r"\(LogisticRegression\) is damaged or incomplete: TypeError: .*len"),
 ]
 
