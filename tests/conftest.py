@@ -2,7 +2,6 @@
 
 import io
 import os
-import signal
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ class CommandLine:
 
     def __call__(self, *arguments: object) -> Ended:
         out, err = io.StringIO(), io.StringIO()
-        given, handler = sys.argv, signal.getsignal(signal.SIGTERM)
+        given = sys.argv
         code = 0
         try:
             with chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
@@ -50,7 +49,6 @@ class CommandLine:
             code = int(end.code or 0)
         finally:
             sys.argv = given
-            signal.signal(signal.SIGTERM, handler)
         return Ended(code, out.getvalue(), err.getvalue())
 
     def refuses(self, *arguments: object) -> str:

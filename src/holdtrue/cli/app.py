@@ -141,9 +141,6 @@ app = typer.Typer(name="holdtrue", rich_markup_mode="markdown", pretty_exception
 
 def main() -> None:
     """Run the command line."""
-    if hasattr(signal, "SIGTERM"):
-        # Ended from outside: clean up as for Ctrl-C.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     arguments = _with_standard_output(sys.argv[1:]) or ["--help"]
     run: Any = typer.main.get_command(app)
     who = f"holdtrue {arguments[0]}"
@@ -263,8 +260,8 @@ def command(
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (KeyboardInterrupt, Exception) as error:
-            if _is_interrupted() or isinstance(error, KeyboardInterrupt):
-                raise typer.Exit(_INTERRUPTED) from None
+            if (sign := _signal_that_came()) or isinstance(error, KeyboardInterrupt):
+                raise typer.Exit(128 + sign if sign else _INTERRUPTED) from None
             if debug:
                 raise
             is_mistake = isinstance(
@@ -331,16 +328,17 @@ def asks(function: Callable[..., None]) -> Callable[..., None]:
         answer_of = import_module(f"holdtrue.cli.{name}").answer
         for target, outputs in zip(targets, Outputs.of_targets(targets, **written), strict=True):
             answer = answer_of(ask, **{**options, predicted: target})
-            if _is_interrupted():
+            if _signal_that_came():
                 raise KeyboardInterrupt
             outputs.write(*answer)
 
     return command(run, {**ASK, **WRITE})
 
 
-def _is_interrupted() -> bool:
-    """Whether Ctrl-C came, even if a library lost the exception."""
-    return getattr(signal.getsignal(signal.SIGINT), "came", False)
+def _signal_that_came() -> int:
+    """SIGINT or SIGTERM, or 0 if none came; also if a library lost the exception."""
+    handlers = map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))
+    return max(getattr(handler, "came", 0) for handler in handlers)
 
 
 def print_error(text: str) -> None:
