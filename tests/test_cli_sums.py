@@ -45,9 +45,9 @@ def test_the_answer_from_sums_is_that_on_the_joined_rows(sites, holdtrue, tmp_pa
     assert told.err == "wrote south.sums\n"
     ended = holdtrue("select", "--sums", "north.sums", "south.sums", "--json")
     found = json.loads(ended.out)
-    whole = json.loads(holdtrue("select", "all.parquet", *ROLES, "--json").out)
-    average = " An average of six models often predicts better: --average, in minutes."  # of rows
-    assert found["answer"] + average == whole["answer"]
+    asked = ("select", "all.parquet", *ROLES, "--no-average", "--json")
+    whole = json.loads(holdtrue(*asked).out)
+    assert whole["answer"].startswith(found["answer"])  # rows could let the average compete
     assert found["asked"]["data"] == "north.sums, south.sums (sums)"
     for ours, theirs in zip(found["table"]["rows"], whole["table"]["rows"], strict=True):
         assert ours.keys() == theirs.keys()

@@ -103,17 +103,21 @@ def select(
         list[str] | None, typer.Option("--keep", help="Feature to keep always; repeatable.")
     ] = None,
     average: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--average", help="Let an average of six models compete too. It needs minutes."
+            "--average/--no-average",
+            help="Let an average of six models compete too. Default: where it takes a minute at "
+            "most, up to 100,000 rows × features.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     alpha: Alpha = 0.05,
 ) -> None:
     """Which features will still work at the next hospital, user or year?
 
     Holds out each domain in turn and keeps the features whose effect is steady across the others.
-    Says too whether SteadyRidge, which uses all features, predicts better at a new domain.
+    Says too whether SteadyRidge, which uses all features, or an average of six models predicts
+    better at a new domain.
     Categories become one column for each value; missing numbers take the column's mean.
 
     **Examples**

@@ -60,13 +60,13 @@ def answer(
     more: list[str] | None,
     sums: bool,
     target_type: str,
-    average: bool,
+    average: bool | None,
     **settings: Any,
 ) -> Answer:
     """Steady features, from a table or from the sums of sites.
 
     ``settings`` are those of `TGreedyRegressor`, and ``keep``; ``average`` lets the average of the
-    default field compete, which needs the rows.
+    default field compete, which needs the rows. None: where that takes a minute at most.
     """
     if sums:
         _check_sums_options(ask, target, domain, target_type)
@@ -97,6 +97,9 @@ def answer(
         )
     notes = [*data.time_notes(domain_order), *notes]
     in_time = domain_order == "time"
+    if average is None:
+        # In time it would be fitted anew for every domain.
+        average = not in_time and encoded.n_rows * encoded.moments.n_features <= _MOST_CELLS
     settings |= {"average": average, "in_time": in_time, "target_type": target_type}
     rows = data.encoded_rows() if average or in_time else None
     return _selected(data, encoded, notes, rows, **settings)
@@ -120,8 +123,9 @@ def _check_sums_options(ask: Ask, target: str | None, domain: str | None, target
             raise InputError(f"{option} goes with holdtrue sums, at each site. Leave it out.")
 
 
+_MOST_CELLS = 100_000  # rows times features that the average takes about a minute for
 # What `experiments.contest` found, said where the average did not compete.
-_AVERAGE = "An average of six models often predicts better: --average, in minutes."
+_AVERAGE = "An average of six models often predicts better; --average lets it compete."
 
 
 def _selected(
@@ -141,7 +145,7 @@ def _selected(
     Without a ``target_type``, as it was typed, there are no rows to write lines of Python for.
     """
     target, domain = data.target, str(data.groups)
-    named_columns = encoded.columns
+    named_columns, labels = encoded.columns, encoded.moments.domains
     if data.ask.no_values:
         encoded = _numbered(encoded, domain)
     features = encoded.moments.feature_names or ()
@@ -152,7 +156,7 @@ def _selected(
     settings |= {"fixed_features": keep or None}
     with kept_warnings() as fit_notes:
         model = _fitted(TGreedyRegressor, TGreedyClassifier, encoded, **settings)
-    models, contest = _contest(model, encoded, rows if average else None)
+    models, contest = _contest(model, encoded, labels, rows if average else None)
     path = model.path_
     if data.ask.no_values:
         path = without_classes(path, target)
@@ -195,11 +199,12 @@ def _fitted(regressor: Any, classifier: Any, encoded: TableMoments, **settings: 
 
 
 def _contest(
-    model: Any, encoded: TableMoments, rows: TableRows | None
+    model: Any, encoded: TableMoments, labels: Sequence[Any], rows: TableRows | None
 ) -> tuple[dict[str, Any], Comparison | None]:
     """T-Greedy, SteadyRidge and, where rows are given, DomainAverage at left-out domains.
 
-    Returns the fitted models, and the contest where domains were left out.
+    ``labels`` are the domains as the rows name them. Returns the fitted models, and the contest
+    where domains were left out.
     """
     path: SelectionPath = model.path_
     evidence, moments, classes = path.evidence_as(DomainEvidence), encoded.moments, encoded.classes
@@ -219,7 +224,7 @@ def _contest(
             by_label = dict(zip(judged.units, judged.errors[-1], strict=True))
             # Squared errors of shares, summed over K classes, in the units of codes -1 and +1.
             scale = 4 / len(classes) if classes else 1.0
-            by_domain = [by_label[str(label)] for label in moments.domains]
+            by_domain = [by_label[str(label)] for label in labels]
             errors["DomainAverage"] = scale * np.array(by_domain)
     n_features = [float(len(path.chosen)), *[float(moments.n_features)] * (len(models) - 1)]
     contest = Comparison(
@@ -230,6 +235,7 @@ def _contest(
         n_features=np.array(n_features),
         seconds=np.arange(len(errors), dtype=np.float64),  # in the order of their cost
         scoring=SQUARED_ERROR,
+        prefer_simple=False,  # T-Greedy's few features are told all the same
     )
     return models, contest
 
@@ -241,7 +247,7 @@ def _next_in_time(models: dict[str, Any], rows: TableRows, data: Data) -> Compar
         field["T-Greedy"].set_params(fixed_features=[rows.feature_names.index(k) for k in keep])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the fit to all domains has said the same
-        return compare_models(
+        contest = compare_models(
             field,
             rows.X,
             rows.y,
@@ -250,6 +256,7 @@ def _next_in_time(models: dict[str, Any], rows: TableRows, data: Data) -> Compar
             target_type=data.kind.target_type,
             random_state=data.ask.seed,
         )
+    return replace(contest, prefer_simple=False)
 
 
 def _time_words(contest: Comparison, domain: str) -> str:

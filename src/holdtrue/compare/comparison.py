@@ -58,6 +58,9 @@ class Comparison:
         Of the intervals.
     unit_weights : ndarray of shape (n_units,), optional
         Repetitions of each row, where units are rows with weights.
+    prefer_simple : bool
+        Whether the simplest model within one standard error of the best is recommended; the best
+        itself otherwise.
 
     See Also
     --------
@@ -88,6 +91,7 @@ class Comparison:
     scoring: str
     level: float = 0.95
     unit_weights: np.ndarray | None = None
+    prefer_simple: bool = True
 
     @property
     def is_grouped(self) -> bool:
@@ -118,7 +122,12 @@ class Comparison:
 
     @property
     def recommended(self) -> str:
-        """The simplest model within one standard error of the best: few features, little time."""
+        """The simplest model within one standard error of the best: few features, little time.
+
+        Or the best, where simplicity is no aim.
+        """
+        if not self.prefer_simple:
+            return self.best
         difference, error = self.differences
         # An error that differs in a single unit is exactly one standard error away.
         near = np.flatnonzero(difference <= error * (1 + TIE))

@@ -188,22 +188,24 @@ def _contest_words(contest: SelectionPath | None, domain: str, *, helps: bool) -
     if contest is None:
         return ""
     evidence = contest.evidence_as(ContestEvidence)
-    others = [
-        f"{name} has {number(float(error))}"
+    best, where = evidence.recommended, f"on the same {len(evidence.domains)} left-out domains"
+    errors = {
+        name: f"{name} has {number(float(error))}"
         for name, error in zip(evidence.names, evidence.errors, strict=True)
         if name != "T-Greedy"
-    ]
-    errors = f"on the same {len(evidence.domains)} left-out domains {itemised(others)}"
-    if evidence.recommended == "T-Greedy":
+    }
+    if best == "T-Greedy":
         if not helps:
-            return f" No other model is a standard error better: {errors}."
-        return f" T-Greedy serves for prediction: {errors}, not a standard error less."
-    i, ours = (evidence.names.index(name) for name in (evidence.recommended, "T-Greedy"))
+            return f" No other model is better: {where} {' and '.join(errors.values())}."
+        return f" T-Greedy serves for prediction: {where} {' and '.join(errors.values())}."
+    i, ours = (evidence.names.index(name) for name in (best, "T-Greedy"))
     paired = evidence.domain_errors[ours] - evidence.domain_errors[i]
-    spread = float(paired.std(ddof=1) / np.sqrt(len(paired)))
+    less, spread = float(paired.mean()), float(paired.std(ddof=1) / np.sqrt(len(paired)))
+    errors[best] += f" ({number(less)} ± {number(spread)} less)"
+    chance = ", by what chance may give" if less <= spread else ""
     return (
-        f" To predict at a new {domain}, {evidence.recommended} is better: {errors} "
-        f"({number(float(paired.mean()))} ± {number(spread)} less)."
+        f" To predict at a new {domain}, {best} errs least{chance}: {where} "
+        f"{' and '.join(errors.values())}."
     )
 
 
