@@ -110,9 +110,11 @@ def _model(data: Data, **settings: Any) -> SavedModel:
     linear, name = LogisticRegression(max_iter=1000), "logistic regression"
     if data.kind.is_numeric:
         linear, name = RidgeCV(np.logspace(-3, 5, 17)), "ridge regression"
+    kind = data.kind.target_type
     model = make_pipeline(
-        GingerSelector(min_features=1, target_type=data.kind.target_type, **settings),
-        GingerEncoder(target_type=data.kind.target_type, random_state=data.ask.seed),
+        GingerSelector(min_features=1, target_type=kind, **settings),
+        # Before a linear model averages err less than one strength (experiments/encoder.py).
+        GingerEncoder(average=True, target_type=kind, random_state=data.ask.seed),
         linear,
     )
     rows, y, labels = data.labelled_rows(rows)
