@@ -405,6 +405,18 @@ def test_words_and_dates_without_the_year_first_are_said_to_be_sorted_as_text(da
         )
 
 
+@pytest.mark.parametrize("as_type", [pd.Interval, lambda low, high: pd.Timedelta(low, "D")])
+def test_groups_that_have_an_order_of_their_own_are_judged_in_it(as_type):
+    # As text "(-2, -1]" comes after "(1, 2]", and "-1 days" after "-2 days".
+    spans = np.array([as_type(low, low + 1) for low in range(-2, 4)], dtype=object)
+    y = np.repeat(np.arange(6.0), 2)
+    contest = compare_models(
+        ["mean"], np.zeros((12, 1)), y, groups=np.repeat(spans, 2), cv="time", target_type="numeric"
+    )
+    assert contest.units == tuple(map(str, spans[3:]))
+    np.testing.assert_allclose(contest.errors, [[4.0, 6.25, 9.0]])
+
+
 def test_many_domains_in_time_are_judged_in_twenty_parts():
     groups = np.arange(203)
     _, parts = rows_in_parts(

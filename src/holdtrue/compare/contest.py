@@ -287,8 +287,10 @@ def _later_parts(groups: np.ndarray | None) -> Splits:
         raise InputError('cv="time" needs groups: the year, or another time, of each row.')
     labels, codes = np.unique(groups, return_inverse=True)
     names = [str(label) for label in labels]
-    order = natural_order(names)
-    if not all(map(_HAS_ORDER, names)):
+    # Numbers, dates and the like are in their order.
+    is_text = all(isinstance(label, str | bytes) for label in labels)
+    order = natural_order(names) if is_text else list(range(len(names)))
+    if is_text and not all(map(_HAS_ORDER, names)):
         first = ", ".join(shown(names[i]) for i in order[:3])
         caution(
             f'compare_models: cv="time" sorts words, and dates that do not begin with the year, as '
