@@ -24,6 +24,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from holdtrue import DomainAverageRegressor, SteadyRidgeRegressor, TGreedyRegressor, compare_models
 from holdtrue.compare.checkpoint import fingerprint
@@ -602,6 +603,7 @@ def test_a_class_of_one_domain_alone_is_missed_there():
     assert contest.errors[0].tolist() == [0, 0, 1, 0, 0, 0]
 
 
+@pytest.mark.filterwarnings("ignore:.*left-out domains are equal")
 def test_logistic_regression_is_tuned_where_groups_lack_a_class():
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(80, 2)), np.repeat(range(4), 20)
@@ -651,3 +653,18 @@ def test_errors_of_0_at_some_domains_make_an_interval_that_tells_nothing(judge):
     y = np.where(groups == 0, np.linspace(-1, 1, 60) - np.linspace(-1, 1, 60)[:10].mean(), 0.0)
     with pytest.warns(UserWarning, match="is 0 but for rounding, so that the interval for one"):
         judge(np.eye(60)[:, :3], y, groups=groups)
+
+
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+def test_equal_scores_at_all_domains_make_an_interval_that_tells_nothing(scoring):
+    X = np.tile([0.0, 1.0], 10)[:, None]
+    said = "of 'tree', the errors at the 5 left-out domains are equal, so that"
+    with pytest.warns(UserWarning, match=said):
+        contest = compare_models(
+            {"tree": DecisionTreeClassifier()},
+            X,
+            X[:, 0] > 0,
+            groups=np.repeat(range(5), 4),
+            scoring=scoring,
+        )
+    assert len(set(contest.interval("tree"))) == 1

@@ -191,8 +191,9 @@ def compare_models(
         level=float(level),
         unit_weights=weight[tested] if weight is not None and by_row else None,
     )
-    if contest.is_grouped and loss.name == SQUARED_ERROR:
-        for note in interval_notes(errors[contest.recommended], contest.no_model):
+    if contest.is_grouped:
+        empty = contest.no_model if loss.name == SQUARED_ERROR else None
+        for note in interval_notes(errors[contest.recommended], empty):
             caution(f"compare_models: of {contest.recommended!r}, {note}")
     return contest
 

@@ -166,16 +166,16 @@ def new_domain_interval(
     return math.exp(middle - half), math.exp(middle + half) if middle + half < 709 else math.inf
 
 
-def interval_notes(errors: np.ndarray, empty: float) -> list[str]:
+def interval_notes(errors: np.ndarray, empty: float | None) -> list[str]:
     """A sentence where `new_domain_interval` of these errors tells nothing; none if it does."""
     n, largest = len(errors), float(errors.max())
-    is_zero = errors <= TIE * empty
+    is_zero = np.zeros(n, dtype=bool) if empty is None else errors <= TIE * empty
     if is_zero.any() and not is_zero.all():
         return [
             f"the error at {is_zero.sum()} of {n} left-out domains is 0 but for rounding, so that "
             "the interval for one new domain, which is made of logarithms of errors, tells nothing."
         ]
-    if not is_zero.all() and largest - float(errors.min()) <= TIE * largest:
+    if not is_zero.all() and largest - float(errors.min()) <= TIE * abs(largest):
         return [
             f"the errors at the {n} left-out domains are equal, so that the interval for one new "
             "domain has no width and tells nothing."
