@@ -186,6 +186,9 @@ class DomainEvidence(Evidence):
     center: str
     # What a reader of the result must know, in sentences; T-Greedy warns of each
     notes: tuple[str, ...]
+    # of the shape of ``effects``, or empty where it is the same: effects about each domain's own
+    # means, in units of what varies within domains
+    effects_within: np.ndarray = _NONE
 
 
 @dataclass(frozen=True, eq=False)

@@ -348,6 +348,17 @@ def test_evidence_has_what_the_attributes_have_and_survives_json(data):
     assert SelectionPath.from_json(rows.to_json()) == rows
 
 
+def test_an_effect_that_is_rounding_error_has_no_sign():
+    one = np.eye(6)[np.arange(24 * 6) % 6]  # every domain has each of six samples once
+    y = np.where((np.arange(24 * 6) // 6 < 4) & (one[:, 0] > 0), "odd", "even")
+    model = TGreedyClassifier(center="global", stop="bonferroni")
+    with pytest.warns(UserWarning, match="20 of 24 domains lack a class"):
+        model.fit(one, y, groups=np.repeat(np.arange(24), 6))
+    assert (model.domain_effects_[:, :4] != 0).all()
+    np.testing.assert_array_equal(model.domain_effects_[:, 4:], 0.0)
+    np.testing.assert_array_equal(model.path_.evidence.effects_within[..., 4:], 0.0)
+
+
 # --- targets ------------------------------------------------------------------------------------
 
 

@@ -169,6 +169,19 @@ def test_an_effect_within_four_standard_errors_of_0_has_no_sign(effects, n_rows,
     assert ("Features that flip their sign" in wary) == flips
 
 
+def test_a_feature_that_is_the_same_in_all_rows_of_a_domain_does_not_flip():
+    rng = np.random.default_rng(0)
+    domain, private = np.repeat(np.arange(12), 50), np.arange(12) % 2
+    y = rng.normal(size=600) + 2 * rng.normal(size=12)[domain]
+    X = np.column_stack([private[domain], (1 - 2 * private[domain]) * y])
+    model = TGreedyRegressor(center="global", stop="bonferroni").fit(X, y, groups=domain)
+    effects = model.domain_effects_[0]
+    assert effects.min() < -0.5  # of its mean and that of y
+    assert effects.max() > 0.5
+    said = notes(select_summary(model.path_, "y", "site"))["Features that flip their sign"]
+    assert said.startswith("'x1': with")
+
+
 @pytest.mark.parametrize("t, is_told", [(9.0, False), (-0.2, True)])
 def test_a_feature_that_is_steady_beside_others_only_is_told(t, is_told):
     path = domain_path([0.5, 0.5], [9, 9])

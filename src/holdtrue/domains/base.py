@@ -365,9 +365,12 @@ def domain_evidence(
         one = new_domain_interval(errors, level, float(held_out[0].mean()))
         mean = mean_interval(errors, level)
     n_rows, effects = np.empty(0), np.empty((len(walk.start), len(names), 0))
+    within = np.empty(0)
     if labels is not None:
-        scale = np.where(walk.scale > 0, walk.scale, 1.0)[:, None]
-        effects = np.where(walk.usable, walk.start / scale, 0.0).transpose(0, 2, 1)
+        effects = walk.first_effects().transpose(0, 2, 1)
+        if selection.variant.center == "global":
+            about_own = Walk(walk.domains, walk.weight, rule=walk.rule, center="domain")
+            within = about_own.first_effects().transpose(0, 2, 1)
         n_rows = walk.domains.n_rows
     return DomainEvidence(
         names=tuple(names),
@@ -391,6 +394,7 @@ def domain_evidence(
         domain_weight=selection.variant.domain_weight,
         center=selection.variant.center,
         notes=tuple(notes_on(walk.domains, labels, classes, selection, errors)),
+        effects_within=within,
     )
 
 

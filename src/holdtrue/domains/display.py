@@ -63,8 +63,8 @@ def effects_chart(
     order = natural_order(evidence.domains)
     return Heat(
         title=f"Effect of each feature at each {domain}",
-        text="Rows are features, columns domains; a row with both signs is a feature that does "
-        "not carry over.",
+        text="Rows are features, columns domains; a row with both signs is a feature whose effect "
+        "is not the same everywhere.",
         rows=[evidence.names[j] for j in rows],
         columns=[evidence.domains[d] for d in order],
         values=effects[np.ix_(rows, order)].tolist(),
@@ -92,10 +92,16 @@ def t_chart(path: SelectionPath) -> Lines:
     )
 
 
-def strongest_effects(evidence: DomainEvidence) -> np.ndarray:
-    """Effects of shape (n_features, n_domains), each feature's on its strongest target."""
+def strongest_effects(evidence: DomainEvidence, *, within: bool = False) -> np.ndarray:
+    """Effects of shape (n_features, n_domains), each feature's on its strongest target.
+
+    ``within``: about each domain's own means, where a feature that does not vary within a domain
+    has none.
+    """
     effects = evidence.effects
     strongest = np.abs(effects.mean(axis=2)).argmax(axis=0)
+    if within and evidence.effects_within.size:
+        effects = evidence.effects_within
     picked: np.ndarray = effects[strongest, np.arange(effects.shape[1])]
     return picked
 

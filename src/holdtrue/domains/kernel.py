@@ -652,6 +652,11 @@ class Walk:
         at = list(features)
         return np.array([self._averaged(i)[at] for i in at]).reshape(len(at), len(at))
 
+    def first_effects(self) -> np.ndarray:
+        """`start` in units of `scale`; 0 where it is rounding error."""
+        units = self.start / np.where(self.scale > 0, self.scale, 1.0)[:, None]
+        return np.where(self.usable & (np.abs(units) > self._tol), units, 0.0)
+
     def _enter_fixed(self, i: int) -> None:
         for k in range(len(self._g)):
             if self.usable[i] and self._is_independent(k, i):

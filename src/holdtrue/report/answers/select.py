@@ -39,7 +39,6 @@ def select_summary(
     a path of `Comparison.to_path`.
     """
     evidence = path.evidence_as(DomainEvidence)
-    effects = strongest_effects(evidence)
     columns = _columns(path, evidence)
     return Summary(
         command="select",
@@ -59,7 +58,7 @@ def select_summary(
             t_chart(path),
             *([] if contest is None else [contest_chart(contest, domain)]),
         ),
-        wary=_notes(path, evidence, effects, domain),
+        wary=_notes(path, evidence, domain),
     )
 
 
@@ -82,12 +81,14 @@ def columns_notes(columns: Sequence[Any], *, has_domains: bool) -> list[tuple[st
     return notes
 
 
-def flipping_features(evidence: DomainEvidence, effects: np.ndarray) -> list[int]:
-    """Features with a clear effect of either sign, the strongest first.
+def flipping_features(evidence: DomainEvidence) -> list[int]:
+    """Features with a clear effect of either sign within domains, the strongest first.
 
     An effect is clear beyond 0.1 standard deviations and four standard errors, ``4 / sqrt(n)`` in a
-    domain of n rows.
+    domain of n rows. What a domain's means are off by has no sign: a feature that is the same in
+    all rows of a domain does not go with the target there.
     """
+    effects = strongest_effects(evidence, within=True)
     noise = _CHANCE / np.sqrt(evidence.n_rows) if evidence.n_rows.size else 0.0
     clear = np.where(np.abs(effects) > np.maximum(noise, _STRONG), effects, 0.0)
     weaker_side = np.minimum(clear.max(axis=1, initial=0.0), -clear.min(axis=1, initial=0.0))
@@ -209,11 +210,9 @@ def _contest_words(contest: SelectionPath | None, domain: str, *, helps: bool) -
     )
 
 
-def _notes(
-    path: SelectionPath, evidence: DomainEvidence, effects: np.ndarray, domain: str
-) -> list[tuple[str, str]]:
+def _notes(path: SelectionPath, evidence: DomainEvidence, domain: str) -> list[tuple[str, str]]:
     notes = []
-    flipping = flipping_features(evidence, effects)
+    flipping = flipping_features(evidence)
     if flipping:
         chosen = set(path.chosen.tolist())
         text = f"{listed([evidence.names[j] for j in flipping])}: with the target at one {domain}, "
