@@ -119,7 +119,7 @@ def test_a_class_that_some_domains_lack_keeps_its_column():
     y[groups == 5] = "c"  # met in one domain only
     models = {"logistic": LogisticRegression(), "r": RidgeClassifier()}
     model = DomainAverageClassifier(models)
-    said = "^DomainAverageClassifier: 6 of 6 domains lack a class, such as 'c' in 0"
+    said = "^DomainAverageClassifier: 6 of 6 domains lack a class, such as class 'c' in domain 0"
     with pytest.warns(UserWarning, match=said):
         model.fit(X, y, groups=groups)
     assert model.predict_proba(X).shape == (120, 3)

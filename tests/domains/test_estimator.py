@@ -280,7 +280,9 @@ def test_several_classes_share_one_path(data):
 
 def test_a_class_missing_from_a_domain_is_said(data):
     y = np.where((data.groups == 2) | (data.y > 0), "up", "down")
-    with pytest.warns(UserWarning, match="1 of 8 domains lacks a class, such as 'down' in 2"):
+    with pytest.warns(
+        UserWarning, match="1 of 8 domains lacks a class, such as class 'down' in domain 2"
+    ):
         TGreedyClassifier().fit(data.X, y, groups=data.groups)
 
 

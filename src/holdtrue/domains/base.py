@@ -228,7 +228,7 @@ def missing_classes(
     n_lacking = len(np.unique(missing[:, 0]))
     return [
         f"{n_lacking} of {len(shares)} domains {'lacks' if n_lacking == 1 else 'lack'} a class, "
-        f"such as {shown(classes[k])} in {shown(labels[domain])}. {meaning}"
+        f"such as class {shown(classes[k])} in domain {shown(labels[domain])}. {meaning}"
     ]
 
 
