@@ -673,6 +673,9 @@ def test_what_the_target_is_does_not_depend_on_its_container(data):
         selector = TGreedySelector().fit(data.X, same, groups=data.groups)
         np.testing.assert_allclose(selector.domain_effects_, plain.domain_effects_)
     classes = np.where(y > 0, 2, 7)
+    with pytest.warns(UserWarning, match="A column-vector y was passed"):
+        column = TGreedySelector().fit(data.X, classes[:, None], groups=data.groups)
+    assert column.classes_.tolist() == [2, 7]
     as_classes = TGreedyClassifier().fit(data.X, classes, groups=data.groups)
     selector = TGreedySelector().fit(
         data.X, pd.Series(classes).astype("category"), groups=data.groups

@@ -496,6 +496,8 @@ class TGreedySelector(SelectorMixin, TGreedyBase):
         is_category = str(getattr(y, "dtype", "")) == "category"  # NumPy has no such type
         target_type = "classes" if is_category and self.target_type == "auto" else self.target_type
         values = np.asarray(y)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]  # scikit-learn warns, and reads it so
         if values.ndim != 1 or not len(values):
             return target_type != "classes"  # refused by the check of the rows
         weight = None if sample_weight is None else check_weights(sample_weight, len(values))
