@@ -344,6 +344,12 @@ def test_constant_columns_have_no_effect():
     coef = sums.back @ fit.coef
     assert not coef[4:].any()
     assert np.isfinite(coef).all()
+    for n_constant in (2, 500):  # more columns than rows in all
+        wide = np.column_stack([X, np.full((len(X), n_constant), 0.1)])
+        _, _, plain = fitted(X, y, groups)
+        sums, _, fit = fitted(wide, y, groups)
+        np.testing.assert_allclose(fit.losses, plain.losses, rtol=1e-9)
+        np.testing.assert_allclose((sums.back @ fit.coef)[4:], 0.0, atol=1e-12)
     _, _, nothing = fitted(np.ones((len(X), 2)), y, groups)
     np.testing.assert_allclose(nothing.curve, np.tile(nothing.curve[:1], (26, 1)))
 

@@ -93,10 +93,10 @@ class DomainSums:
     scatter_xy : ndarray of shape (n_domains, n_directions, n_targets)
     scatter_yy : ndarray of shape (n_domains, n_targets)
     n_features : int
-        Columns of X; directions are fewer where the rows do not span all columns.
-    back : ndarray of shape (n_features, n_directions)
+        Columns of X that vary; directions are fewer where the rows do not span all columns.
+    back : ndarray of shape (n_columns, n_directions)
         Takes coefficients of directions to coefficients of the columns of X.
-    centre_x : ndarray of shape (n_features,)
+    centre_x : ndarray of shape (n_columns,)
     centre_y : ndarray of shape (n_targets,)
     eps : float
         Relative precision of the moments.
@@ -196,6 +196,8 @@ def standardised(moments: Moments, *, centre: bool = True) -> DomainSums:
     unit = np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
     scatter_xx *= unit[:, None]
     scatter_xx *= unit
+    n_features = max(1, int(np.count_nonzero(unit)))
+    of_means = 8 * eps * unit * np.abs(moments.mean_x).max(axis=0)
     sums = DomainSums(
         n,
         mean_x * unit,
@@ -203,12 +205,12 @@ def standardised(moments: Moments, *, centre: bool = True) -> DomainSums:
         mean_y,
         scatter_xy * unit[:, None],
         scatter_yy,
-        len(unit),
+        n_features,
         np.diag(unit),
         centre_x,
         centre_y,
         eps,
-        float(np.mean((8 * eps * unit * np.abs(moments.mean_x).max(axis=0)) ** 2)),
+        float(of_means @ of_means) / n_features,
     )
     return sums if n.sum() >= len(unit) else _spanned(sums)
 
