@@ -154,6 +154,11 @@ def test_rounding_does_not_choose_the_centre_where_a_prediction_is_perfect():
     model = TGreedyRegressor().fit(X, X[:, 1] + X[:, 3], groups=np.arange(60))
     assert model.center_ == "global"
     assert model.new_domain_score_ < 1e-9
+    groups = np.repeat(np.arange(8), 20)
+    for _ in range(12):
+        x = rng.random(160) < np.linspace(0.1, 0.9, 8)[groups]
+        X = np.column_stack([x, rng.normal(size=160), groups % 2])
+        assert TGreedyRegressor().fit(X, x, groups=groups).center_ == "global"
 
 
 @pytest.mark.parametrize("n_domains", range(4, 12))
@@ -167,7 +172,7 @@ def test_a_gain_in_one_domain_alone_is_one_standard_error_and_no_more(n_domains)
             choose._Choice(variant, None, of, of)
             for variant, of in zip(variants, (errors, less), strict=True)
         )
-        assert not choose._within_is_better(whole, within, share)
+        assert not choose._within_is_better(whole, within, share, 2.0)
         # By as much as the other size is worse there, the smaller one is near enough.
         losses = np.array([errors, less])
         assert choose._least(losses, share, n_domains) == 0

@@ -35,7 +35,7 @@ MAX_SINGLE = 20  # more domains than this are held out in parts: pairs of all ta
 N_PARTS = 10
 # From this ratio of variances, between domains' means of y by within domains, centres matter.
 _MEANS_DIFFER = 0.1
-_ROUNDING = 1e-12  # share of the whole error below which one about domains' means is none
+_ROUNDING = 1e-12  # share of the error of the empty selection below which a gain is none
 _MIN_PATTERNS = 1000
 _LONG = 4000  # steps, which take half a second: as long as numba takes to import
 _MANY = 10  # fits without a nested score, at least, that one contest makes
@@ -387,8 +387,10 @@ class _HeldOut:
             best = choices.get(variant.center)
             if best is None or choice.mean(share) < best.mean(share) * (1 - TIE):
                 choices[variant.center] = choice
-        if len(choices) == 2 and not _within_is_better(choices["global"], choices["domain"], share):
-            return choices["global"]
+        if len(choices) == 2:
+            whole, within, empty = choices["global"], choices["domain"], float(table[0, 0] @ share)
+            if not _within_is_better(whole, within, share, empty):
+                return whole
         return choices.get("domain") or next(iter(choices.values()))
 
     def new_errors(self, choice: _Choice) -> np.ndarray:
@@ -407,13 +409,13 @@ class _HeldOut:
         return errors
 
 
-def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray) -> bool:
+def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray, empty: float) -> bool:
     """Whether effects within domains beat those about the global centre.
 
     They must lower the error about the domains' own means by more than one standard error, and by
     a larger factor than they raise the whole error: where means differ much, the whole error is
-    mostly chance. A domain of one row has no error about its own mean but rounding, which decides
-    nothing.
+    mostly chance. A domain of one row has no error about its own mean but rounding, and nor has a
+    perfect prediction; rounding decides nothing. ``empty`` is the error of the empty selection.
     """
     gain = whole.within - within.within
     mean = gain @ share
@@ -421,7 +423,7 @@ def _within_is_better(whole: _Choice, within: _Choice, share: np.ndarray) -> boo
     errors = [float(c.errors @ share) for c in (whole, within)]
     factors = [errors[0] * (whole.within @ share), errors[1] * (within.within @ share)]
     # A gain in a single domain is exactly one standard error; either may be 0 but for rounding.
-    least = max(error * (1 + TIE), _ROUNDING * max(errors))
+    least = max(error * (1 + TIE), _ROUNDING * empty)
     return bool(mean > least and factors[1] < factors[0])
 
 
