@@ -453,7 +453,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _refuse_unclear(name: str, what: str, labels: np.ndarray) -> None:
-    """Refuse missing labels, and text mixed with numbers."""
+    """Refuse missing labels, and those of types without a common order, as text and numbers."""
     if labels.dtype != object:
         missing = labels != labels
     else:
@@ -469,6 +469,16 @@ def _refuse_unclear(name: str, what: str, labels: np.ndarray) -> None:
             f"{name} must name a {what} for every row. "
             f"Got a missing value in row {int(np.argmax(missing))}. Name it or leave the row out."
         )
+    types = {type(label) for label in labels} if labels.dtype == object else set()
+    if len(types) > 1:
+        try:
+            sorted(set(labels))
+        except TypeError as error:
+            listed = " and ".join(sorted(kind.__name__ for kind in types))
+            raise InputError(
+                f"{name} must have an order. Got {listed}, which cannot be compared. "
+                f"Pass [str(label) for label in {name}]."
+            ) from error
 
 
 def check_columns(name: str, given: Any, names: Sequence[str]) -> list[int]:

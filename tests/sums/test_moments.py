@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -260,6 +261,11 @@ def test_groups_that_name_no_domain_or_two_kinds_are_refused():
     X = np.arange(8.0).reshape(4, 2)
     with pytest.raises(ValueError, match=r"Moments: groups must name a domain.*in row 1"):
         Moments.from_arrays(X, groups=np.array([1, np.nan, 1, 2]))
+    days = [date(2020, 1, 1), datetime(2020, 1, 1, 12), date(2020, 1, 2)]
+    with pytest.raises(
+        ValueError, match=r"groups must have an order\. Got date and datetime, which"
+    ):
+        Moments.from_arrays(np.ones((3, 1)), np.ones(3), groups=days)
     with pytest.raises(ValueError, match="Moments: groups must be all text or all numbers"):
         Moments.from_arrays(X, groups=[1, "a", 1, "a"])
 
