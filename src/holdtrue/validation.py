@@ -8,6 +8,7 @@ from __future__ import annotations
 import numbers
 import re
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any, NoReturn
 
 import narwhals as nw
@@ -329,6 +330,28 @@ def mixed_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
         X = np.array(X, dtype=object)  # numpy would turn the numbers into text
     return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+
+
+def fresh_copy(model: Any) -> Any:
+    """A copy of a model, to be fitted; where scikit-learn refuses to clone it, of all it holds.
+
+    It refuses a model that keeps a copy of a parameter, as CatBoost of its ``cat_features``.
+    """
+    from sklearn.base import clone
+
+    try:
+        return clone(model)
+    except RuntimeError:
+        return deepcopy(model)
+
+
+def classes_of(model: Any) -> Any:
+    """Classes that a fitted model tells apart; None where it predicts a number.
+
+    Regressors of CatBoost have an empty list of them.
+    """
+    classes = getattr(model, "classes_", None)
+    return None if classes is None or not len(classes) else classes
 
 
 def target_rows(y: Any) -> np.ndarray:

@@ -410,6 +410,27 @@ def test_names_of_columns_may_be_numbers(people):
     assert np.isfinite(table["cost"]).any()
 
 
+class CopiesItsColumns(DecisionTreeRegressor):
+    """A regressor as CatBoost writes them: no class is an empty list, a parameter is a copy."""
+
+    classes_ = ()
+
+    def __init__(self, columns=()):
+        super().__init__(random_state=0)
+        self.columns = list(columns)
+
+
+def test_a_regressor_with_an_empty_list_of_classes_is_audited_as_one(people):
+    X, y = people[["number", "age"]], people["height"].to_numpy()
+    with pytest.raises(RuntimeError, match="Cannot clone"):
+        clone(CopiesItsColumns(["number"]))
+    for target in (y, np.round(y)):
+        wanted = audit_importances(DecisionTreeRegressor(random_state=0).fit(X, target), X, target)
+        table = audit_importances(CopiesItsColumns(["number"]).fit(X, target), X, target)
+        assert np.isfinite(table["cost"]).all()
+        pd.testing.assert_frame_equal(table, wanted)
+
+
 def test_a_model_that_cannot_be_copied_has_no_cost(people):
     class Own:
         def fit(self, X, y):

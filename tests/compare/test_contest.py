@@ -629,6 +629,17 @@ def test_our_models_predict_the_same_where_only_the_contest_judges_them(data, ki
         assert contest.errors[0, domain] == pytest.approx(error, rel=1e-9)
 
 
+def test_a_model_that_copies_its_parameters_takes_part(data):
+    class CopiesItsColumns(Ridge):  # as CatBoost its cat_features
+        def __init__(self, columns=()):
+            super().__init__()
+            self.columns = list(columns)
+
+    models = {"copies": CopiesItsColumns([1]), "ridge": Ridge()}
+    contest = compare_models(models, data.X, data.y, groups=data.groups)
+    assert contest.errors[0].tolist() == contest.errors[1].tolist()
+
+
 def test_a_subclass_of_our_models_is_fitted_by_its_own_fit(data):
     class Mine(SteadyRidgeRegressor):
         def fit(self, X, y, *, groups=None):

@@ -13,8 +13,9 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import RidgeCV
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeRegressor
 
 from holdtrue import NestedRegressor, SavedModel, SteadyRidgeRegressor, deploy, load_model
 from holdtrue.compare import DomainAverageClassifier
@@ -119,6 +120,27 @@ def test_classes_keep_their_type_and_have_probabilities(rows):
         assert set(model.predict(frame).tolist()) <= set(target.tolist())
         shares = model.predict_proba(frame)
         np.testing.assert_allclose(shares[0], [np.mean(target == c) for c in model.classes])
+
+
+def test_a_regressor_with_an_empty_list_of_classes_predicts_numbers(rows):
+    class Tree(DecisionTreeRegressor):  # as CatBoost's regressors
+        classes_ = ()
+
+    frame = rows[["dose", "y"]]
+    model = deploy(Tree(random_state=0), frame, "y")
+    wanted = deploy(DecisionTreeRegressor(random_state=0), frame, "y")
+    assert model.predict(frame).tolist() == wanted.predict(frame).tolist()
+    assert model.baseline == wanted.baseline
+
+
+def test_classes_in_one_column_are_classes(rows):
+    class Column(KNeighborsClassifier):  # as CatBoost's classifiers of several classes
+        def predict(self, X):
+            return super().predict(X)[:, None]
+
+    frame = rows[["dose", "plan"]]
+    wanted = deploy(KNeighborsClassifier(), frame, "plan").predict(frame)
+    assert deploy(Column(), frame, "plan").predict(frame).tolist() == wanted.tolist()
 
 
 def test_a_model_without_probabilities_says_so(model, rows):

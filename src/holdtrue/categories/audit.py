@@ -8,7 +8,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing, column_or_1d
 
@@ -25,6 +24,7 @@ from holdtrue.columns.values import frame_of, missing_objects
 from holdtrue.errors import InputError, InputTypeError, speaks
 from holdtrue.row_copies import Splits
 from holdtrue.tables import Table, open_table
+from holdtrue.validation import classes_of, fresh_copy
 
 __all__ = ["audit_importances", "ginger_score"]
 
@@ -235,7 +235,7 @@ def _costs(
     if not suspects or isinstance(X, Table) or not (hasattr(model, "fit") and _is_copied(model)):
         return cost, error, is_missed
     target = column_or_1d(y)
-    splits = _splits(target, is_classes=hasattr(model, "classes_"))
+    splits = _splits(target, is_classes=classes_of(model) is not None)
     if not splits:
         return cost, error, is_missed
     whole = _left_out_losses(model, X, target, splits)
@@ -280,14 +280,14 @@ def _left_out_losses(model: Any, X: Any, y: np.ndarray, splits: Splits) -> np.nd
     """Loss of each row left out, of a model fitted without its fold."""
     losses = []
     for fit, left in splits:
-        fitted = clone(model).fit(_safe_indexing(X, fit), y[fit])
+        fitted = fresh_copy(model).fit(_safe_indexing(X, fit), y[fit])
         losses.append(_losses(fitted, _safe_indexing(X, left), y[left]))
     return np.concatenate(losses)
 
 
 def _losses(model: Any, X: Any, y: np.ndarray) -> np.ndarray:
     """Squared error of the probabilities or numbers, or whether the class is wrong, row by row."""
-    classes = getattr(model, "classes_", None)
+    classes = classes_of(model)
     if classes is not None and hasattr(model, "predict_proba"):
         shares = np.asarray(model.predict_proba(X))
         return np.square(shares - (y[:, None] == np.asarray(classes))).sum(axis=1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -25,7 +25,7 @@ from holdtrue.compare.tuned import (
 )
 from holdtrue.domains.base import DomainEstimator
 from holdtrue.errors import InputError, InputTypeError, did_you_mean, first_line, named, speaks
-from holdtrue.validation import check_weights, eager_frame
+from holdtrue.validation import check_weights, eager_frame, fresh_copy
 
 __all__ = [
     "NULL",
@@ -199,7 +199,7 @@ def fit_with_groups(
     Weights are refused where the model, or the last step of a pipeline, does not take them. Errors
     call the model by its ``name``, or its type. ``scored=False``: the fit need only predict.
     """
-    model = clone(model)
+    model = fresh_copy(model)
     # Where parts are left out of two or three domains, one may be left: its rows are all there is.
     if groups is not None and len(np.unique(groups)) < 2:
         groups = None

@@ -136,7 +136,7 @@ def saved_model(
     kind = stored_kind(column.type)
     classes: tuple[Any, ...] | None = None
     baseline: Any
-    if hasattr(estimator, "classes_"):
+    if len(getattr(estimator, "classes_", ())):  # of CatBoost's regressors an empty list
         values = python_values(column)
         by_text = {str(value): value for value in values}
         if not all(isinstance(value, (bool, int, float, str)) for value in by_text.values()):

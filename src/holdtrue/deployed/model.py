@@ -297,7 +297,7 @@ class SavedModel(Record):
         with self._guarded():
             if self.has_probabilities:
                 shares[whole] = self.estimator.predict_proba(rows)
-            answers = self.estimator.predict(rows)
+            answers = np.asarray(self.estimator.predict(rows)).reshape(int(whole.sum()))
             if self.classes is None:
                 predicted[whole] = answers
                 return predicted, shares
