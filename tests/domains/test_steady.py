@@ -421,9 +421,12 @@ def test_the_interval_of_one_new_domain_by_hand():
     low, high = new_domain_interval(np.exp([0.0, 1.0, 2.0]), 0.95, 1e-16)
     assert low == pytest.approx(math.exp(1 - 4.96829), rel=1e-4)
     assert high == pytest.approx(math.exp(1 + 4.96829), rel=1e-4)
-    # Without the logarithm: -1 and 1, mean 0, sd sqrt(2), t_1 at .75 is 1, half = sqrt(2 · 3/2).
-    low, high = new_domain_interval(np.array([-1.0, 1.0]), 0.5, None)
-    assert (low, high) == pytest.approx((-math.sqrt(3), math.sqrt(3)))
+    # Without the logarithm: -1, 0 and 1, mean 0, sd 1, half = 4.3027 sqrt(4/3).
+    low, high = new_domain_interval(np.array([-1.0, 0.0, 1.0]), 0.95, None)
+    assert (low, high) == pytest.approx((-4.96829, 4.96829), rel=1e-4)
+    # Each of two domains is judged by the other.
+    assert new_domain_interval(np.array([1.0, 2.0]), 0.95, 1e-16) == (0.0, math.inf)
+    assert new_domain_interval(np.array([1.0, 2.0]), 0.95, None) == (-math.inf, math.inf)
     # Student's interval of the mean of 1, 2, 3: 2 ± 4.3027/sqrt(3).
     low, high = mean_interval(np.array([1.0, 2.0, 3.0]), 0.95)
     assert (low, high) == pytest.approx((0.0, 2 + 4.302653 / math.sqrt(3)))
@@ -434,10 +437,10 @@ def test_zero_errors_are_raised_to_eps_times_the_null():
     raised = np.array([2 * np.finfo(float).eps, 1, 1, 1])
     assert new_domain_interval(errors, 0.9, null) == new_domain_interval(raised, 0.9, null)
     assert new_domain_interval(np.zeros(3), 0.9, 0.0) == (0.0, 0.0)
-    assert new_domain_interval(np.array([1e-9, 1.0]), 0.99, 1e-16)[1] == math.inf
+    assert new_domain_interval(np.array([1e-99, 1e-9, 1.0]), 0.999, 1e-200)[1] == math.inf
 
 
-@pytest.mark.parametrize("n_domains", [2, 4, 20])
+@pytest.mark.parametrize("n_domains", [3, 5, 20])
 def test_the_interval_holds_a_new_domain_as_often_as_it_says(n_domains):
     rng = np.random.default_rng(0)
     draws = rng.lognormal(sigma=0.7, size=(4000, n_domains + 1))

@@ -445,7 +445,7 @@ def test_scores_that_may_be_negative_have_no_skill():
 
 def with_contest(steady, ridge):
     names = ("T-Greedy", "SteadyRidge")
-    found = replace(contest([steady, ridge], [1, 2]), names=names)
+    found = replace(contest([steady, ridge], [1, 2]), names=names, prefer_simple=False)
     return select_summary(domain_path([0.5, 0.5], [9, 9]), "y", "site", found.to_path())
 
 
@@ -453,23 +453,25 @@ def test_select_says_which_predictor_is_better_at_left_out_domains():
     # The difference is 1 in each domain but one: mean .75, standard error .25.
     better = with_contest([2.0, 2.0, 2.0, 2.0], [1.0, 1.0, 1.0, 2.0])
     assert better.answer.endswith(
-        " To predict at a new site, SteadyRidge is better: on the same 4 left-out domains "
+        " To predict at a new site, SteadyRidge errs least: on the same 4 left-out domains "
         "SteadyRidge has 1.25 (0.75 ± 0.25 less)."
     )
-    level = with_contest([2.0, 1.0, 2.0, 1.0], [1.0, 2.0, 1.0, 1.9])
-    assert "T-Greedy serves for prediction" in level.answer
-    assert len(level.charts) == 4
+    # 1, -1, 1, -.9: mean .025, standard error .56.
+    near = with_contest([2.0, 1.0, 2.0, 1.0], [1.0, 2.0, 1.0, 1.9])
+    assert "SteadyRidge errs least, by what chance may give: on the same 4" in near.answer
+    worse = with_contest([2.0, 1.0, 2.0, 1.0], [1.0, 2.0, 1.0, 2.1])
+    assert worse.answer.endswith(
+        "T-Greedy serves for prediction: on the same 4 left-out domains SteadyRidge has 1.52."
+    )
+    assert len(worse.charts) == 4
 
 
-def test_select_recommends_no_predictor_that_is_no_better_than_the_mean():
-    names = ("T-Greedy", "SteadyRidge")
-    found = replace(contest([[2.0, 1.0, 2.0, 1.0], [1.0, 2.0, 1.0, 1.9]], [1, 2]), names=names)
-    path = domain_path([0.5, 0.5], [9, 9])
-    useless = replace(path, evidence=replace(path.evidence, new_domain_score=9.0))
-    answer = select_summary(useless, "y", "site", found.to_path()).answer
-    assert "no better than predicting the mean" in answer
-    assert "serves for prediction" not in answer
-    assert "No other model is a standard error better: on the same 4 left-out domains" in answer
+@pytest.mark.parametrize("ridge", [[5.0, 6.0, 4.0, 5.9], [4.0, 5.0, 4.0, 5.0]])
+def test_select_recommends_no_predictor_that_is_no_better_than_the_mean(ridge):
+    answer = with_contest([5.0, 6.0, 5.0, 4.8], ridge).answer  # the mean has 4
+    assert "T-Greedy serves" not in answer
+    assert "errs least" not in answer
+    assert "No other model is better than the mean: on the same 4 left-out domains" in answer
 
 
 def test_used_and_steady_are_told_apart():

@@ -144,7 +144,8 @@ def new_domain_interval(
     """Interval that holds the error at *one* new domain with probability ``level``.
 
     ``exp(mean log e ± t_{n-1} sd(log e) sqrt(1 + 1/n))``: exact if the errors are independent
-    draws from one lognormal law.
+    draws from one lognormal law. Of two domains it has no bounds: each is judged by what the other
+    says, so that both errors are mostly the difference between the two, and nearly equal.
 
     Parameters
     ----------
@@ -158,6 +159,8 @@ def new_domain_interval(
     n = len(errors)
     if empty is not None and not errors.any():
         return 0.0, 0.0
+    if n == 2:
+        return -math.inf if empty is None else 0.0, math.inf
     values = errors if empty is None else np.log(np.maximum(errors, max(_EPS * empty, _TINY)))
     middle = float(values.mean())
     half = float(stdtrit(n - 1, (1 + level) / 2)) * float(values.std(ddof=1)) * math.sqrt(1 + 1 / n)
@@ -169,6 +172,11 @@ def new_domain_interval(
 def interval_notes(errors: np.ndarray, empty: float | None) -> list[str]:
     """A sentence where `new_domain_interval` of these errors tells nothing; none if it does."""
     n, largest = len(errors), float(errors.max())
+    if n == 2:
+        return [
+            "the errors at two left-out domains say nothing of that at a third: the interval for "
+            "one new domain has no bounds. It needs 3 domains."
+        ]
     is_zero = np.zeros(n, dtype=bool) if empty is None else errors <= TIE * empty
     if is_zero.any() and not is_zero.all():
         return [

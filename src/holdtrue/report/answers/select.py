@@ -180,11 +180,11 @@ def _answer(
     return (
         f"{answer} At a new {domain} expect {an(path.unit)} of {number(expected)} "
         f"({low} to {high}), {than_mean}"
-        f"{_contest_words(contest, domain, helps=gain > 0)}"
+        f"{_contest_words(contest, domain)}"
     )
 
 
-def _contest_words(contest: SelectionPath | None, domain: str, *, helps: bool) -> str:
+def _contest_words(contest: SelectionPath | None, domain: str) -> str:
     """Which predictor is better at left-out domains, in a sentence."""
     if contest is None:
         return ""
@@ -195,11 +195,11 @@ def _contest_words(contest: SelectionPath | None, domain: str, *, helps: bool) -
         for name, error in zip(evidence.names, evidence.errors, strict=True)
         if name != "T-Greedy"
     }
-    if best == "T-Greedy":
-        if not helps:
-            return f" No other model is better: {where} {' and '.join(errors.values())}."
-        return f" T-Greedy serves for prediction: {where} {' and '.join(errors.values())}."
     i, ours = (evidence.names.index(name) for name in (best, "T-Greedy"))
+    if not evidence.errors[i] < evidence.no_model:
+        return f" No other model is better than the mean: {where} {' and '.join(errors.values())}."
+    if best == "T-Greedy":
+        return f" T-Greedy serves for prediction: {where} {' and '.join(errors.values())}."
     paired = evidence.domain_errors[ours] - evidence.domain_errors[i]
     less, spread = float(paired.mean()), float(paired.std(ddof=1) / np.sqrt(len(paired)))
     errors[best] += f" ({number(less)} ± {number(spread)} less)"
