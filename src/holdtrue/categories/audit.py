@@ -13,12 +13,7 @@ from sklearn.utils import _safe_indexing, column_or_1d
 
 from holdtrue.categories.estimate import ColumnEstimate, best_first
 from holdtrue.categories.rank import score_table
-from holdtrue.categories.score import (
-    DEFAULT_CRITERION,
-    check_classes,
-    check_scoring,
-    scoring,
-)
+from holdtrue.categories.score import DEFAULT_CRITERION, check_classes, check_scoring, scoring
 from holdtrue.columns.counting import Target
 from holdtrue.columns.values import frame_of, missing_objects
 from holdtrue.errors import InputError, InputTypeError, speaks

@@ -24,13 +24,7 @@ from holdtrue.categories.encoding import (
     learn,
     no_column_loss,
 )
-from holdtrue.categories.pairs import (
-    Half,
-    best_pairs,
-    count_pair,
-    joint_column,
-    pair_out_of_fold,
-)
+from holdtrue.categories.pairs import Half, best_pairs, count_pair, joint_column, pair_out_of_fold
 from holdtrue.categories.ranking import warn_of_groups
 from holdtrue.categories.score import (
     FEWEST_GROUPS,

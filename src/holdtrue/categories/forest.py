@@ -140,12 +140,7 @@ class GrownTree(NamedTuple):
 
 
 def grow_on_part(
-    bags: Bags,
-    criterion: str,
-    feature: np.ndarray,
-    n_drawn: int,
-    seed: int,
-    limits: dict[str, Any],
+    bags: Bags, criterion: str, feature: np.ndarray, n_drawn: int, seed: int, limits: dict[str, Any]
 ) -> GrownTree:
     """Tree on rows drawn without replacement, trying n_drawn features at each node."""
     sample, group = bags.sample, bags.group if criterion in SHRUNK else None

@@ -22,13 +22,7 @@ from holdtrue.categories.score import (
     scoring,
 )
 from holdtrue.categories.shape import best_shapes
-from holdtrue.columns.counting import (
-    Groups,
-    Target,
-    check_group_count,
-    count_groups,
-    load_loops,
-)
+from holdtrue.columns.counting import Groups, Target, check_group_count, count_groups, load_loops
 from holdtrue.columns.parts import table_parts
 from holdtrue.engine import engine_of
 from holdtrue.engine.table import EngineTable

@@ -32,12 +32,7 @@ from holdtrue.categories.estimate import MOST_SHAPES, ColumnEstimate, best_first
 from holdtrue.categories.score import Scoring
 from holdtrue.categories.shrunk import column_total, prior, shares
 from holdtrue.categories.shrunk_mean import shrunk_means
-from holdtrue.columns.bins import (
-    Outline,
-    grouped_moments,
-    holds_moments,
-    rows_by_value,
-)
+from holdtrue.columns.bins import Outline, grouped_moments, holds_moments, rows_by_value
 from holdtrue.columns.values import ORDERED
 from holdtrue.evidence import Shape
 

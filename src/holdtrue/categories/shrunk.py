@@ -606,11 +606,7 @@ def _leaders(
 
 
 def prior_pairs(
-    loss: str,
-    total: np.ndarray,
-    counts: np.ndarray,
-    repeats: np.ndarray | None,
-    strength: float,
+    loss: str, total: np.ndarray, counts: np.ndarray, repeats: np.ndarray | None, strength: float
 ) -> float:
     """Sum of ``b_ij b_ji`` over all rows, as far as their shares rest on the prior."""
     n = sizes_of(counts)

@@ -9,13 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from holdtrue.categories.cells import (
-    Cells,
-    ColumnEncoder,
-    read_groups,
-    read_sample,
-    read_table,
-)
+from holdtrue.categories.cells import Cells, ColumnEncoder, read_groups, read_sample, read_table
 from holdtrue.categories.grow import grow_tree
 from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
 from holdtrue.categories.ranking import warn_of_groups

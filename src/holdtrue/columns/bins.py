@@ -15,14 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdtrue.columns.values import (
-    ORDERED,
-    arrow_of,
-    filtered,
-    is_missing,
-    numpy_of,
-    python_values,
-)
+from holdtrue.columns.values import ORDERED, arrow_of, filtered, is_missing, numpy_of, python_values
 
 # Of a numeric target, per value: count, mean, and the second to fourth moment about the mean.
 N_MOMENTS = 5
@@ -370,12 +363,7 @@ class BinCounter:
     """
 
     def __init__(
-        self,
-        n_rows: float,
-        max_bins: int,
-        n_before: float = 0.0,
-        *,
-        least_rows: int = LEAST_ROWS,
+        self, n_rows: float, max_bins: int, n_before: float = 0.0, *, least_rows: int = LEAST_ROWS
     ):
         self.max_bins = max_bins
         self.n_rows = n_rows

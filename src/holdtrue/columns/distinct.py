@@ -153,9 +153,7 @@ def _sample(column: Any) -> Any:
     return column.slice(len(column) // 2, _SAMPLE)
 
 
-def text_pieces(
-    column: Any,
-) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
+def text_pieces(column: Any) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], int] | None:
     """Arguments of `key_loops.text_blocks` for a column of text; None if a text is too long."""
     pieces = [text_buffers(chunk) for chunk in chunks_of(column) if len(chunk)]
     longest = max(_longest(offsets) for offsets, _, _ in pieces)

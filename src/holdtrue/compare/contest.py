@@ -44,13 +44,7 @@ from holdtrue.evidence import natural_order
 from holdtrue.progress import progress
 from holdtrue.row_copies import Splits, dealt_splits, row_copies
 from holdtrue.targets import target_kind
-from holdtrue.validation import (
-    check_groups,
-    check_level,
-    class_codes,
-    is_number,
-    target_rows,
-)
+from holdtrue.validation import check_groups, check_level, class_codes, is_number, target_rows
 
 __all__ = ["compare_models", "rows_in_parts"]
 

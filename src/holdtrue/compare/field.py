@@ -16,13 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from holdtrue.compare.tuned import (
-    GroupTuned,
-    PathElasticNet,
-    SplitLogistic,
-    SplitRidge,
-    taken_by,
-)
+from holdtrue.compare.tuned import GroupTuned, PathElasticNet, SplitLogistic, SplitRidge, taken_by
 from holdtrue.domains.base import DomainEstimator
 from holdtrue.errors import InputError, InputTypeError, did_you_mean, first_line, named, speaks
 from holdtrue.validation import check_weights, eager_frame, fresh_copy

@@ -351,11 +351,7 @@ class TGreedyBase(WalksDomains, DomainEstimator):
         if self.fixed_features is not None:
             fixed = check_columns("fixed_features", self.fixed_features, feature_names(self))
         stop = choose.resolved_stop(
-            self.stop,
-            grouped=grouped,
-            n=n,
-            n_candidates=n_features * n_targets,
-            alpha=self.alpha,
+            self.stop, grouped=grouped, n=n, n_candidates=n_features * n_targets, alpha=self.alpha
         )
         if stop == "sign_flip" and not np.array_equal(sums.copies, np.rint(sums.copies)):
             fraction = sums.copies[sums.copies != np.rint(sums.copies)][0]
