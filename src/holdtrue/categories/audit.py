@@ -227,7 +227,8 @@ def _costs(
     n_columns = np.shape(X)[1] if hasattr(X, "shape") else len(X.names)
     cost, error = np.full((2, n_columns), np.nan)
     is_missed = np.zeros(n_columns, dtype=bool)
-    if not suspects or isinstance(X, Table) or not (hasattr(model, "fit") and _is_copied(model)):
+    is_copied = hasattr(model, "get_params") or hasattr(model, "__sklearn_clone__")
+    if not suspects or isinstance(X, Table) or not (hasattr(model, "fit") and is_copied):
         return cost, error, is_missed
     target = column_or_1d(y)
     splits = _splits(target, is_classes=classes_of(model) is not None)
@@ -243,10 +244,6 @@ def _costs(
         if not is_missed[j]:
             X = without
     return cost, error, is_missed
-
-
-def _is_copied(model: Any) -> bool:
-    return hasattr(model, "get_params") or hasattr(model, "__sklearn_clone__")
 
 
 def _splits(y: np.ndarray, *, is_classes: bool) -> Splits:

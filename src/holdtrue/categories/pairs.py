@@ -170,16 +170,16 @@ def _is_renamed(first: Half, second: Half) -> bool:
 
     Where values hardly repeat that is so of any two columns, and their order must agree too.
     """
-    counted = first.counted, second.counted
-    n_first, n_second = (int(is_present(one.total).sum()) for one in counted)
+    columns = first.counted, second.counted
+    n_first, n_second = (int(is_present(column.total).sum()) for column in columns)
     if n_first != n_second:
         return False
-    keys = counted[0].codes.astype(np.int64) * len(counted[1].values) + counted[1].codes
+    keys = columns[0].codes.astype(np.int64) * len(columns[1].values) + columns[1].codes
     pairs = np.unique(keys)
     if len(pairs) != n_first or 2 * n_first <= len(keys):
         return len(pairs) == n_first
-    steps = np.diff(pairs % len(counted[1].values))[:-1]  # the last may lead to the missing value
-    return all(one.kind in ORDERED for one in counted) and len(set(np.sign(steps))) == 1
+    steps = np.diff(pairs % len(columns[1].values))[:-1]  # the last may lead to the missing value
+    return all(column.kind in ORDERED for column in columns) and len(set(np.sign(steps))) == 1
 
 
 def _cells(table: Table, name: str, at: np.ndarray) -> Any:

@@ -23,6 +23,7 @@ from holdtrue.sums.profile import B2, M2, C, Profile, ProfileTable
 from holdtrue.targets import check_class_count
 from holdtrue.validation import check_columns, check_count, check_level, is_number
 
+Gain = tuple[float, float]  # and its standard error
 DEFAULT_CRITERION = "log_loss"
 _SHARES = "class shares shrunk to those of all rows"
 
@@ -75,9 +76,7 @@ class Criterion:
         """Place of the best reading, and its estimate, with whole groups left out."""
         raise NotImplementedError
 
-    def split_gain(
-        self, table: np.ndarray, parent: np.ndarray, unseen: str
-    ) -> tuple[float, float] | None:
+    def split_gain(self, table: np.ndarray, parent: np.ndarray, unseen: str) -> Gain | None:
         """Gain of finer values and its standard error; None for criteria where every gain counts.
 
         ``parent`` is the coarser value that each value of the table is cut out of.
@@ -97,9 +96,7 @@ class Rule(Criterion):
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         return grouped.best_rule(self.name, tables, unseen=unseen)
 
-    def split_gain(
-        self, table: np.ndarray, parent: np.ndarray, unseen: str
-    ) -> tuple[float, float] | None:
+    def split_gain(self, table: np.ndarray, parent: np.ndarray, unseen: str) -> Gain | None:
         return kernel.ginger_gain(table, parent, unseen=unseen)
 
 
@@ -115,9 +112,7 @@ class Shrunk(Criterion):
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         return grouped.best_shares(self.name, tables)
 
-    def split_gain(
-        self, table: np.ndarray, parent: np.ndarray, unseen: str
-    ) -> tuple[float, float] | None:
+    def split_gain(self, table: np.ndarray, parent: np.ndarray, unseen: str) -> Gain | None:
         return shrunk.finer_gain(self.name, table, parent)
 
 
@@ -136,9 +131,7 @@ class ShrunkMean(Criterion):
     def group_best(self, tables: Sequence[GroupTable], unseen: str) -> tuple[int, Estimate]:
         return grouped.best_mean(tables)
 
-    def split_gain(
-        self, table: np.ndarray, parent: np.ndarray, unseen: str
-    ) -> tuple[float, float] | None:
+    def split_gain(self, table: np.ndarray, parent: np.ndarray, unseen: str) -> Gain | None:
         return shrunk_mean.finer_mean_gain(table, parent)
 
 
@@ -161,9 +154,7 @@ class PlainMean(ShrunkMean):
         estimate = grouped.estimate_mean_groups(tables[at], strengths=self.strengths)
         return at, estimate._replace(score=scores[at], strength=math.nan)
 
-    def split_gain(
-        self, table: np.ndarray, parent: np.ndarray, unseen: str
-    ) -> tuple[float, float] | None:
+    def split_gain(self, table: np.ndarray, parent: np.ndarray, unseen: str) -> Gain | None:
         return shrunk_mean.plain_gain(table, parent)
 
 

@@ -164,7 +164,8 @@ def tie_pairs(
     """Sum of ``b_ij b_ji`` over the rows of each value, where the leading class is named.
 
     Two rows matter to each other if leaving out both, and not one, changes who leads: pairs of
-    both classes where the lead is less than a row, pairs of the first where it is less than two.
+    both classes where the lead is a row at most (where ties are shared: where there is none), else
+    pairs of the first where it is two at most.
 
     Parameters
     ----------
@@ -697,12 +698,12 @@ def estimate_rule(
     for cells in parts_of(counts, repeats):
         losses = rule_losses(criterion, cells, cost)
         parts.append(spread(cells.weight, losses, base[cells.label]))
-        pairs += _value_pairs(criterion, cells)
+        pairs += _rule_pairs(criterion, cells)
     return joined(criterion, parts, pairs, float(total @ base) / N, math.nan)
 
 
-def _value_pairs(criterion: str, cells: ClassCells) -> float:
-    """Sum of ``b_ij b_ji`` over rows of the same value."""
+def _rule_pairs(criterion: str, cells: ClassCells) -> float:
+    """`value_pairs` for rule (4) or (5)."""
     counts, n = cells.counts, cells.sizes
     if criterion == "ginger":
         several = np.maximum(n, 2)

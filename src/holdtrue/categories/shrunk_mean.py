@@ -140,7 +140,7 @@ def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, flo
     ``(A' B + B' (e + δ))² - (A b + B e)²`` with the factors of `residual_factors`.
     """
     coarse = grouped_moments(parent, int(parent.max()) + 1, moments)
-    c, mean, m2, m3, m4 = moments.T
+    c, mean, m2 = moments.T[:3]
     N = float(c.sum())
     centre = float(c @ mean) / N
     on_coarse = _factors(coarse, N)[:, parent]
@@ -151,15 +151,22 @@ def finer_mean_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, flo
     after = on_fine[0] * (mean - centre)
     level = before**2 - after**2
     slope = 2 * (before * on_coarse[1] - after * on_fine[1])
-    bend = on_coarse[1] ** 2 - on_fine[1] ** 2
-    gained = float(c @ level + bend @ m2)
-    level = level - gained / N
-    squares = c * level**2 + (2 * level * bend + slope**2) * m2
-    squares = squares + 2 * slope * bend * m3 + bend**2 * m4
+    gained, squares = _gains(moments, level, slope, on_coarse[1] ** 2 - on_fine[1] ** 2)
     within = float(m2.sum()) / max(N - len(c), 1.0)
     d = on_fine[2]
     pairs = 4 * within**2 * float(np.where(c > 1, c * (c - 1) / d**2, 0.0).sum())
     return gained, math.sqrt(max(float(squares.sum()), 0.0) + pairs)
+
+
+def _gains(
+    moments: np.ndarray, level: np.ndarray, slope: np.ndarray, bend: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Sum over all rows of ``level + slope e + bend e²``, and squares about its mean, by value."""
+    c, _, m2, m3, m4 = moments.T
+    gained = float(c @ level + bend @ m2)
+    level = level - gained / float(c.sum())
+    squares = c * level**2 + (2 * level * bend + slope**2) * m2
+    return gained, squares + 2 * slope * bend * m3 + bend**2 * m4
 
 
 def _factors(moments: np.ndarray, N: float) -> np.ndarray:
@@ -190,33 +197,28 @@ def plain_score(rows: np.ndarray, repeats: np.ndarray) -> float:
 def plain_no_column(rows: np.ndarray, repeats: np.ndarray) -> float:
     """Leave-one-out squared error of the mean of all rows, ``m SS/(m - 1)²``."""
     m = float(repeats @ rows[:, C])
-    return m * _total_squares(rows) / (m - 1) ** 2
+    total = float(rows[:, M2].sum() + rows[:, C] @ rows[:, B2])
+    return m * total / (m - 1) ** 2
 
 
-def plain_gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[float, float]:
+def plain_gain(moments: np.ndarray, parent: np.ndarray) -> tuple[float, float]:
     """Squared error that finer values take off, summed over rows, and its standard error.
 
     A row gains ``d = (C/(C-1))² (y - mean_V)² - (c/(c-1))² (y - mean_v)²``. Where the cut says
     nothing and the target is normal, the sum over a value of c rows has f(c) times the variance of
     its rows, ``f = ((2c-1)² + (c-1)³)/(c (c-1) (2c-1))``: 5/3 for two rows, for many ½.
 
-    ``parent`` is the coarser value that each is cut out of; by default there is one.
+    ``parent`` is the coarser value that each is cut out of.
     """
-    c, mean, squares, cubes, fourths = moments.T
-    parent = np.zeros(len(c), dtype=np.intp) if parent is None else parent
+    c, mean, squares = moments.T[:3]
     m = float(c.sum())
     middle = float(c @ mean) / m
     alone = m * float(squares.sum() + c @ (mean - middle) ** 2) / (m - 1) ** 2
     whole = np.bincount(parent, c)
     b = mean - (np.bincount(parent, c * mean) / whole)[parent]
     before, after = _factor(whole)[parent], _factor(c)
-    # Each row gains level + slope d + bend d², with d its distance from the mean of its value.
     level = alone * ((whole == 1)[parent].astype(float) - (c == 1)) + before * b**2
-    slope, bend = 2 * before * b, before - after
-    gained = float(c @ level + bend @ squares)
-    level = level - gained / m
-    spread = c * level**2 + (2 * level * bend + slope**2) * squares
-    spread = spread + 2 * slope * bend * cubes + bend**2 * fourths
+    gained, spread = _gains(moments, level, 2 * before * b, before - after)
     several = np.maximum(c, 2)
     f = (2 * several - 1) ** 2 + (several - 1) ** 3
     f = np.where(c == 1, 1.0, f / (several * (several - 1) * (2 * several - 1)))
@@ -226,8 +228,3 @@ def plain_gain(moments: np.ndarray, parent: np.ndarray | None = None) -> tuple[f
 def _factor(c: np.ndarray) -> np.ndarray:
     """``(c/(c - 1))²``, and 0 below two rows."""
     return np.where(c >= 2, (c / np.maximum(c - 1, 1)) ** 2, 0.0)
-
-
-def _total_squares(rows: np.ndarray) -> float:
-    """Sum of squares of all rows about their mean."""
-    return float(rows[:, M2].sum() + rows[:, C] @ rows[:, B2])

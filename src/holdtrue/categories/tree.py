@@ -90,7 +90,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS, entropy_terms, ginger_gain, row_sums
+from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS, entropy_terms, ginger_gain
 from holdtrue.errors import InputError
 
 SHRUNK = ("log_loss", "squared_error")
@@ -149,14 +149,6 @@ def cell_type(offsets: np.ndarray) -> type:
 
 
 # --- terms of leaves ------------------------------------------------------------------------------
-
-
-def child_shares(counts: np.ndarray, parent: np.ndarray) -> np.ndarray:
-    """Shares of children, ``q_k = (c_k + P_k)/(n + 1)``; the parent's for a value not seen.
-
-    The parent of the root has the shares ``1/K``.
-    """
-    return (counts + parent) / (row_sums(counts) + 1)[:, None]
 
 
 def leaf_terms(criterion: str, root: np.ndarray) -> CountTerms | ShareTerms | MeanTerms:
@@ -545,9 +537,10 @@ def _staged(tree: Tree, terms: np.ndarray) -> np.ndarray:
 
 
 def node_probabilities(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarray:
-    """Class shares of every node, mixed with one row's worth of the parent's, (n_nodes, K).
+    """Class shares of every node, ``q_k = (c_k + P_k)/(n + 1)``, shape (n_nodes, n_classes).
 
-    A lead of one row is more than the parent can weigh, so the largest is the node's majority.
+    The root's parent has the shares ``1/K``, or with ``unseen="prior"`` those of all rows. A lead
+    of one row is more than the parent can weigh, so the largest is the node's majority.
     """
     n_nodes, n_classes = tree.counts.shape
     total = tree.counts.sum(axis=1)
@@ -561,7 +554,8 @@ def node_probabilities(tree: Tree, unseen: str, *, compiled: bool = False) -> np
         loops.mix_with_parents(tree.counts, tree.parent, probability)
         return probability
     for at in tree.levels():
-        probability[at] = child_shares(tree.counts[at], probability[tree.parent[at]])
+        mixed = tree.counts[at] + probability[tree.parent[at]]
+        probability[at] = mixed / (total[at] + 1)[:, None]
     return probability
 
 

@@ -162,10 +162,10 @@ class _DomainAverage(BaseEstimator):
         if _AVERAGE in field:
             raise InputError(f"{_AVERAGE!r} is the name of the average itself. Rename that model.")
         field = {**field, NULL: null_model(is_classes=self._is_classes)}
-        each = range(int(part_of_row.max()) + 1)
-        left_out: list[tuple[int, ...]] = [(), *((k,) for k in each)]
-        if len(each) > 2:  # of two parts nothing would be left
-            left_out += combinations(each, 2)
+        parts = range(int(part_of_row.max()) + 1)
+        left_out: list[tuple[int, ...]] = [(), *((k,) for k in parts)]
+        if len(parts) > 2:  # of two parts nothing would be left
+            left_out += combinations(parts, 2)
         jobs = [(name, out) for out in left_out for name in field]
         done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(fit_without)(out, name, field[name], rows, part_of_row, classes)
@@ -177,13 +177,13 @@ class _DomainAverage(BaseEstimator):
         names = list(field)[:-1]  # without the null
         self.models_ = {name: fits[name, ()].model for name in names}
         self._calibrations = {}
-        predicted, errors, inner = {}, {}, np.empty((len(each), len(field)))
+        predicted, errors, inner = {}, {}, np.empty((len(parts), len(field)))
         for m, name in enumerate(field):
             held_out = left_out_outputs(fits, name, part_of_row)
             self._calibrations[name] = judge.calibration(held_out)
             predicted[name] = judge.left_out_shares(held_out, part_of_row)
             errors[name] = judge.unit_errors(predicted[name])
-            for k in each:
+            for k in parts:
                 others = part_of_row != k
                 outputs = left_out_outputs(fits, name, part_of_row, without=k)
                 shares = judge.left_out_shares(outputs, part_of_row[others], others)
@@ -191,7 +191,7 @@ class _DomainAverage(BaseEstimator):
         weights = error_weights(np.array([judge.mean(errors[name]) for name in names]), self.power)
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         nested = np.zeros_like(targets)
-        for k in each:
+        for k in parts:
             at = part_of_row == k
             inner_weights = error_weights(inner[k, :-1], self.power)
             for name, weight in zip(names, inner_weights, strict=True):
@@ -199,7 +199,7 @@ class _DomainAverage(BaseEstimator):
         errors[_AVERAGE] = judge.unit_errors(nested)
         total = judge.unit_weights.sum()
         self.n_domains_ = int(total) if total == int(total) else float(total)
-        self._keep_scores(errors, fits, names, judge, len(each))
+        self._keep_scores(errors, fits, names, judge, len(parts))
         return self
 
     def _parts(self, every: Rows) -> tuple[Rows, np.ndarray]:
@@ -266,7 +266,7 @@ class _DomainAverage(BaseEstimator):
         notes = [SINGLE_ROWS] if self.n_domains_ == len(labels) else []
         if self._is_classes:
             n_rows = np.bincount(judge.rows.unit)
-            shares = np.array([np.bincount(judge.rows.unit, one) for one in judge.targets.T])
+            shares = np.array([np.bincount(judge.rows.unit, rows) for rows in judge.targets.T])
             notes += missing_classes(
                 shares.T / n_rows[:, None],
                 n_rows,

@@ -388,7 +388,7 @@ def _judged(
     else:
         of_units = [test.take(np.flatnonzero(codes == u)) for u in range(len(units))]
         try:
-            scores = [loss.score(fitted, one.X, one.y, one.weight) for one in of_units]
+            scores = [loss.score(fitted, rows.X, rows.y, rows.weight) for rows in of_units]
         except (AttributeError, TypeError, ValueError) as error:
             if isinstance(error, SpokenError):
                 raise

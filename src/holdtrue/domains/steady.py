@@ -477,10 +477,10 @@ def held_out_fits(
     n_parts, n_domains, p = int(part_of.max()) + 1, len(weight), sums.mean_x.shape[1]
     pairs = np.array(list(combinations(range(n_parts), 2)))
     pooled = _merged(sums, part_of, weight) if nested else None
-    each = np.vstack([1.0 - np.eye(n_parts), np.ones(n_parts)])
+    kept = np.vstack([1.0 - np.eye(n_parts), np.ones(n_parts)])
     results = []
     for equations in part_equations(sums, part_of, intercepts, slopes):
-        done = [fits_to(equations, each[at], sums) for at in _batches(np.arange(n_parts + 1), p)]
+        done = [fits_to(equations, kept[at], sums) for at in _batches(np.arange(n_parts + 1), p)]
         coef, intercept = (np.concatenate(arrays) for arrays in zip(*done, strict=True))
         losses = np.empty((len(PENALTIES) + 1, n_domains))
         for part in range(n_parts):
@@ -492,9 +492,7 @@ def held_out_fits(
             pair_losses = np.zeros((n_parts, n_parts, len(PENALTIES) + 1))
             for at in _batches(np.arange(len(pairs)), p):
                 a, b = pairs[at].T
-                kept = np.ones((len(at), n_parts))
-                kept[np.arange(len(at)), a] = kept[np.arange(len(at)), b] = 0.0
-                fits = fits_to(equations, kept, sums)
+                fits = fits_to(equations, np.minimum(kept[a], kept[b]), sums)
                 for judged, other in ((a, b), (b, a)):
                     errors = squared_errors(pooled.take(judged), *fits)
                     pair_losses[other, judged] = (errors * pooled.n_samples[judged]).T
@@ -586,20 +584,21 @@ def combined(
     sums: DomainSums, part_of: np.ndarray, weight: np.ndarray, fits: Sequence[HeldOutFits]
 ) -> SteadyFit:
     """The predictor that the candidates make together, and its errors at held-out domains."""
-    losses = np.array([one.losses @ weight for one in fits]) / weight.sum()
+    losses = np.array([fit.losses @ weight for fit in fits]) / weight.sum()
     n_steps = losses.shape[1]
     path = np.zeros((n_steps, *losses.shape))
     for step in range(n_steps):  # one more penalty to choose from
         path[step, :, : step + 1] = candidate_weights(losses[:, : step + 1])
     n_parts, n_domains = int(part_of.max()) + 1, len(weight)
-    pairs = [one.pair_losses for one in fits if one.pair_losses is not None]
+    pair_losses = [fit.pair_losses for fit in fits if fit.pair_losses is not None]
     curve, train = np.empty((2, n_steps, n_domains))
-    nested = np.empty(n_domains) if pairs else None
+    nested = np.empty(n_domains) if pair_losses else None
     to_all = _averages(path, fits, n_parts)
     for part in range(n_parts):
         without = _averages(path, fits, part)
-        if pairs:
-            chosen = candidate_weights(np.array([one[part].sum(axis=0) for one in pairs]))
+        if pair_losses:
+            left = np.array([of_pairs[part].sum(axis=0) for of_pairs in pair_losses])
+            chosen = candidate_weights(left)
             anew = _averages(chosen[None], fits, part)
         for at in _batches(np.flatnonzero(part_of == part), sums.mean_x.shape[1]):
             domains = sums.take(at)
@@ -618,8 +617,8 @@ def _averages(
 
     ``weights`` has shape (n, n_spreads, n_penalties + 1).
     """
-    coef = np.array([one.coef[part] for one in fits])
-    intercept = np.array([one.intercept[part] for one in fits])
+    coef = np.array([fit.coef[part] for fit in fits])
+    intercept = np.array([fit.intercept[part] for fit in fits])
     return np.tensordot(weights, coef, 2)[None], np.tensordot(weights, intercept, 2)[None]
 
 
@@ -643,11 +642,11 @@ def domain_slopes(
         intercepts = [spreads[s][0] for s in chosen]
         for at in _batches(np.arange(len(slopes)), slopes.shape[1]) if chosen else []:
             equations = domain_equations(sums.take(at), median, intercepts, R)
-            for s, one in zip(chosen, equations, strict=True):
+            for s, of_domains in zip(chosen, equations, strict=True):
                 w = np.tensordot(weights[s], fits[s].coef[-1], 1)
                 b = np.tensordot(weights[s], fits[s].intercept[-1], 1)
-                left = weights[s].sum() * one.xy - one.xx @ w
-                if one.coupled:
-                    left -= one.x0[:, :, None] * b
+                left = weights[s].sum() * of_domains.xy - of_domains.xx @ w
+                if of_domains.coupled:
+                    left -= of_domains.x0[:, :, None] * b
                 slopes[at] += r * left
     return slopes
