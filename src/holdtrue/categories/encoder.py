@@ -27,11 +27,10 @@ from holdtrue.categories.encoding import (
 from holdtrue.categories.pairs import Half, best_pairs, count_pair, joint_column, pair_out_of_fold
 from holdtrue.categories.ranking import warn_of_groups
 from holdtrue.categories.score import (
-    FEWEST_GROUPS,
-    FEWEST_ROWS,
     check_classes,
     kinds_of,
     looks_like_group,
+    may_be_group,
 )
 from holdtrue.columns.bins import present_values, whole_part
 from holdtrue.columns.counting import Groups, Target, check_group_count
@@ -471,8 +470,7 @@ def _fill(columns: Iterator[np.ndarray], numbers: np.ndarray, codes: np.ndarray)
 
 def _looks_like_group(counted: Counted, target: Target) -> bool:
     """Whether rows of one value look like one subject's, where the column has many values."""
-    n_values = len(counted.values)
-    if counted.kind == "number" or not FEWEST_GROUPS <= n_values <= target.n_samples / FEWEST_ROWS:
+    if counted.kind == "number" or not may_be_group(len(counted.values), target.n_samples):
         return False
     part = whole_part("category", *present_values(counted.values, counted.total))
     profile = Profile.from_parts("category", [part], target.n_samples, target.classes)

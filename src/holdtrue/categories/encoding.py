@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -300,30 +301,31 @@ def choose(counted: Counted, fold: int, settings: Settings) -> Chosen:
     ways = readings(counted.kind, values, table, settings.max_bins)
     ways.sort(key=lambda way: not way.n_bins)
 
-    def cells_of(way: Reading) -> tuple[Cells | None, np.ndarray]:
-        if not way.n_bins:
+    @cache
+    def cells_of(at: int) -> tuple[Cells | None, np.ndarray]:
+        if not ways[at].n_bins:
             return None, np.where(present, np.cumsum(present) - 1, -1)
-        cells = Cells.from_reading(counted.name, values, way)
+        cells = Cells.from_reading(counted.name, values, ways[at])
         return cells, cells.of_values(counted.values)
 
     by_group: list[GroupTable | None] = [None] * len(ways)
     if met is not None:
-        by_group = [met.read(cells_of(way)[1]) for way in ways]
+        by_group = [met.read(cells_of(at)[1]) for at in range(len(ways))]
     best, score, strength = _best([way.table for way in ways], by_group, settings.loss)
     strength = strength if len(ways[best].table) > 1 else math.inf
-    cells, place = cells_of(ways[best])
+    cells, place = cells_of(best)
     chosen = Chosen(ways[best].n_bins, cells, place, ways[best].table, score, strength)
     if not settings.average or chosen.strength == math.inf:
         return chosen
-    at = [i for i, way in enumerate(ways) if bool(way.n_bins) == (cells is not None)]
-    averaged = [ways[i] for i in at]
-    readings_of = [(way.n_bins, cells_of(way)[1], way.table) for way in averaged]
-    weighed = _averaged(readings_of, [by_group[i] for i in at], settings.loss)
+    averaged = [at for at, way in enumerate(ways) if bool(way.n_bins) == (cells is not None)]
+    known = [(ways[at].n_bins, cells_of(at)[1], ways[at].table) for at in averaged]
+    weighed = _averaged(known, [by_group[at] for at in averaged], settings.loss)
     chosen = chosen._replace(averaged=weighed)
     if cells is None:
         return chosen
-    steps = np.linspace(0, averaged[0].ends[-1], _MOST_STEPS).astype(np.intp)
-    ends = np.unique(np.concatenate([steps, *(way.ends for way in averaged)]))
+    all_ends = [ways[at].ends for at in averaged]
+    steps = np.linspace(0, all_ends[0][-1], _MOST_STEPS).astype(np.intp)
+    ends = np.unique(np.concatenate([steps, *all_ends]))
     union = Reading(len(ends), ends, np.zeros((len(ends) + int(cells.has_missing), 0)))
     fine = Cells.from_reading(counted.name, values, union)
     n_rows = np.bincount(fine.of_values(values), rows_by_value(table), minlength=len(union.table))

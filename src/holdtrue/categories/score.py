@@ -228,11 +228,11 @@ def criterion_for(name: str, classes: tuple[Any, ...] | None) -> Criterion:
 # --- scoring ------------------------------------------------------------------------------------
 
 DEFAULT_MIN_SKILL = 0.005  # with many rows less is found that no model gains by
-# A column looks like a group if it has at least FEWEST_GROUPS values with FEWEST_ROWS rows on
+# A column looks like a group if it has at least _FEWEST_GROUPS values with _FEWEST_ROWS rows on
 # average, no value has more than _LARGEST_GROUP of the rows, and the targets of rows with one value
 # differ by less than _ALIKE times what those of any two rows do.
-FEWEST_GROUPS = 20
-FEWEST_ROWS = 3
+_FEWEST_GROUPS = 20
+_FEWEST_ROWS = 3
 _LARGEST_GROUP = 0.1
 _ALIKE = 0.1
 
@@ -325,6 +325,11 @@ def score_column(profile: Profile | GroupProfile, how: Scoring) -> ColumnEstimat
     )
 
 
+def may_be_group(n_values: float, n_rows: float) -> bool:
+    """Whether a column has as many values, and as many rows for each, as one of groups."""
+    return _FEWEST_GROUPS <= n_values <= n_rows / _FEWEST_ROWS
+
+
 def looks_like_group(profile: Profile) -> bool:
     """Whether rows of one value look like those of one subject, measured again and again.
 
@@ -334,9 +339,8 @@ def looks_like_group(profile: Profile) -> bool:
     n_rows, n_values = float(repeats @ sizes), int(repeats.sum())
     if (
         profile.kind not in ("category", "integer")
-        or n_values < FEWEST_GROUPS
+        or not may_be_group(n_values, n_rows)
         or sizes.max() > _LARGEST_GROUP * n_rows
-        or n_rows < FEWEST_ROWS * n_values
     ):
         return False
     rows = profile.read(with_missing=False)[1][0].rows

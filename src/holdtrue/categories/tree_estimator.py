@@ -15,10 +15,9 @@ from holdtrue.categories.kernel import LEAVE_ONE_OUT, TERMS
 from holdtrue.categories.ranking import warn_of_groups
 from holdtrue.categories.score import (
     CRITERIA,
-    FEWEST_GROUPS,
-    FEWEST_ROWS,
     NUMERIC_CRITERIA,
     looks_like_group,
+    may_be_group,
 )
 from holdtrue.categories.tree import (
     SHRUNK,
@@ -531,10 +530,7 @@ def class_shares(tree: Tree, unseen: str, *, compiled: bool = False) -> np.ndarr
 def _looks_like_group(sample: Sample, at: int, column: Cells) -> bool:
     """Whether a column is read by value, and rows of one value look like one subject's."""
     n_values = column.n_cells - column.has_missing
-    if (
-        column.edges is not None
-        or not FEWEST_GROUPS <= n_values <= sample.weight.sum() / FEWEST_ROWS
-    ):
+    if column.edges is not None or not may_be_group(n_values, sample.weight.sum()):
         return False
     classes = tuple(range(sample.n_classes)) or None
     target = Target(sample.label, classes, sample.weight)

@@ -212,19 +212,19 @@ n_features, seconds, best, recommended
         ``scores[k]`` is the error of the k-th simplest model, ``scores[0]`` that without a model,
         and ``chosen_size`` is the place of the recommended one. `ContestEvidence` has the rest.
         """
-        table = self.to_dict()
+        table: dict[str, Any] = self.to_dict()
         order = sorted(range(len(self.names)), key=self._simplicity)
         rows = [self.names.index(name) for name in table["model"]]
         evidence = ContestEvidence(
-            names=tuple(table["model"]),
-            errors=np.array(table["error"]),
-            low=np.array(table["low"]),
-            high=np.array(table["high"]),
-            differences=np.array(table["difference"]),
-            standard_errors=np.array(table["difference_se"]),
-            skill=np.array(table["skill"]),
-            n_features=np.array(table["n_features"]),
-            seconds=np.array(table["seconds"]),
+            names=table["model"],
+            errors=table["error"],
+            low=table["low"],
+            high=table["high"],
+            differences=table["difference"],
+            standard_errors=table["difference_se"],
+            skill=table["skill"],
+            n_features=table["n_features"],
+            seconds=table["seconds"],
             no_model=self.no_model,
             recommended=self.recommended,
             scoring=self.scoring,
