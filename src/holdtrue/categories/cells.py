@@ -84,7 +84,7 @@ class IntegerRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: Any, weight: np.ndarray) -> IntegerRows | None:
-        """Codes of such an array; None for others."""
+        """Codes of rows that are a large array of close integers; None for other rows."""
         if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.size < WORTH_COMPILING:
             return None
         if not rows.flags.c_contiguous or rows.dtype.kind not in "iu":

@@ -169,7 +169,7 @@ class Rows(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Values and groups that meet: indices, table and fold of each pair."""
+    """Pairs of value and group that have rows: indices, table and fold of each pair."""
 
     value: np.ndarray
     group: np.ndarray
@@ -467,7 +467,7 @@ class Encoding(NamedTuple):
         return self.cells.n_cells if self.coarse is None else int(self.coarse.max()) + 1
 
     def joined(self, cell: np.ndarray) -> np.ndarray:
-        """The same cells, -1 for values not seen, as pairs have them."""
+        """Cells of the column, -1 for values not seen, as cells of a half of a joint column."""
         return cell if self.coarse is None else np.append(self.coarse, -1)[cell]
 
     @property

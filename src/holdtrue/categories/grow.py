@@ -472,7 +472,10 @@ class Leaves:
     def _score_cells(
         self, rows: np.ndarray, tried: np.ndarray, first: np.ndarray, state: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same, children numbered over all splits: from ``first``, whose last is the end."""
+        """What `score` gives, with children numbered over all splits.
+
+        Those of split s in ``tried`` are from ``first[s]`` to ``first[s + 1] - 1``.
+        """
         n_splits = tried.shape[1]
         present, n_cells = np.arange(first[-1]), int(first[-1])
         if tried.size < n_cells:
@@ -623,7 +626,7 @@ def stored_sums(sample: Sample, sums: np.ndarray) -> np.ndarray:
     return sums.astype(np.int64) if sample.n_classes else sums
 
 
-# --- the same, compiled ---------------------------------------------------------------------------
+# --- growing in a compiled loop -------------------------------------------------------------------
 
 
 def _grow_compiled(

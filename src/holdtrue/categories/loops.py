@@ -36,7 +36,7 @@ _START, _STOP, _DEPTH, _BORN, _CELL = range(5)  # whole numbers kept of a node
 
 @part
 def _child_cell(cell: int, cut: int, last: int) -> Any:
-    """Cell by which the child is known: that of a value, or the last on its side of a cut.
+    """The cell that stands for a child: that of its value, or the last on its side of a cut.
 
     ``last`` is the last bin; what is above it is missing.
     """

@@ -245,7 +245,7 @@ class CountTerms:
         return ginger_gain(self.cell_sums(child, int(child.max()) + 1, label, weight))
 
 
-@lru_cache(maxsize=1)  # all trees of a forest, and all that is said of a tree, need the same one
+@lru_cache(maxsize=1)  # shared by the trees of a forest, and by the scores of a tree
 def _log_table(n_samples: int) -> np.ndarray:
     """``log c`` for c up to n_samples, 0 for none."""
     return np.log(np.maximum(np.arange(n_samples + 1, dtype=np.float64), 1.0))

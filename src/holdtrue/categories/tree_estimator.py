@@ -104,7 +104,7 @@ class Grown(ShowsPath, BaseEstimator):
                 check_count(name, getattr(self, name), 0)
 
     def _check_groups(self, group: np.ndarray | None) -> None:
-        """Refuse groups that nothing would be done with."""
+        """Refuse groups where the criterion does not leave them out."""
 
     def _grow(self, sample: Sample, group: np.ndarray | None, unit: float) -> list[Tree]:
         """Grow, and set the attributes of the fit; the trees.

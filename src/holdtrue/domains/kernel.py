@@ -64,9 +64,9 @@ TESTS = ("bonferroni", "bound", "sign_flip")
 
 TIE = 1e-9  # relative difference below which two numbers are equal but for rounding
 _TINY = float(np.finfo(np.float64).tiny)
-_MAX_EXACT = 16
-_MOST = 0.9
-_PATTERN_CELLS = 1_000_000
+_MAX_EXACT = 16  # domains of which all sign patterns are tried
+_MOST = 0.9  # share of a second moment that one domain may have (departure 6)
+_PATTERN_CELLS = 1_000_000  # numbers in one temporary array
 
 
 class Position(NamedTuple):
@@ -632,7 +632,7 @@ class Walk:
         return losses + self._between() if self._within else losses
 
     def errors_within(self) -> np.ndarray:
-        """The same about each domain's own mean: without what its mean prediction is off by."""
+        """`errors` about each domain's own mean: without the error of its mean prediction."""
         losses = np.array(self.losses[: len(self.order) + 1])
         return losses if self._within else np.maximum(losses - self._between(), 0.0)
 

@@ -17,7 +17,7 @@ from holdtrue.columns.loops import compiled
 
 # Without a check for division by 0, which would keep loops from several features at once.
 part: Callable[..., Any] = numba.njit(error_model="numpy")
-# The same for sums; nothing here is nan.
+# Sums may be reordered as well, since nothing here is nan.
 reordered: Callable[..., Any] = numba.njit(error_model="numpy", fastmath={"reassoc", "nnan"})
 
 _HALF_BITS = 0x3FE6A09E667F3BCD  # of sqrt(1/2)

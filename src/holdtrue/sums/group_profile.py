@@ -120,7 +120,7 @@ class GroupTable:
         return max(float(np.vdot(u, u)) / of_rows, 1.0) if of_rows > 0 else 1.0
 
     def seen(self) -> Seen:
-        """How often values come back in another group."""
+        """How often values recur in another group."""
         sizes, n_groups = self.rows_by_value, self.n_by_value
         once = n_groups == 1
         return Seen(
@@ -239,7 +239,7 @@ class GroupProfile:
         return int(self.by_value.rows_by_value.sum())
 
     def read(self, *, with_missing: bool = True) -> tuple[Seen, list[GroupTable]]:
-        """How often raw values come back in another group, and the ways to read the column.
+        """How often raw values recur in another group, and the ways to read the column.
 
         Parameters
         ----------

@@ -94,7 +94,7 @@ def _checksum(arrays: dict[str, Any]) -> int:
 
 @contextmanager
 def refuses_damaged(kind: str) -> Iterator[None]:
-    """Turn what bytes of an unknown sender may raise into `damaged`; sentences stay."""
+    """Turn any error that bytes of an unknown sender may raise into `damaged`, but for ours."""
     try:
         yield
     except InputError:

@@ -51,7 +51,7 @@ class ProfileTable(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """How often the values of a column come back."""
+    """How often the values of a column recur."""
 
     # n_rows, n_units: rows; rows or groups that can be left out
     n_rows: float
@@ -204,7 +204,7 @@ class Profile:
         return self.rows[:, C] if self.classes is None else self.rows.sum(axis=1)
 
     def read(self, *, with_missing: bool = True) -> tuple[Seen, list[ProfileTable]]:
-        """How often raw values come back, and the ways to read the column.
+        """How often raw values recur, and the ways to read the column.
 
         Rows of a numeric target are centered at the mean of the rows counted.
 
