@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import GroupShuffleSplit
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -110,6 +110,27 @@ def test_decisions_become_shares_by_left_out_rows(data):
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert np.mean(model.predict(data.X) == y) > 0.7
     assert 0 < model.new_domain_score_ < 1
+
+
+def test_decisions_are_calibrated_by_fits_that_have_not_seen_the_domain(data):
+    X, y, groups = data.X, (data.y > 0).astype(int), data.groups
+    model = DomainAverageClassifier({"r": RidgeClassifier()}, cv=GroupKFold(4))
+    model.fit(X, y, groups=groups)
+    parts = [test for _, test in GroupKFold(4).split(X, y, groups)]
+    loss = np.empty(len(y))
+    for k, test in enumerate(parts):
+        decisions, truth = [], []
+        for j in {0, 1, 2, 3} - {k}:
+            fitted = np.delete(np.arange(len(y)), [*test, *parts[j]])
+            one = RidgeClassifier().fit(X[fitted], y[fitted])
+            decisions += one.decision_function(X[parts[j]]).tolist()
+            truth += y[parts[j]].tolist()
+        calibration = LogisticRegression(C=100).fit(np.array(decisions)[:, None], truth)
+        others = np.delete(np.arange(len(y)), test)
+        decision = RidgeClassifier().fit(X[others], y[others]).decision_function(X[test])
+        loss[test] = 2 * (calibration.predict_proba(decision[:, None])[:, 1] - y[test]) ** 2
+    errors = [loss[groups == domain].mean() for domain in np.unique(groups)]
+    np.testing.assert_allclose(model.comparison_.errors[0], errors, rtol=1e-4)
 
 
 def test_a_class_that_some_domains_lack_keeps_its_column():

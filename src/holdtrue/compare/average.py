@@ -180,13 +180,13 @@ class _DomainAverage(BaseEstimator):
         predicted, errors, inner = {}, {}, np.empty((len(parts), len(field)))
         for m, name in enumerate(field):
             held_out = left_out_outputs(fits, name, part_of_row)
+            without = [left_out_outputs(fits, name, part_of_row, without=k) for k in each]
             self._calibrations[name] = judge.calibration(held_out)
-            predicted[name] = judge.left_out_shares(held_out, part_of_row)
+            predicted[name] = judge.left_out_shares(held_out, part_of_row, without=without)
             errors[name] = judge.unit_errors(predicted[name])
             for k in parts:
                 others = part_of_row != k
-                outputs = left_out_outputs(fits, name, part_of_row, without=k)
-                shares = judge.left_out_shares(outputs, part_of_row[others], others)
+                shares = judge.left_out_shares(without[k], part_of_row[others], others)
                 inner[k, m] = judge.mean(judge.unit_errors(shares, others))
         weights = error_weights(np.array([judge.mean(errors[name]) for name in names]), self.power)
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))

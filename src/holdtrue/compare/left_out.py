@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,11 +161,18 @@ class Judge:
         return logistic
 
     def left_out_shares(
-        self, outputs: np.ndarray, part: np.ndarray, at: Any = slice(None)
+        self,
+        outputs: np.ndarray,
+        part: np.ndarray,
+        at: Any = slice(None),
+        without: Sequence[np.ndarray] | None = None,
     ) -> np.ndarray:
         """Outputs for the rows ``at``; decisions as shares, calibrated by the other parts' rows.
 
-        Judged on the rows it was fitted to, a calibration looks better than it is.
+        Judged on the rows it was fitted to, a calibration looks better than it is. ``without[k]``
+        are outputs for those rows by fits that have not seen part k either; without them they are
+        the outputs themselves, whose fits have: where part k has many of a class, they lean to it,
+        the calibration leans away, and part k looks harder than it is.
         """
         if not self._are_decisions(outputs):
             return outputs
@@ -172,7 +180,8 @@ class Judge:
         shares = np.zeros((len(outputs), self.targets.shape[1]))
         for k in parts:
             others = part != k if len(parts) > 1 else part == k
-            calibration = self.calibration(outputs[others], rows[others])
+            decisions = outputs[others] if without is None else without[k]
+            calibration = self.calibration(decisions, rows[others])
             judged = np.ix_(part == k, calibration.classes_)
             shares[judged] = calibration.predict_proba(outputs[part == k])
         return shares
