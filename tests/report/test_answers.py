@@ -416,6 +416,8 @@ def test_the_simplest_model_within_a_standard_error_is_recommended_in_a_sentence
     )
     assert "at a new site, 60% less than without a model (skill 0.60)." in summary.answer
     assert summary.answer.endswith("3 models were tried on 4 domains left out in turn.")
+    in_time = compare_summary(path, "y", "year", in_time=True)
+    assert in_time.answer.endswith("3 models were tried on 4 domains, each from those before it.")
     assert [row["model"] for row in summary.table.rows] == ["a", "b", "c"]
     assert [row["chosen"] for row in summary.table.rows] == [False, True, False]
     assert summary.charts[1].values[2] == (0.0,) * 4 or not any(summary.charts[1].values[2])

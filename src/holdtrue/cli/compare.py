@@ -107,7 +107,7 @@ def answer(
         "scoring": contest.scoring,
     }
     is_own = contest.recommended in own_field
-    summary = compare_summary(shown_path, target, domain)
+    summary = compare_summary(shown_path, target, domain, in_time=domain_order != "any")
     if is_own:
         theirs = f"{contest.recommended!r} is your own model, which --save does not keep."
         summary = replace(summary, answer=f"{summary.answer} {theirs}")

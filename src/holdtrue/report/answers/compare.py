@@ -19,10 +19,13 @@ _MOST_DRAWN = 60  # domains
 _WORST = -1.0  # skill below which a cell is simply dark
 
 
-def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Summary:
+def compare_summary(
+    path: SelectionPath, target: str, domain: str | None, *, in_time: bool = False
+) -> Summary:
     """Summary of a contest between models, a path of `Comparison.to_path`.
 
-    ``domain`` is what a domain is called, None where rows were left out.
+    ``domain`` is what a domain is called, None where rows were left out; ``in_time``: each was
+    predicted from those before it.
     """
     evidence = path.evidence_as(ContestEvidence)
     skill = evidence.skill.tolist()
@@ -46,7 +49,7 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
     return Summary(
         command="compare",
         question=f"Which model predicts {target!r} best {where}?",
-        answer=_answer(evidence, domain),
+        answer=_answer(evidence, domain, in_time=in_time),
         path=path,
         table=Table.from_columns(
             f"Models by their error ({evidence.scoring}) {where}, the least first.",
@@ -58,7 +61,7 @@ def compare_summary(path: SelectionPath, target: str, domain: str | None) -> Sum
     )
 
 
-def _answer(evidence: ContestEvidence, domain: str | None) -> str:
+def _answer(evidence: ContestEvidence, domain: str | None, *, in_time: bool) -> str:
     """The model to take, the error to expect of it, and how many were tried."""
     i = evidence.names.index(evidence.recommended)
     n_features = float(evidence.n_features[i])  # on average over the fits
@@ -74,10 +77,11 @@ def _answer(evidence: ContestEvidence, domain: str | None) -> str:
             f"{evidence.names[0]!r} ({number(more)} ± {number(spread)} more)."
         )
     n = len(evidence.names)
-    n_tried = counted(len(evidence.domains), "domain") if domain else "parts of the rows"
+    tried = counted(len(evidence.domains), "domain") if domain else "parts of the rows"
+    tried += ", each from those before it." if in_time else " left out in turn."
     return (
         f"{answer} {_expectation(evidence, i, domain)} "
-        f"{counted(n, 'model')} {'was' if n == 1 else 'were'} tried on {n_tried} left out in turn."
+        f"{counted(n, 'model')} {'was' if n == 1 else 'were'} tried on {tried}"
     )
 
 
