@@ -932,3 +932,35 @@ def test_of_tied_classes_a_weak_column_is_not_told_wrong_more_often_than_none():
     assert (estimate.share_wrong, estimate.wrong) == (1, 0.5)
     clear = shrunk.estimate("log_loss", np.array([[25, 4], [4, 25]]))
     assert clear.wrong == clear.share_wrong == pytest.approx(8 / 58)
+
+
+def test_a_value_whose_classes_tie_is_not_told_wrong_for_all_of_its_rows():
+    # One of three kinds, known from a mark of another: left out, a row of the value whose classes
+    # tie always finds its own class in the minority.
+    counts = np.array([[30, 30], [30, 0]])
+    estimate = shrunk.estimate("log_loss", counts)
+    assert estimate.gain > 0
+    assert estimate.share_wrong == pytest.approx(2 / 3)
+    assert estimate.wrong == pytest.approx(1 / 3, abs=0.001)
+    group = np.arange(90) // 2
+    met = meet(np.repeat([0, 0, 1], 30), group, one_hot(np.repeat([0, 1, 0], 30), 2))
+    estimate = grouped.estimate_groups("log_loss", met)
+    assert estimate.gain > 0
+    assert estimate.share_wrong == pytest.approx(2 / 3)
+    assert estimate.wrong == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_the_share_wrong_that_is_told_is_nearer_to_that_of_new_rows():
+    rng = np.random.default_rng(0)
+    told, left_out, met = [], [], []
+    for _ in range(300):
+        n = rng.binomial(200, 0.6)
+        counts = np.array([rng.multinomial(n, [0.5, 0.5]), rng.multinomial(200 - n, [0.75, 0.25])])
+        estimate = shrunk.estimate("log_loss", counts)
+        told.append(estimate.wrong)
+        left_out.append(estimate.share_wrong)
+        first = shrunk.likeliest(counts, counts.sum(axis=0), estimate.strength)[1] == 0
+        met.append(0.3 + 0.4 * (0.25 if first else 0.75))
+    off, off_left_out = np.subtract(told, met), np.subtract(left_out, met)
+    assert np.sqrt(np.mean(off**2)) < 0.6 * np.sqrt(np.mean(off_left_out**2))
+    assert abs(np.mean(off)) < 0.03

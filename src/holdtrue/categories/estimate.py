@@ -40,6 +40,10 @@ class Estimate(NamedTuple):
     # Whether a row (or group) left out may change the most frequent class: its class is then the
     # rarer, and a weak column seems wrong more often than it is
     is_tied: bool = False
+    # Share of rows that are wrong only because they (or their groups) are left out: otherwise
+    # theirs is the likeliest class of their value, which other rows (groups) have too. Where
+    # classes tie these are half of its rows, and the other half is wrong in any case
+    turned: float = 0.0
     # What ``no_column`` has because its class was chosen in half of the rows. It is no gain: those
     # of a column are chosen in all other rows (`shrunk`, departure 7)
     half_cost: float = 0.0
@@ -56,10 +60,20 @@ class Estimate(NamedTuple):
 
     @property
     def wrong(self) -> float:
-        """Share of new rows whose class is predicted wrong; of a useless column, that of none."""
-        if self.is_tied and self.gain > 0 and self.share_wrong > self.no_column_wrong:
+        """Share of new rows whose class is predicted wrong; of a useless column, that of none.
+
+        A column that gains is not told wrong clearly more often than none by rows that are
+        ``turned``. Up to three standard errors of rows' (or groups') chance it is: on average,
+        over samples, these rows make good for those that seem right because classes nearly tie.
+        """
+        excess = self.share_wrong - self.no_column_wrong
+        if self.gain <= 0 or not excess > 0:
+            return self.share_wrong
+        if self.is_tied:
             return self.no_column_wrong
-        return self.share_wrong
+        chance = math.sqrt(self.share_wrong * (1 - self.share_wrong) / self.n_units)
+        turned = self.turned if excess > 3 * chance else 0.0
+        return max(self.no_column_wrong, self.share_wrong - turned)
 
     @property
     def skill(self) -> float:
