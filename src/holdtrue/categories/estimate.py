@@ -40,10 +40,6 @@ class Estimate(NamedTuple):
     # Whether a row (or group) left out may change the most frequent class: its class is then the
     # rarer, and a weak column seems wrong more often than it is
     is_tied: bool = False
-    # Share of rows that are wrong only because they (or their groups) are left out: otherwise
-    # theirs is the likeliest class of their value, which other rows (groups) have too. Where
-    # classes tie these are half of its rows, and the other half is wrong in any case
-    turned: float = 0.0
     # What ``no_column`` has because its class was chosen in half of the rows. It is no gain: those
     # of a column are chosen in all other rows (`shrunk`, departure 7)
     half_cost: float = 0.0
@@ -62,18 +58,16 @@ class Estimate(NamedTuple):
     def wrong(self) -> float:
         """Share of new rows whose class is predicted wrong; of a useless column, that of none.
 
-        A column that gains is not told wrong clearly more often than none by rows that are
-        ``turned``. Up to three standard errors of rows' (or groups') chance it is: on average,
-        over samples, these rows make good for those that seem right because classes nearly tie.
+        Where the classes of a value tie, a row (or group) left out finds its own in the minority,
+        and all rows of the value seem wrong. A column that gains and seems wrong more often than
+        none by more than chance, three standard errors, has such ties.
         """
         excess = self.share_wrong - self.no_column_wrong
         if self.gain <= 0 or not excess > 0:
             return self.share_wrong
-        if self.is_tied:
-            return self.no_column_wrong
         chance = math.sqrt(self.share_wrong * (1 - self.share_wrong) / self.n_units)
-        turned = self.turned if excess > 3 * chance else 0.0
-        return max(self.no_column_wrong, self.share_wrong - turned)
+        is_owed_to_ties = self.is_tied or excess > 3 * chance
+        return self.no_column_wrong if is_owed_to_ties else self.share_wrong
 
     @property
     def skill(self) -> float:

@@ -51,7 +51,6 @@ from holdtrue.categories.shrunk import (
     estimate,
     estimate_rule,
     least,
-    likeliest,
     pair,
     prior,
     rival_losses,
@@ -272,9 +271,8 @@ def estimate_groups(
     strength = strengths[chosen]
     group_losses = base = rival = _no_column(loss, table)
     share_wrong = no_column_wrong = group_no_column("error", table)
-    turned = 0.0
     if not math.isinf(strength):
-        group_losses, wrong, turned = _group_losses(loss, table, strength)
+        group_losses, wrong = _group_losses(loss, table, strength)
         if loss == "error":
             rival = table.by_group @ rival_losses(loss, column_total(table.by_group))
         share_wrong = wrong / float(n_rows.sum())
@@ -284,27 +282,17 @@ def estimate_groups(
     result = result._replace(no_column=no_column, half_cost=no_column - result.no_column)
     # Some group left out changes which class is the most frequent.
     is_tied = bool((_others(table).argmax(axis=1) != column_total(table.by_group).argmax()).any())
-    turned /= float(n_rows.sum())
-    return result._replace(no_column_wrong=no_column_wrong, is_tied=is_tied, turned=turned)
+    return result._replace(no_column_wrong=no_column_wrong, is_tied=is_tied)
 
 
-def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float, float]:
-    """Losses summed over the rows of each group; rows that are wrong, and right otherwise.
-
-    The latter are those whose class is the likeliest of their value with their group, of values
-    that another group has.
-    """
-    group_losses, wrong, turned, start = np.zeros(len(table.by_group)), 0.0, 0.0, 0
-    named = likeliest(table.by_value, column_total(table.by_group), strength)[table.value]
+def _group_losses(loss: str, table: GroupTable, strength: float) -> tuple[np.ndarray, float]:
+    """Losses summed over the rows of each group, and the number of rows whose class is wrong."""
+    group_losses, wrong = np.zeros(len(table.by_group)), 0.0
     for cells in _blocks(table, 1):
         losses = cells.weight * _losses(loss, cells, [strength])[0]
         group_losses += np.bincount(cells.group, losses, len(group_losses))
-        is_wrong = cells.weight * _losses("error", cells, [strength])[0]
-        wrong += float(is_wrong.sum())
-        is_named = (named[start + cells.row] == cells.label) & (row_sums(cells.rest) > 0)[cells.row]
-        turned += float(is_wrong @ is_named)
-        start += len(cells.rest)
-    return group_losses, wrong, turned
+        wrong += float(cells.weight @ _losses("error", cells, [strength])[0])
+    return group_losses, wrong
 
 
 def _estimate(

@@ -66,9 +66,6 @@ Departures
 7. What a column gains in the share wrong is counted from the class most frequent in all rows:
    `rival_losses`. The likeliest classes of a column are chosen in all rows but one; beside a class
    chosen in half of them a column that names the same class for every value would gain for sure.
-8. Where the classes of a value tie, a row left out always finds its own in the minority, and all
-   rows of the value are wrong; in other samples, where they nearly tie, too few are. The mean is
-   right, one number may be off by .3: what is told is `Estimate.wrong`.
 """
 
 from __future__ import annotations
@@ -560,34 +557,23 @@ def estimate(
     total = column_total(counts, repeats)
     base = no_column_losses(loss, total)
     rival = base if math.isinf(strengths[chosen]) else rival_losses(loss, total)
-    parts, wrong = [], np.zeros(2)
-    pairs = prior_pairs(loss, total, counts, repeats, strengths[chosen])
+    parts, wrong, pairs = [], 0.0, prior_pairs(loss, total, counts, repeats, strengths[chosen])
     for cells in parts_of(counts, repeats):
         losses = left_out_losses(loss, cells, total, strength)[0]
         parts.append(spread(cells.weight, losses, rival[cells.label]))
         pairs += value_pairs(loss, cells, total, strengths[chosen])
         if loss != "error":
-            wrong += _wrong_rows(cells, total, strengths[chosen])
+            wrong += float(_error_sums(cells, total, strength)[0])
     no_column = float(total @ base / total.sum())
     result = joined(loss, parts, pairs, no_column, float(strengths[chosen]))
     if loss == "error":
         return result._replace(half_cost=float(total @ (base - rival)) / result.n_units)
     N, largest = result.n_units, np.sort(total)[::-1]
     return result._replace(
-        share_wrong=float(wrong[0]) / N,
+        share_wrong=wrong / N,
         no_column_wrong=float(total @ no_column_losses("error", total)) / N,
         is_tied=len(largest) > 1 and bool(largest[0] - largest[1] <= 1),
-        turned=float(wrong[1]) / N,
     )
-
-
-def _wrong_rows(cells: ClassCells, total: np.ndarray, strength: float) -> np.ndarray:
-    """Rows that are wrong left out, and those of them that are right otherwise (`Estimate`)."""
-    wrong = cells.weight * left_out_losses("error", cells, total, [strength])[0]
-    if math.isinf(strength):
-        return np.array([wrong.sum(), 0.0])
-    named = likeliest(cells.counts, total, strength)[cells.row] == cells.label
-    return np.array([wrong.sum(), wrong @ (named & (cells.n > 1))])
 
 
 def value_pairs(loss: str, cells: ClassCells, total: np.ndarray, strength: float) -> float:
