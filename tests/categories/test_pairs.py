@@ -96,6 +96,24 @@ def test_groups_weights_and_missing_values_are_heeded():
     assert set(twins(rows)) <= {"age", "age2", "school", "years"}
 
 
+@pytest.mark.parametrize("most_rows", [10_000, 200])
+def test_rows_of_weight_0_pair_nothing_and_part_nothing(monkeypatch, most_rows):
+    monkeypatch.setattr(pairs, "_MOST_ROWS", most_rows)
+    frame, level, rng = table(300)
+    y = level + rng.logistic(size=300) > 0
+    weight = rng.integers(1, 4, 300)
+    place = np.sort(rng.choice(900, 300, replace=False))
+    more = frame.iloc[rng.integers(0, 300, 900)].reset_index(drop=True)
+    more.iloc[place] = frame
+    all_y, all_weight = rng.random(900) < 0.5, np.zeros(900, dtype=int)
+    all_y[place], all_weight[place] = y, weight
+    wanted = rank_columns(frame, y, sample_weight=weight).path.evidence
+    evidence = rank_columns(more, all_y, sample_weight=all_weight).path.evidence
+    assert (wanted.adds_to >= 0).any()
+    for field in ("adds_to", "adds", "misses"):
+        np.testing.assert_allclose(getattr(evidence, field), getattr(wanted, field), rtol=1e-9)
+
+
 def test_of_many_rows_some_are_compared(monkeypatch):
     frame, level, rng = table(6000)
     y = level + rng.logistic(size=6000) > 0

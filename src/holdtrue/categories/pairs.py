@@ -126,9 +126,11 @@ def same_columns(
     if len(best) < 2:
         return result
     rng = np.random.RandomState(0)
-    at = np.arange(min(len(target.codes), _MOST_ROWS))
-    if len(target.codes) > _MOST_ROWS:  # a RandomState would shuffle all rows
-        at = np.sort(np.random.default_rng(0).choice(len(target.codes), _MOST_ROWS, replace=False))
+    at = np.arange(len(target.codes))
+    if target.weight is not None:
+        at = np.flatnonzero(target.weight)
+    if len(at) > _MOST_ROWS:  # a RandomState would shuffle all rows
+        at = at[np.sort(np.random.default_rng(0).choice(len(at), _MOST_ROWS, replace=False))]
     group = None if groups is None else np.unique(groups.codes[at], return_inverse=True)[1]
     rows = Rows(target.at(at), group, None)
     rows = rows._replace(folds=deal_folds(_FOLDS, rows.target, group, rng))
