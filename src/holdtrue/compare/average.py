@@ -180,7 +180,7 @@ class _DomainAverage(BaseEstimator):
         predicted, errors, inner = {}, {}, np.empty((len(parts), len(field)))
         for m, name in enumerate(field):
             held_out = left_out_outputs(fits, name, part_of_row)
-            without = [left_out_outputs(fits, name, part_of_row, without=k) for k in each]
+            without = [left_out_outputs(fits, name, part_of_row, without=k) for k in parts]
             self._calibrations[name] = judge.calibration(held_out)
             predicted[name] = judge.left_out_shares(held_out, part_of_row, without=without)
             errors[name] = judge.unit_errors(predicted[name])
