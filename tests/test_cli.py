@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 
 import duckdb
@@ -291,6 +292,26 @@ def test_select_lets_the_average_compete(target, tmp_path, holdtrue, monkeypatch
     monkeypatch.setattr("holdtrue.cli.select._MOST_CELLS", 299)  # 150 rows of two features
     assert said(holdtrue(*asked))["answer"] == without
     assert said(holdtrue(*asked, "--average"))["answer"] == answer
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("average", ["--average", "--no-average"])
+def test_the_python_lines_of_select_fit_what_errs_least(average, weighted, tmp_path, holdtrue):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(120, 6))
+    y = np.where(X[:, 0] > 0, 2.0, 0.0) * (X[:, 1] > 0) + X.sum(axis=1) / 6 + rng.normal(size=120)
+    columns = {f"x{j}": column for j, column in enumerate(X.T)}
+    columns |= {"y": y, "d": np.arange(120) % 6, "w": 1 + np.arange(120) % 2}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    asked = ("select", "t.parquet", "-t", "y", "-d", "d", average, "--json")
+    found = said(holdtrue(*asked, *(("--weights", "w") if weighted else ("--drop", "w"))))
+    best = "DomainAverage" if average == "--average" else "SteadyRidge"
+    error, *_ = re.search(rf"{best} has ([\d.]+) \(", found["answer"]).groups()
+    with chdir(tmp_path), redirect_stdout(io.StringIO()) as printed:
+        exec(found["reproduce"]["python"], {})
+    assert float(printed.getvalue().splitlines()[-1].split()[0]) == pytest.approx(
+        float(error), rel=0.01
+    )
 
 
 def test_select_predicts_with_what_errs_least(tmp_path, holdtrue):

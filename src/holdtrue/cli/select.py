@@ -47,7 +47,7 @@ from holdtrue.evidence import DomainEvidence, PenaltyEvidence
 from holdtrue.path import SelectionPath
 from holdtrue.report.answers.select import columns_notes, select_summary
 from holdtrue.report.summary import an
-from holdtrue.tables.encoder import TableMoments, TableRows, moments_of
+from holdtrue.tables.encoder import TableMoments, TableRows, moments_of, rows_of
 from holdtrue.tables.site_sums import joined
 
 
@@ -172,6 +172,7 @@ def _selected(
     if in_time and rows is not None:
         contest = _next_in_time(models, rows, data)
         answer += f" {_time_words(contest, domain)}"
+    best = "T-Greedy" if contest is None else contest.recommended
     evidence = path.evidence_as(DomainEvidence)
     settled = {
         "target": target,
@@ -186,8 +187,8 @@ def _selected(
         data,
         settled,
         [*columns_notes(encoded.columns, has_domains=True), *notes, *fit_notes],
-        deployed=partial(_model, data, models, contest, named_columns),
-        python="" if target_type is None else _lines(data, target_type, model),
+        deployed=partial(_model, data, best, models[best], contest, named_columns),
+        python="" if target_type is None else _lines(data, target_type, model, models[best]),
     )
 
 
@@ -289,15 +290,13 @@ def _numbered(encoded: TableMoments, domain: str) -> TableMoments:
 
 
 def _model(
-    data: Data, models: dict[str, Any], contest: Comparison | None, columns: Sequence[Any]
+    data: Data, name: str, model: Any, contest: Comparison | None, columns: Sequence[Any]
 ) -> SavedModel:
     """The predictor that the answer recommends, on those of ``columns`` that it needs.
 
     Without a contest, or with one by squared error of classes, the promise comes from fits to the
     rows.
     """
-    name = "T-Greedy" if contest is None else contest.recommended
-    model = models[name]
     if contest is None or (not data.kind.is_numeric and contest.scoring == SQUARED_ERROR):
         rows = data.encoded_rows()
         promise = promise_on(data, model, rows.X, rows.y, rows.groups)
@@ -307,21 +306,22 @@ def _model(
     return kept_model(data, name, model, needed, promise)
 
 
-def _lines(data: Data, target_type: str, model: Any) -> str:
-    """Python code that does the same; ``model`` has the settings."""
-    sums = call(
-        moments_of,
-        Name("table"),
-        data.target,
-        data.groups,
-        target_type=target_type,
-        leave_out=tuple(data.dropped),
-        **({"sample_weight": Name("weights")} if data.ask.weights else {}),
-    )
-    classes = ", classes=sums.classes" if hasattr(model, "classes_") else ""
-    return program(
-        *opened_lines(data),
+def _lines(data: Data, target_type: str, model: Any, best: Any) -> str:
+    """Python code that does the same; ``model`` has the settings, ``best`` errs least."""
+    columns: dict[str, Any] = {"target_type": target_type, "leave_out": tuple(data.dropped)}
+    weights = {"sample_weight": Name("weights")} if data.ask.weights else {}
+    sums = call(moments_of, Name("table"), data.target, data.groups, **columns, **weights)
+    fit = f"fit_statistics(sums.moments{', classes=sums.classes' * hasattr(model, 'classes_')})"
+    lines = [
         f"sums = {sums}",
-        f"model = {call(type(model), **model.get_params())}.fit_statistics(sums.moments{classes})",
+        f"model = {call(type(model), **model.get_params())}.{fit}",
         "print(model.feature_names_in_[model.support_], model.path_.reason)",
-    )
+    ]
+    if isinstance(best, DomainAverageClassifier | DomainAverageRegressor):
+        rows = call(rows_of, Name("table"), data.target, data.groups, **columns, **weights)
+        lines.append(f"rows = {rows}")
+        fit = f"fit(rows.X, rows.y, groups=rows.groups{', sample_weight=weights' * bool(weights)})"
+    if best is not model:
+        lines.append(f"best = {call(type(best))}.{fit}")
+        lines.append("print(best.new_domain_score_, best.new_domain_interval_)")
+    return program(*opened_lines(data), *lines)
