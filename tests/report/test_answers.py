@@ -24,9 +24,10 @@ from holdtrue.evidence import DomainEvidence, SizeEvidence, SourceEvidence
 from holdtrue.report.answers.check import check_summary
 from holdtrue.report.answers.compare import compare_summary
 from holdtrue.report.answers.rank import rank_summary
-from holdtrue.report.answers.select import select_summary
+from holdtrue.report.answers.select import columns_notes, select_summary
 from holdtrue.report.answers.size import size_summary
 from holdtrue.report.answers.transfer import transfer_summary
+from holdtrue.tables.column_summary import FeatureColumn
 
 
 def notes(summary):
@@ -167,6 +168,15 @@ def domain_path(effects, n_rows):
 def test_an_effect_within_four_standard_errors_of_0_has_no_sign(effects, n_rows, flips):
     wary = notes(select_summary(domain_path(effects, n_rows), "y", "site"))
     assert ("Features that flip their sign" in wary) == flips
+
+
+def test_what_a_domain_without_a_column_shows_is_not_called_an_effect():
+    dose = FeatureColumn("dose", ("dose",), "number", 3, 1.5)
+    ((what, why),) = columns_notes([dose], has_domains=True)
+    assert what == "Missing numbers"
+    assert why.startswith("Filled with the column's mean: 'dose' (3). Where a whole domain lacks")
+    assert "its effect there is not known" in why
+    assert "domain" not in columns_notes([dose], has_domains=False)[0][1]
 
 
 def test_a_feature_that_is_the_same_in_all_rows_of_a_domain_does_not_flip():

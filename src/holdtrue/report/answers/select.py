@@ -76,7 +76,8 @@ def columns_notes(columns: Sequence[Any], *, has_domains: bool) -> list[tuple[st
     if filled:
         text = f"Filled with the column's mean: {itemised(filled)}."
         if has_domains:
-            text += " Where a whole domain lacks a column, its effect there is 0."
+            text += " Where a whole domain lacks a column, its effect there is not known: what is "
+            text += "shown compares means only."
         notes.append(("Missing numbers", text))
     return notes
 
