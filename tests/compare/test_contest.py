@@ -110,6 +110,17 @@ def test_classes_are_judged_by_the_share_wrong(data):
         assert 0 <= low <= high <= 1
 
 
+def test_splits_may_be_masks(data):
+    n = len(data.y)
+    splits = [(np.arange(n) % 3 != k, np.arange(n) % 3 == k) for k in range(3)]
+    weight = np.where(np.arange(n) % 7, 1.0, 0.0)
+    at = [tuple(map(np.flatnonzero, split)) for split in splits]
+    by_mask, by_index = (
+        compare_models(MODELS, data.X, data.y, cv=cv, sample_weight=weight) for cv in (splits, at)
+    )
+    np.testing.assert_array_equal(by_mask.errors, by_index.errors)
+
+
 def test_a_scorer_judges_each_domain(data):
     y = data.y > 0
     models = {"logistic": LogisticRegression(), "majority": DummyClassifier(strategy="prior")}

@@ -236,8 +236,10 @@ def _held_out_parts(
     if not (cv is None or is_number(cv) or isinstance(cv, bool | str)):
         splitter: Any = check_cv(cv, every.y, classifier=is_classes)
         splits = splitter.split(np.zeros((len(used), 1)), every.y, every.groups)
-        place = np.cumsum(used) - 1
-        kept = ([place[at[used[at]]] for at in map(np.asarray, split)] for split in splits)
+        place, every_row = np.cumsum(used) - 1, np.arange(len(used))
+        kept = (  # a splitter may give masks
+            [place[at[used[at]]] for at in (every_row[rows] for rows in split)] for split in splits
+        )
         return [(train, test) for train, test in kept if len(test)]
     y, groups = every.y[used], None if every.groups is None else every.groups[used]
     if cv == "time":
