@@ -78,6 +78,9 @@ def test_classes_of_few_rows_each_are_tuned_in_as_many_parts():
     X, y = rng.normal(size=(24, 2)), np.repeat(np.arange(8), 3)
     model = default_models(is_classes=True)["logistic"].fit(X, y)
     assert model.predict(X).shape == (24,)
+    for n in (2, 8):  # one row each
+        model = default_models(is_classes=True)["logistic"].fit(X[:n], np.arange(n))
+        assert model.predict_proba(X).shape == (24, n)
 
 
 @pytest.mark.parametrize("name", ["ridge", "elastic_net"])

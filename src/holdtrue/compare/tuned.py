@@ -89,10 +89,9 @@ def _row_splits(
     copies = row_copies(X, y, weight)
     n_parts = min(_TUNING_PARTS, len(copies))
     splitter: Any = KFold(n_parts, shuffle=True, random_state=0)
-    if of_classes:  # in as many parts as the largest class has rows
-        largest = int(np.unique(y[copies], return_counts=True)[1].max())
-        n_parts = max(2, min(n_parts, largest))
-        splitter = StratifiedKFold(n_parts, shuffle=True, random_state=0)
+    largest = int(np.unique(y[copies], return_counts=True)[1].max()) if of_classes else 0
+    if largest > 1:  # in as many parts as the largest class has rows
+        splitter = StratifiedKFold(min(n_parts, largest), shuffle=True, random_state=0)
     return dealt_splits(copies, list(splitter.split(copies[:, None], y[copies])), weight)
 
 
