@@ -72,6 +72,23 @@ def test_an_id_that_is_first_by_information_gain_comes_with_a_warning(customers)
     assert "explains the rows of the fit" in summary.table.rows[0]["verdict"]
 
 
+def test_an_id_whose_order_may_predict_is_not_said_to_predict():
+    rng = np.random.default_rng(0)
+    told = set()
+    for _ in range(20):
+        number = rng.permutation(100)
+        columns = {"number": number, "left": rng.random(100) < 0.3 + 0.2 * (number > 60)}
+        summary = ranked(columns, "left")
+        [says] = [row["says"] for row in summary.table.rows]
+        words = notes(summary).get("Columns that look like ids", "")
+        if "may predict" in says:
+            assert "in bins, as a number, it may predict)" in words
+            told.add(says)
+        else:
+            assert "in bins" not in words
+    assert told == {"looks like an id; may predict"}
+
+
 def test_a_copy_of_the_target_and_a_constant_are_pointed_out(customers):
     columns = {"same": customers.left, "one": np.ones(1000), "plan": customers.columns["plan"]}
     wary = notes(ranked(columns, customers.left))

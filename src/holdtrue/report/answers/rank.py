@@ -183,8 +183,9 @@ def _id_words(evidence: ColumnEvidence, j: int) -> str:
     words = f"{evidence.names[j]!r} ({int(evidence.n_values[j]):,} values, "
     words += f"{1 - float(evidence.coverage[j]):.0%} of new rows bring another"
     if evidence.predicts[j] and not evidence.in_sample:
+        does = "predicts" if evidence.gain_low[j] > 0 else "may predict"
         in_bins = evidence.read_as[j].endswith("bins")
-        words += "; in bins, as a number, it predicts" if in_bins else "; it predicts all the same"
+        words += f"; in bins, as a number, it {does}" if in_bins else f"; it {does} all the same"
     return f"{words})"
 
 
