@@ -72,6 +72,22 @@ def test_an_id_that_is_first_by_information_gain_comes_with_a_warning(customers)
     assert "explains the rows of the fit" in summary.table.rows[0]["verdict"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (0.3, "alone wrong for 30% of new rows against 40% without any column"),
+        (0.4, "alone it hardly changes which class is likeliest, and 40% stay wrong."),
+        (0.5, "the class that it makes likeliest is wrong for 50% of new rows, the most frequent"),
+    ],
+)
+def test_the_share_wrong_is_told_as_it_is_beside_none(customers, wrong, words):
+    path = rank_columns(pa.table(customers.columns), customers.left).path
+    evidence = replace(
+        path.evidence, share_wrong=np.full(5, wrong), no_column_wrong=np.full(5, 0.4)
+    )
+    assert words in rank_summary(replace(path, evidence=evidence), "left").answer
+
+
 def test_an_id_whose_order_may_predict_is_not_said_to_predict():
     rng = np.random.default_rng(0)
     told = set()

@@ -101,15 +101,20 @@ def _best_words(evidence: ColumnEvidence, j: int, unit: str, where: str) -> str:
     wrong, without = (_percent(x, j) for x in (evidence.share_wrong, evidence.no_column_wrong))
     if wrong is None or without is None:
         return f"{words}with {an(measure)} of {losses}{skill}."
+    rows = where.replace("new groups", "the rows of new groups")
     if wrong < _FEWER * without:
-        rows = where.replace("new groups", "the rows of new groups")
         return (
             f"{words}alone wrong for {wrong:.3g}% of {rows} against "
             f"{without:.3g}% without any column{skill}."
         )
+    words += f"with {an(measure)} of {losses}{skill}; "
+    if _FEWER * wrong > without:  # classes that nearly tie
+        return (
+            f"{words}the class that it makes likeliest is wrong for {wrong:.3g}% of {rows}, the "
+            f"most frequent one for {without:.3g}%."
+        )
     return (  # shares move, and the likeliest class stays
-        f"{words}with {an(measure)} of {losses}{skill}; alone it hardly changes which class is "
-        f"likeliest, and {wrong:.3g}% stay wrong."
+        f"{words}alone it hardly changes which class is likeliest, and {wrong:.3g}% stay wrong."
     )
 
 
