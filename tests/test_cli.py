@@ -314,6 +314,15 @@ def test_the_python_lines_of_select_fit_what_errs_least(average, weighted, tmp_p
     )
 
 
+def test_where_no_domain_can_be_left_out_no_average_is_offered(tmp_path, holdtrue):
+    table = {"x": np.arange(40.0) % 7, "y": np.arange(40.0) % 5, "d": np.arange(40) % 2}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    for asked in ((), ("--average",), ("--no-average",)):
+        found = said(holdtrue("select", "t.parquet", "-t", "y", "-d", "d", *asked, "--json"))
+        assert "verage" not in found["answer"]
+        assert "of 2 domains none can be held out" in str(found["wary"])
+
+
 def test_select_predicts_with_what_errs_least(tmp_path, holdtrue):
     # Many effects of one size: T-Greedy's few features are not a standard error behind, but behind.
     rng = np.random.default_rng(1)

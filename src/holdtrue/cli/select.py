@@ -167,7 +167,7 @@ def _selected(
         steady = models["SteadyRidge"].path_.evidence_as(PenaltyEvidence)
         answer += f" A ridge on all rows pooled has {number(steady.pooled_error)}, with the "
         answer += "penalty that turned out best."
-    if target_type is not None and not average:
+    if target_type is not None and contest is not None and not average:
         answer += f" {_AVERAGE}"
     if in_time and rows is not None:
         contest = _next_in_time(models, rows, data)
