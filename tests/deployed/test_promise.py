@@ -69,6 +69,15 @@ def test_groups_within_the_interval_are_judged_by_their_mean_too(errors, kept):
     assert ("chance explains up to 12.5" in verdict.sentence) is not kept
 
 
+@pytest.mark.parametrize("unit, high", [("share wrong", 1.0), ("mean squared error", np.inf)])
+def test_a_promise_that_says_nothing_is_said_to(unit, high):
+    empty = Promise(unit, 0.2, 0.0, high, 0.1, 0.5, 0.95, "site", 2)
+    said = empty.of_groups(np.array([0.1, 0.3])).sentence
+    assert "2 of 2 lie within the promised 0 to " in said
+    assert ", as any error would; their" in said
+    assert "any error" not in GROUPS.of_groups(np.array([6.0, 7.0])).sentence
+
+
 def test_a_promise_without_spread_is_met_by_losses_without_spread():
     promise = Promise("share wrong", 0.0, 0.0, 0.1, 0.0, 0.5, 0.95, None, 40)
     assert promise.of_rows(np.zeros(5)).kept

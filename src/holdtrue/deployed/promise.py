@@ -116,12 +116,14 @@ class Promise(Record):
         chance = float(stats.betabinom.sf(n_above - 1, n_groups, tail, self.n_left_out + 1 - tail))
         error, noise = float(errors.mean()), self._noise(errors)
         is_higher = error - self.error > noise
+        says_nothing = self.low <= 0 and self.high >= (1 if self.unit == SHARE_WRONG else math.inf)
         kept = (n_above == 0 or chance >= _CHANCE) and not is_higher
         count = f"{n_within} of {n_groups} " + ("lies" if n_groups == 1 else "lie")
         return Verdict(
             kept,
             f"The promise was {'' if kept else 'not '}kept: {count} within the promised "
             f"{number(self.low)} to {number(self.high)}"
+            + (", as any error would" if says_nothing else "")
             + (f", {n_above} above" if n_above else "")
             + (f", {n_below} below" if n_below else "")
             + f"; their {self.unit} is {number(error)} on average, promised was "
