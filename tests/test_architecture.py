@@ -127,7 +127,7 @@ def test_commands_and_reports_read_only_the_path_of_a_fit(path):
     read = {node.attr for node in nodes if isinstance(getattr(node, "ctx", None), ast.Load)
             and isinstance(node, ast.Attribute)}  # fmt: skip
     fitted = {name for name in read if name.endswith("_") and not name.startswith("_")}
-    assert fitted <= {"path_", "comparison_"}  # both are records
+    assert fitted <= {"path_", "comparison_", "share_wrong_"}  # all are records
 
 
 def test_locals_are_named_for_what_they_hold():

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit
@@ -110,6 +110,25 @@ def test_decisions_become_shares_by_left_out_rows(data):
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert np.mean(model.predict(data.X) == y) > 0.7
     assert 0 < model.new_domain_score_ < 1
+
+
+def test_the_share_wrong_is_that_of_the_likeliest_class_left_out(data):
+    X, y, groups = data.X, np.digitize(data.y, [-1, 1]), data.groups
+    models = {"l": LogisticRegression(), "t": DecisionTreeClassifier(max_depth=2, random_state=0)}
+    model = DomainAverageClassifier(models, cv=GroupKFold(4)).fit(X, y, groups=groups)
+    wrong = np.empty((2, len(y)))
+    null = np.empty(len(y))
+    for fit, test in GroupKFold(4).split(X, y, groups):
+        null[test] = y[test] != np.bincount(y[fit]).argmax()
+        for row, one in zip(wrong, models.values(), strict=True):
+            row[test] = clone(one).fit(X[fit], y[fit]).predict(X[test]) != y[test]
+    by_domain = np.array([rows[groups == d].mean() for d in np.unique(groups) for rows in wrong])
+    assert model.share_wrong_.names == ("l", "t", "average")
+    np.testing.assert_allclose(model.share_wrong_.errors[:2].T.ravel(), by_domain)
+    np.testing.assert_allclose(
+        model.share_wrong_.null, [null[groups == d].mean() for d in np.unique(groups)]
+    )
+    assert model.share_wrong_.scoring == "share wrong"
 
 
 def test_decisions_are_calibrated_by_fits_that_have_not_seen_the_domain(data):

@@ -295,13 +295,15 @@ def _model(
     """The predictor that the answer recommends, on those of ``columns`` that it needs.
 
     Without a contest, or with one by squared error of classes, the promise comes from fits to the
-    rows.
+    rows; the average has judged its classes itself.
     """
-    if contest is None or (not data.kind.is_numeric and contest.scoring == SQUARED_ERROR):
+    if contest is not None and (data.kind.is_numeric or contest.scoring != SQUARED_ERROR):
+        promise = Promise.from_contest(contest, name, data.groups)
+    elif isinstance(model, DomainAverageClassifier):
+        promise = Promise.from_contest(model.share_wrong_, "average", data.groups)
+    else:
         rows = data.encoded_rows()
         promise = promise_on(data, model, rows.X, rows.y, rows.groups)
-    else:
-        promise = Promise.from_contest(contest, name, data.groups)
     model, needed = on_needed_columns(slim(model), columns)
     return kept_model(data, name, model, needed, promise)
 

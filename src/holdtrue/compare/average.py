@@ -21,7 +21,12 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from holdtrue.compare.comparison import SQUARED_ERROR, SQUARED_SHARES, Comparison
+from holdtrue.compare.comparison import (
+    SHARE_WRONG,
+    SQUARED_ERROR,
+    SQUARED_SHARES,
+    Comparison,
+)
 from holdtrue.compare.contest import rows_in_parts
 from holdtrue.compare.field import NULL, Rows, features_used, named_models, null_model
 from holdtrue.compare.left_out import Judge, fit_without, left_out_outputs, raw_output
@@ -196,10 +201,19 @@ class _DomainAverage(BaseEstimator):
             inner_weights = error_weights(inner[k, :-1], self.power)
             for name, weight in zip(names, inner_weights, strict=True):
                 nested[at] += weight * predicted[name][at]
+        predicted[_AVERAGE] = nested
         errors[_AVERAGE] = judge.unit_errors(nested)
         total = judge.unit_weights.sum()
         self.n_domains_ = int(total) if total == int(total) else float(total)
         self._keep_scores(errors, fits, names, judge, len(parts))
+        if self._is_classes:
+            wrong = {name: judge.shares_wrong(shares) for name, shares in predicted.items()}
+            self.share_wrong_ = replace(
+                self.comparison_,
+                errors=np.array([wrong[name] for name in self.comparison_.names]),
+                null=wrong[NULL],
+                scoring=SHARE_WRONG,
+            )
         return self
 
     def _parts(self, every: Rows) -> tuple[Rows, np.ndarray]:
@@ -356,7 +370,9 @@ class DomainAverageClassifier(ClassifierMixin, _DomainAverage):
 {PARAMETERS}
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,){ATTRIBUTES}
+    classes_ : ndarray of shape (n_classes,)
+    share_wrong_ : Comparison
+        As ``comparison_``, by the share of rows whose class is not the likeliest.{ATTRIBUTES}
     See Also
     --------
     compare_models : The contest alone.

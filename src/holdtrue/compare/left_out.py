@@ -135,6 +135,11 @@ class Judge:
                 unit, weight, n_units
             )
 
+    def shares_wrong(self, shares: np.ndarray) -> np.ndarray:
+        """Share of rows in each unit whose class is not the likeliest, shape (n_units,)."""
+        likeliest = np.eye(shares.shape[1])[shares.argmax(axis=1)]
+        return self.unit_errors(likeliest) / 2  # two outputs are off by 1 where the class is wrong
+
     def mean(self, errors: np.ndarray) -> float:
         """Mean over the units that have an error."""
         known = ~np.isnan(errors)
